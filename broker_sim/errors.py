@@ -5,7 +5,6 @@ Inside the broker an `ApiError` is raised; the handlers turn it into its code, o
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from enum import IntEnum
 from typing import Final
 
@@ -262,6 +261,8 @@ REFUSALS: Final = (
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
     """Return ` (did you mean NAME?)` with the name that is nearest to a wrong one, "" if none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - slow to import, and only for a mistake
+
     by_lower = {each.lower(): each for each in names}
     close = get_close_matches(str(name).lower(), by_lower, n=1)
     return f" (did you mean {by_lower[close[0]]}?)" if close else ""

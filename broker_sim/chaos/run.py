@@ -111,7 +111,7 @@ class ScheduledRun(VirtualRun):
         for action in schedule.actions:
             check_action(action)
         self._settings = settings = settings or Settings()
-        super().__init__(schedule.seed, hash_seed="any", order=schedule.order, limit_s=LIMIT_S)
+        super().__init__(schedule.seed, order=schedule.order, limit_s=LIMIT_S)
         deviations = schedule.deviations
         self._tells_deviations = observe and len(deviations) <= MOST_DEVIATIONS
         if any(each.what == ORDER_OF_TASKS for each in deviations):

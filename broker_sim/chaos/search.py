@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import multiprocessing
 import os
 import signal
 import sys
@@ -224,6 +223,8 @@ def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Itera
     if jobs == 1:
         yield from map(run, seeds)
         return
+    import multiprocessing  # noqa: PLC0415 - slow to import, and a browser has no processes
+
     # A process of its own from the start: a copy of this one might hold another thread's lock.
     with multiprocessing.get_context("spawn").Pool(jobs, _start_process) as pool:
         yield from pool.imap_unordered(run, seeds, chunksize=SEEDS_AT_ONCE)

@@ -25,11 +25,10 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from crc32c import crc32c
-
 from broker_sim.controller.image_changes import changed, difference
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata import MetadataImage
+from broker_sim.protocol.crc32c import crc32c
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.system import close_descriptor, open_descriptor
 

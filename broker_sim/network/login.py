@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from broker_sim.network.login_turns import LoginTurns
     from broker_sim.protocol.message import BytesLike, Chunk
     from broker_sim.runtime.process import Process
-    from broker_sim.security import KafkaPrincipal, SaslServerAuthenticator, SslListener
+    from broker_sim.security import KafkaPrincipal, SaslServerAuthenticator
+    from broker_sim.security.ssl_listener import SslListener
 
 _SIZE_BYTES: Final = 4
 """Number of bytes of the size before every answer."""

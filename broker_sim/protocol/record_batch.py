@@ -25,10 +25,9 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from crc32c import crc32c
-
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES, CompressionCodec, compress, decompress
+from broker_sim.protocol.crc32c import crc32c
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,6 @@ from __future__ import annotations
 import errno
 import os
 from functools import partial
-from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from broker_sim.runtime.event_log import get_logger
@@ -162,6 +161,8 @@ class _Acceptor:
         try:
             await self._loop.connect_accepted_socket(self._make_protocol, connection, ssl=self._tls)
         except OSError as error:
+            from ssl import SSLError  # noqa: PLC0415 - slow to import, and seldom needed
+
             # It has ended already, or its TLS handshake has failed.
             level = log.warning if isinstance(error, SSLError) else log.debug
             level("connection_not_served", reason=str(error))

@@ -7,8 +7,6 @@ from broker_sim.security.delegation_tokens import DelegationTokenCache
 from broker_sim.security.oauthbearer import OAUTHBEARER
 from broker_sim.security.sasl_authenticator import LoginFailedError, SaslServerAuthenticator
 from broker_sim.security.sasl_listener import PASSWORD_MECHANISMS, SaslListener, sasl_listener
-from broker_sim.security.ssl_listener import SslListener
-from broker_sim.security.ssl_stores import load_key_pair
 from broker_sim.security.token_issuer import EXPIRES_S, KeySet, TokenIssuer
 
 __all__ = [
@@ -27,9 +25,7 @@ __all__ = [
     "LoginFailedError",
     "SaslListener",
     "SaslServerAuthenticator",
-    "SslListener",
     "TokenIssuer",
-    "load_key_pair",
     "parse_super_users",
     "sasl_listener",
 ]

@@ -6,10 +6,8 @@ Mirrors the choice of keys of jose4j.
 from __future__ import annotations
 
 import json
-from http.client import HTTPException
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import ProxyHandler, build_opener
 
 from broker_sim.errors import ConfigError, MissingExtraError
 from broker_sim.security.bearer_token import decode_part
@@ -99,6 +97,10 @@ class JsonWebKeys:
     @classmethod
     def read(cls, url: str) -> JsonWebKeys:
         """Read the key set at a URL. Raises ConfigError, MissingExtraError."""
+        # Slow to import, and only for signed tokens.
+        from http.client import HTTPException  # noqa: PLC0415
+        from urllib.request import ProxyHandler, build_opener  # noqa: PLC0415
+
         if urlsplit(url).scheme not in _SCHEMES:
             raise ConfigError(f"{url} must be a URL that begins with {': or '.join(_SCHEMES)}:")
         try:

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from broker_sim.errors import ConfigError
 from broker_sim.runtime.event_log import get_logger
@@ -44,6 +43,8 @@ class KeysOfFile:
     """Keys of a file, which is checked with each token."""
 
     def __init__(self, url: str) -> None:
+        from urllib.request import url2pathname  # noqa: PLC0415 - slow to import, and only for signed tokens
+
         self._url = url
         self._path = Path(url2pathname(urlsplit(url).path))
         self._modified_ns = self._modification()

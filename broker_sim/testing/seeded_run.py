@@ -32,10 +32,7 @@ class SeededRun(VirtualRun):
 
     def __init__(self, options: VirtualTimeOptions, seed: int, deviations: Sequence[Deviation] | None = None) -> None:
         """`deviations` determine the order of tasks, whatever the options say."""
-        # Hashes of strings that no seed repeats are told in the report of a failure instead.
-        super().__init__(
-            seed, hash_seed="any", order=options.order, limit_s=options.limit_s, trace_steps=options.trace_steps
-        )
+        super().__init__(seed, order=options.order, limit_s=options.limit_s, trace_steps=options.trace_steps)
         self.orders: list[str] = []
         """Lines that say what ran before what, for each deviation."""
         if deviations is None:

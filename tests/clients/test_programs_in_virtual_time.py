@@ -98,7 +98,7 @@ def play(scenario, seed=1):
             printed = await scenario(kafka)
             return printed, loop.trace.digest()
 
-    return run(main, seed, hash_seed="any")
+    return run(main, seed)
 
 
 def test_confluent_kafka_group_with_a_killed_worker_repeats():

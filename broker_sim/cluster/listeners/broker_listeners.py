@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.config import (
@@ -33,7 +34,7 @@ from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.runtime.arguments import can_be_sent
-from broker_sim.security import PASSWORD_MECHANISMS, Certificates, SaslListener, SslListener, TokenIssuer, sasl_listener
+from broker_sim.security import PASSWORD_MECHANISMS, Certificates, SaslListener, TokenIssuer, sasl_listener
 from broker_sim.security.delegation_tokens import SALT_BYTES
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig, GivenValue
     from broker_sim.metadata import ScramCredential, ScramMechanism
+    from broker_sim.security.ssl_listener import SslListener
 
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
 CONTROLLER_LISTENERS: Final = "controller.listener.names"
@@ -127,21 +129,19 @@ def broker_listeners(
         for each in bound
         if each.security_protocol in SASL_PROTOCOLS
     }
-    certificates_of_cluster = certificates or Certificates()
+    encrypted = [each.listener for each in bound if each.security_protocol in SSL_PROTOCOLS]
     hosts = {each.host for each in (*bound, *advertised)}
-    ssl = {
-        each.listener: SslListener(
-            config,
-            each.listener,
-            certificates_of_cluster,
-            hosts,
-            has_logins=each.listener in sasl,
-            is_inter_broker=each.listener == inter_broker,
-        )
-        for each in bound
-        if each.security_protocol in SSL_PROTOCOLS
-    }
+    make_ssl = partial(_ssl_listener, config, certificates or Certificates(), hosts)
+    ssl = {name: make_ssl(name, has_logins=name in sasl, is_inter_broker=name == inter_broker) for name in encrypted}
     return BrokerListeners(tuple(bound), tuple(advertised), inter_broker, sasl, ssl)
+
+
+def _ssl_listener(
+    config: BrokerConfig, certificates: Certificates, hosts: Iterable[str], name: str, **facts: bool
+) -> SslListener:
+    from broker_sim.security.ssl_listener import SslListener  # noqa: PLC0415 - it imports ssl, which is slow
+
+    return SslListener(config, name, certificates, hosts, **facts)
 
 
 def _controller_listeners(config: BrokerConfig) -> frozenset[str]:

@@ -9,7 +9,6 @@ java           properties of the Java client, and of what is made of it
 from __future__ import annotations
 
 import json
-import ssl
 from base64 import urlsafe_b64encode
 from functools import partial
 from importlib import import_module
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.config import PLAINTEXT
 from broker_sim.errors import ConfigError
-from broker_sim.security import EXPIRES_S, OAUTHBEARER, load_key_pair
+from broker_sim.security import EXPIRES_S, OAUTHBEARER
 from broker_sim.security.plain import PLAIN
 
 if TYPE_CHECKING:
@@ -132,6 +131,10 @@ def _python(
             config["sasl_plain_username"] = login.user
             config["sasl_plain_password"] = login.password
     if trust is not None:
+        import ssl  # noqa: PLC0415 - only for TLS
+
+        from broker_sim.security.ssl_stores import load_key_pair  # noqa: PLC0415 - the same
+
         context = ssl.create_default_context(cadata=trust.certificates)
         if trust.own is not None:
             load_key_pair(context, trust.own, None, "client")

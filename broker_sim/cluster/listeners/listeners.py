@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from broker_sim.config import Endpoint
     from broker_sim.metadata import ScramCredential
     from broker_sim.network import Connection
-    from broker_sim.security import KafkaPrincipal, SaslListener, SslListener
+    from broker_sim.security import KafkaPrincipal, SaslListener
+    from broker_sim.security.ssl_listener import SslListener
 
 
 class Listeners:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from crc32c import crc32c
-
 from broker_sim.errors import ApiError
 from broker_sim.log.leader_epoch_cache import EpochEntry
 from broker_sim.log.storage.batch_entries import BatchPlace
 from broker_sim.log.transaction_index import AbortedTxn
+from broker_sim.protocol.crc32c import crc32c
 from broker_sim.protocol.record_batch import (
     BATCH_OVERHEAD_BYTES,
     CONTROL_FLAG,

@@ -12,11 +12,10 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812 - the module's name for it is lower-case
 from typing import TYPE_CHECKING, Final
 
-from crc32c import crc32c
-
 from broker_sim.log.producer_state_entry import BatchMetadata, ProducerStateEntry
 from broker_sim.log.storage.checkpoint_files import replace_file
 from broker_sim.log.storage.file_system import ending_with
+from broker_sim.protocol.crc32c import crc32c
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:

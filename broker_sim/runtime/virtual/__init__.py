@@ -3,7 +3,6 @@
 from broker_sim.runtime.virtual.core.clock import LoopClock
 from broker_sim.runtime.virtual.core.errors import (
     EscapeError,
-    HashSeedError,
     UnhandledError,
     VirtualDeadlockError,
     VirtualLivelockError,
@@ -18,7 +17,6 @@ from broker_sim.runtime.virtual.stdlib import (
     install,
     pin_hash_seed,
     pinned_hash_seed,
-    require_pinned_hash_seed,
     uninstall,
 )
 
@@ -26,7 +24,6 @@ __all__ = [
     "ANY",
     "BoundPort",
     "EscapeError",
-    "HashSeedError",
     "Latency",
     "LoopClock",
     "LoopTrace",
@@ -44,7 +41,6 @@ __all__ = [
     "install",
     "pin_hash_seed",
     "pinned_hash_seed",
-    "require_pinned_hash_seed",
     "run",
     "uninstall",
 ]

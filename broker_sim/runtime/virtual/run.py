@@ -8,12 +8,11 @@ from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from broker_sim.runtime.scheduler import Scheduler
 from broker_sim.runtime.virtual.core.clock import NS_PER_MS
 from broker_sim.runtime.virtual.loop import VirtualEventLoop
-from broker_sim.runtime.virtual.stdlib.hash_seed import require_pinned_hash_seed
 from broker_sim.runtime.virtual.stdlib.install import install
 from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
 from broker_sim.runtime.virtual.stdlib.other_clocks import require_real_clocks
@@ -40,8 +39,6 @@ _around: list[None] = []
 def run(
     main: Callable[[VirtualEventLoop], Coroutine[Any, Any, Result]],
     seed: int = 0,
-    *,
-    hash_seed: Literal["pinned", "any"] = "pinned",
     **options: Any,
 ) -> Result:
     """Run `main(loop)` on a new virtual loop and return its result.
@@ -50,7 +47,7 @@ def run(
     failed to take: the error of a task or of a callback, a deadlock, a livelock, too much virtual
     time. A note says the seed, the virtual time and the last events of the trace.
     """
-    this = VirtualRun(seed, hash_seed=hash_seed, **options)
+    this = VirtualRun(seed, **options)
     try:
         result = this.wait(main(this.loop))
         this.raise_what_nobody_took()
@@ -69,13 +66,11 @@ class VirtualRun:
     """A virtual loop on which a program runs piece by piece, from here until `close`.
 
     The standard library tells virtual time and seeded chance to the program (see `stdlib`), from
-    the first run of a process on for good. `hash_seed="any"` lets a run pass that another process
-    may not repeat, "pinned" raises HashSeedError. Garbage is collected by the loop only.
+    the first run of a process on for good. A run repeats in another process unless the program itself
+    iterates sets of strings: for that, see `pin_hash_seed`. Garbage is collected by the loop only.
     """
 
-    def __init__(self, seed: int = 0, *, hash_seed: Literal["pinned", "any"] = "pinned", **options: Any) -> None:
-        if hash_seed == "pinned":
-            require_pinned_hash_seed()
+    def __init__(self, seed: int = 0, **options: Any) -> None:
         require_real_clocks()
         install()
         prepare_aiokafka()

@@ -15,7 +15,8 @@ from broker_sim.runtime.acceptor import ACCEPTS_AT_ONCE, accept_connections
 from broker_sim.runtime.handshakes import HANDSHAKE_WAIT_S, HANDSHAKES_AT_ONCE
 from broker_sim.runtime.read_turns import ReadTurns
 from broker_sim.runtime.sockets import bind
-from broker_sim.security import Certificates, load_key_pair
+from broker_sim.security import Certificates
+from broker_sim.security.ssl_stores import load_key_pair
 
 START_OF_TLS = b"\x16"
 HOST = "127.0.0.1"

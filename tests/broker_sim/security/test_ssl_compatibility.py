@@ -11,7 +11,8 @@ import pytest
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ConfigError
-from broker_sim.security import Certificates, SslListener
+from broker_sim.security import Certificates
+from broker_sim.security.ssl_listener import SslListener
 
 CHAIN, KEY = "ssl.keystore.certificate.chain", "ssl.keystore.key"
 TRUSTED = "ssl.truststore.certificates"

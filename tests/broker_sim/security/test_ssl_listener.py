@@ -11,7 +11,9 @@ from cryptography.x509 import load_pem_x509_certificate
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ConfigError, WrongStateError
-from broker_sim.security import Certificates, SslListener, load_key_pair
+from broker_sim.security import Certificates
+from broker_sim.security.ssl_listener import SslListener
+from broker_sim.security.ssl_stores import load_key_pair
 
 HOST = "kafka.example"
 AUTH = "ssl.client.auth"

@@ -32,7 +32,7 @@ def seen_when_it_fails(test, looks=None):
         except (ValueError, KeyError, TimeoutError, AssertionError, ExceptionGroup) as error:
             return float(watch.at(error))
 
-    return run(main, hash_seed="any")
+    return run(main)
 
 
 async def fails_at_3():
@@ -140,7 +140,7 @@ def test_coroutine_that_does_not_end_says_what_it_is_leaving_with():
     async def wait(watch):
         await watch
 
-    assert run(main, hash_seed="any") == (ValueError, "3.0")
+    assert run(main) == (ValueError, "3.0")
 
 
 async def fails_in_a_finally():
@@ -203,5 +203,5 @@ def test_ending_begins_where_an_error_that_nobody_has_caught_waits(test, endings
         with contextlib.suppress(ValueError, KeyError, TimeoutError):
             await FailureWatch(test(), str, note)
 
-    run(main, hash_seed="any")
+    run(main)
     assert told == endings

@@ -41,7 +41,7 @@ def _fuzz(work, *planted, configs=CONFIGS, slow_ms=0, with_share_groups=False):
                 other.set_link(2, 1, delay_ms=slow_ms)
             return await work(fuzzer)
 
-    return run(main, hash_seed="any")
+    return run(main)
 
 
 @pytest.mark.parametrize("area", ["groups", "transactions", "log", "topics", "streams_groups"])

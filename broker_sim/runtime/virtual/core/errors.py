@@ -25,7 +25,3 @@ class UnhandledError(VirtualRunError):
 
 class EscapeError(VirtualRunError):
     """The program asks for something that exists in real time only; the text says what to do."""
-
-
-class HashSeedError(VirtualRunError):
-    """The hashes of strings differ from process to process, so no seed could repeat a run."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import sys
-import sysconfig
 from functools import cache
 from pathlib import Path, PurePath
 from types import AsyncGeneratorType
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections import Counter
     from types import CodeType, FrameType
 
-_STANDARD_LIBRARY = Path(sysconfig.get_path("stdlib"))
+_STANDARD_LIBRARY = Path(os.__file__).parent
 _SITES = {"site-packages", "dist-packages"}
+_CLIENTS = ("aiokafka", "kafka")
+"""Packages that are libraries wherever they lie: an editable install and a vendored copy look like a program."""
 _OWN = Path(__file__).parents[3]
 """The folder of this package."""
 NAMED_BY_PROCESS = "Task-"
@@ -30,9 +32,34 @@ STEPS_OF_GENERATORS = {"async_generator_asend", "async_generator_athrow"}
 
 @cache
 def is_of_a_library(file: str) -> bool:
-    """Whether a file belongs to Python or to an installed package."""
+    """Whether a file belongs to Python or to a library, wherever that lies.
+
+    A. Python's own modules, in a zip too.
+    B. Packages of an environment.
+    C. Packages of a zip or a wheel on the path.
+    D. Packages beside their metadata, as `pip install --target` and an unpacked wheel leave them.
+    E. Kafka clients in any other folder.
+    """
     path = Path(file)
-    return path.is_relative_to(_STANDARD_LIBRARY) or not _SITES.isdisjoint(path.parts)
+    if path.is_relative_to(_STANDARD_LIBRARY) or not _SITES.isdisjoint(path.parts):
+        return True
+    if not path.exists():
+        return any(parent.is_file() for parent in path.parents)
+    return _is_of_a_client(path) or any(_has_metadata(folder) for folder in _import_folders() & {*path.parents})
+
+
+def _is_of_a_client(path: Path) -> bool:
+    packages = (sys.modules.get(name) for name in _CLIENTS)
+    return any(path.is_relative_to(folder) for package in packages for folder in getattr(package, "__path__", ()))
+
+
+def _import_folders() -> set[Path]:
+    return {Path(entry or ".").absolute() for entry in sys.path}
+
+
+@cache
+def _has_metadata(folder: Path) -> bool:
+    return any(folder.glob("*.dist-info"))
 
 
 @cache

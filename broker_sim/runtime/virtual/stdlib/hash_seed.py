@@ -1,7 +1,8 @@
 """Hashes of strings: the same in each process only where PYTHONHASHSEED is pinned.
 
-Sets of strings, and of tuples with strings, are iterated in the order of their hashes. A process
-takes its hash seed when it starts, so it can only be pinned for the next one.
+Sets of strings, and of tuples with strings, are iterated in the order of their hashes. The brokers and aiokafka
+send nothing in such an order (see `sorted_sets`); a program may. A process takes its hash seed when it starts, so
+it can only be pinned for the next one.
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ import os
 import subprocess
 import sys
 from typing import NoReturn
-
-from broker_sim.runtime.virtual.core.errors import HashSeedError
 
 VARIABLE = "PYTHONHASHSEED"
 
@@ -22,18 +21,6 @@ def pinned_hash_seed() -> int | None:
     if not value.isdecimal() or sys.flags.ignore_environment:
         return None
     return int(value)
-
-
-def require_pinned_hash_seed(expected: int | None = None) -> int:
-    """Return the hash seed; HashSeedError, one line, if it is not pinned or not the expected one."""
-    seed = pinned_hash_seed()
-    if seed is None or expected not in {None, seed}:
-        has = "is not pinned" if seed is None else f"is {seed}"
-        raise HashSeedError(
-            f"{VARIABLE} {has}, so this process iterates sets of strings in an order of its own: "
-            f"run it with {VARIABLE}={expected or 0}"
-        )
-    return seed
 
 
 def pin_hash_seed(seed: int = 0) -> None:

@@ -14,9 +14,10 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.runtime.virtual.loop import current_loop
+from broker_sim.runtime.virtual.stdlib.sorted_sets import sort_sets_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, KeysView
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -108,8 +109,10 @@ def _prepare_aiokafka(aiokafka: Any) -> None:
         return
     accumulator.BatchBuilder.append = _with_time(accumulator.BatchBuilder.append)
     accumulator.MessageBatch.__hash__ = _numbered_hash
-    metadata = aiokafka.cluster.ClusterMetadata
-    metadata.brokers = _in_order(metadata.brokers)
+    # Requests name partitions, and rebalances deal them out, in the order of sets of topics and partitions.
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("aiokafka."):
+            sort_sets_of(module)
     versions = getattr(aiokafka.protocol.admin, "ApiVersionResponse_v0", None)
     if versions is not None:
         versions.decode = classmethod(_remembering(versions.SCHEMA))
@@ -126,18 +129,6 @@ def _with_time(append: Any) -> Any:
 
     append_with_time.is_of_virtual_time = True  # type: ignore[attr-defined]
     return append_with_time
-
-
-def _in_order(brokers: Any) -> Any:
-    """Return the brokers by id: a set of tuples with None, whose hash is an address before 3.12."""
-
-    def ordered_brokers(self: Any) -> KeysView[Any] | set[Any]:
-        unordered: set[Any] = brokers(self)
-        if current_loop() is None:
-            return unordered
-        return dict.fromkeys(sorted(unordered, key=lambda broker: str(broker.nodeId))).keys()
-
-    return ordered_brokers
 
 
 def _remembering(schema: Any) -> Any:

@@ -17,7 +17,7 @@ class Run:
             self.loop = loop
             return main()
 
-        return run_virtual(start, hash_seed="any", **options)
+        return run_virtual(start, **options)
 
 
 @pytest.fixture

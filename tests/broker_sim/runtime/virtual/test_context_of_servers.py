@@ -35,7 +35,7 @@ def test_data_sent_before_the_server_accepts_is_handled_by_the_server():
         await asyncio.sleep(10)
         assert heard == [b"hello"]
 
-    run(main, hash_seed="any")
+    run(main)
 
 
 def test_timer_of_a_broker_outlives_the_process_that_added_to_it():
@@ -62,4 +62,4 @@ def test_timer_of_a_broker_outlives_the_process_that_added_to_it():
         await asyncio.sleep(2)
         assert ran == [0, 2]
 
-    run(main, hash_seed="any")
+    run(main)

@@ -20,7 +20,7 @@ def test_run_gives_the_program_its_loop_and_returns_its_result():
         assert isinstance(loop, VirtualEventLoop)
         return loop.seed
 
-    assert run(main, 5, hash_seed="any") == 5
+    assert run(main, 5) == 5
 
 
 def test_failed_run_says_seed_time_and_last_events():
@@ -30,7 +30,7 @@ def test_failed_run_says_seed_time_and_last_events():
         raise ValueError("wrong")
 
     with pytest.raises(ValueError, match="wrong") as error:
-        run(main, 17, hash_seed="any")
+        run(main, 17)
     (note,) = error.value.__notes__
     assert "seed 17, 2.0 s of virtual time" in note
     assert note.endswith("last events:\n  2.000000 the event")
@@ -47,7 +47,7 @@ def test_first_error_counts_and_those_of_the_end_are_added():
         await asyncio.gather(waits())
 
     with pytest.raises(VirtualDeadlockError, match="at 0\\.0 s") as error:
-        run(main, hash_seed="any")
+        run(main)
     assert "while its tasks were ended: VirtualDeadlockError" in error.value.__notes__[0]
 
 
@@ -67,7 +67,7 @@ def test_error_in_the_last_step_ends_the_run_with_itself():
         loop.call_exception_handler({"message": "lost", "exception": ValueError("wrong")})
 
     with pytest.raises(ValueError, match="wrong") as error:
-        run(main, hash_seed="any")
+        run(main)
     assert ended == [2.0]
     assert not any("while its tasks" in note for note in error.value.__notes__)
 
@@ -87,7 +87,7 @@ def test_failed_task_that_nobody_awaits_is_noticed_at_once(is_watched):
         await asyncio.sleep(1)
         return list(noticed)
 
-    assert run(main, hash_seed="any") == [0.0]
+    assert run(main) == [0.0]
 
 
 def test_tasks_get_time_to_end_after_the_limit():
@@ -105,7 +105,7 @@ def test_tasks_get_time_to_end_after_the_limit():
         await asyncio.gather(waits())
 
     with pytest.raises(Exception, match="more than the allowed"):
-        run(main, limit_s=10, hash_seed="any")
+        run(main, limit_s=10)
     assert ended == [70]
 
 
@@ -124,7 +124,7 @@ def test_tasks_end_when_a_check_after_each_step_fails():
             ended.append(loop.time())
 
     with pytest.raises(ValueError, match="violated") as error:
-        run(main, hash_seed="any")
+        run(main)
     assert ended == [2]
     assert "while its tasks were ended" not in "".join(error.value.__notes__)
 
@@ -151,7 +151,7 @@ def test_runs_own_garbage_is_gone_and_others_is_left_alone():
     gc.disable()
     try:
         outer = weakref.ref(Cycle())
-        run(main, hash_seed="any")
+        run(main)
         assert outer() is not None
         assert inner[0]() is None
     finally:
@@ -172,7 +172,7 @@ def test_garbage_that_a_caller_holds_beyond_its_run_is_collected_later():
             held.append(Cycle())
             left.append(weakref.ref(held[0]))
 
-        run(main, hash_seed="any")
+        run(main)
 
     left = []
     for _ in range(3 * RUNS_PER_COLLECTION):
@@ -195,7 +195,7 @@ def test_garbage_that_a_caller_holds_is_collected_at_once_around_the_run():
         async def main(_):
             assert held
 
-        run(main, hash_seed="any")
+        run(main)
 
     was_on = gc.isenabled()
     gc.disable()
@@ -226,7 +226,7 @@ def test_objects_that_were_frozen_before_a_run_stay_frozen():
         async def main(_loop):
             assert is_frozen()
 
-        run(main, hash_seed="any")
+        run(main)
         assert is_frozen()
     finally:
         gc.unfreeze()
@@ -252,7 +252,7 @@ def test_no_garbage_of_before_is_found_in_a_run_where_objects_are_frozen():
         garbage = Acts()
         garbage.itself = garbage
         del garbage
-        run(main, hash_seed="any")
+        run(main)
         assert acted_in == ["before"]
     finally:
         gc.unfreeze()
@@ -267,7 +267,7 @@ def test_run_in_a_running_loop_leaves_that_loop_as_it_was():
             return loop.time()
 
         task = asyncio.current_task()
-        virtual_s = run(main, hash_seed="any")
+        virtual_s = run(main)
         assert asyncio.current_task() is task
         await asyncio.sleep(0)
         return virtual_s

@@ -364,7 +364,7 @@ def test_run_that_has_refused_a_lock_closes_without_another_error(monkeypatch):
 
         await asyncio.gather(*(asyncio.to_thread(holds) for _ in range(2)))
 
-    run = VirtualRun(hash_seed="any")
+    run = VirtualRun()
     with pytest.raises(EscapeError, match="give them back"):
         run.wait(main())
     run.close()

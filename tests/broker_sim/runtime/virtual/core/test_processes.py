@@ -11,7 +11,7 @@ from broker_sim.runtime.virtual import run
 
 
 def play(main, **options):
-    return run(main, hash_seed="any", **options)
+    return run(main, **options)
 
 
 async def note_each_second(seen, name="worker"):

@@ -145,7 +145,7 @@ for make in (
     confluent_kafka.DeserializingConsumer, confluent_kafka.admin.AdminClient,
 ):
     try:
-        run(lambda loop: main(make), hash_seed="any")
+        run(lambda loop: main(make))
     except EscapeError as error:
         print(str(error).partition(":")[0])
 """

@@ -69,4 +69,4 @@ def test_freezing_is_refused_in_virtual_time(frozen, run):
 
 def test_run_does_not_begin_while_time_is_frozen(frozen):
     with frozen, pytest.raises(EscapeError, match="virtual time has a clock of its own"):
-        VirtualRun(hash_seed="any")
+        VirtualRun()
