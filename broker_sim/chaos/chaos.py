@@ -17,10 +17,11 @@ from broker_sim.chaos.worker import Worker, WorkerFaults, cause_of, error_text, 
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from broker_sim.chaos.faults.action import Action
     from broker_sim.chaos.schedule import Schedule
+    from broker_sim.chaos.worker import Main
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.core.processes import Process
@@ -102,7 +103,7 @@ class Chaos:
         self.timeline = _TracedTimeline(loop)
         self._loop = loop
         cluster = ClusterFaults(kafka, loop.network)
-        workers = WorkerFaults(self.workers, loop.network, cluster)
+        workers = WorkerFaults(self.workers, loop.network, cluster, self._start)
         self._faults = Faults(loop, cluster, self.timeline, workers)
         self._claims: dict[str, Callable[[], object]] = {}
         self._watchers: list[Callable[[], object]] = []
@@ -111,21 +112,21 @@ class Chaos:
         """Whether this run has seen what `sometimes` and `reached` name."""
         self._sought: dict[str, Callable[[], object]] = {}
 
-    def start(self, main: Callable[..., Coroutine[Any, Any, object]], count: int = 1) -> list[Worker]:
+    def start(self, main: Main, count: int = 1, *, versions: Sequence[Main] = ()) -> list[Worker]:
         """Start `count` workers, each a process of its own on a host `worker-1`, `worker-2`, ...
 
         `main` is a coroutine function; it gets its `Worker` if it takes an argument. A worker is
         started again a second after it ended with an error of its environment: OSError,
-        TimeoutError, or a client's KafkaError. Any other error fails the test.
+        TimeoutError, or a client's KafkaError. Any other error fails the test. After each fault `deploy` it runs
+        the next one of `versions`, as long as there is one.
         """
-        started = []
-        for _ in range(count):
-            name = f"worker-{len(self.workers) + 1}"
-            worker = Worker(self._loop, self.timeline, name, main)
-            self.workers.append(worker)
-            started.append(worker)
-            worker.start()
-        return started
+        return [self._start((main, *versions)) for _ in range(count)]
+
+    def _start(self, versions: Sequence[Main]) -> Worker:
+        worker = Worker(self._loop, self.timeline, f"worker-{len(self.workers) + 1}", versions)
+        self.workers.append(worker)
+        worker.start()
+        return worker
 
     def program(
         self,
@@ -151,7 +152,12 @@ class Chaos:
                 on_output=partial(self.note, worker.name),
             )
             worker.on_death(program.kill)
-            code = await program.wait()
+            try:
+                code = await program.wait()
+            except asyncio.CancelledError:
+                program.send_signal()
+                await program.wait()
+                raise
             if code and not may_fail:
                 last = next(iter(program.text.splitlines()[::-1]), "nothing")
                 raise InvariantError(NO_FAILED_PROGRAM, f"{worker.name} has {code}, and printed last: {last}")

@@ -194,7 +194,7 @@ class CommandRun:
         self._begin_with = begin_with
         self._command = tuple(command)
         self._schedule = schedule
-        self._freezes = any(KINDS[each.kind].on == "worker" for each in schedule.actions)
+        self._freezes = any(KINDS[each.kind].is_of_workers for each in schedule.actions)
         self._kafka = AsyncCluster(
             schedule.brokers, topics=topics, configs={**CONFIGS, **(configs or {})}, seed=schedule.seed, control=True
         )

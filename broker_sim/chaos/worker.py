@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.processes import Process
     from broker_sim.runtime.virtual.network import Network
 
+    Main = Callable[..., Coroutine[Any, Any, object]]
     Undo = Callable[[], bool]
 
+GRACE_S: Final = 10.0
+"""Time that a worker has to stop in when it is asked to; Kubernetes gives 30 s, faults last 20."""
+BETWEEN_S: Final = 1.0
+"""Time between the start of a worker and the stop of the next one, of a rolling deploy."""
 RESTART_S: Final = 1.0
 """Delay before a supervisor starts a worker again that ended with an error of its environment."""
 IDLE_S: Final = 3
@@ -64,9 +69,8 @@ class Worker:
     `main` is a coroutine function; it gets the worker if it takes an argument.
     """
 
-    def __init__(
-        self, loop: VirtualEventLoop, timeline: Timeline, name: str, main: Callable[..., Coroutine[Any, Any, object]]
-    ) -> None:
+    def __init__(self, loop: VirtualEventLoop, timeline: Timeline, name: str, versions: Sequence[Main]) -> None:
+        """`versions` are what it runs: the first, and after each deploy the next one, as long as there is one."""
         self.name = name
         self.process: Process | None = None
         """The process that runs, or stands still; None while there is none."""
@@ -74,8 +78,11 @@ class Worker:
         """Number of starts."""
         self._loop = loop
         self._timeline = timeline
-        self._main = main
-        self._takes_worker = bool(inspect.signature(main).parameters)
+        self.version = 0
+        """Number of the version that it runs, or starts with."""
+        self.versions = versions
+        self._task: asyncio.Task[object] | None = None
+        self._is_asked_to_stop = False
         self._holds = 0
         self._failures = 0
         self._failed_calls = 0
@@ -109,13 +116,17 @@ class Worker:
         self.starts += 1
         process = self.process = self._loop.process(self.name)
         process.step_clock(self._clock_offset_s)
-        main = process.call(self._main, *[self][: int(self._takes_worker)])
-        process.start(main).add_done_callback(self._on_end)
+        main = self.versions[self.version]
+        takes_worker = bool(inspect.signature(main).parameters)
+        self._task = process.start(process.call(main, *[self][: int(takes_worker)]))
+        self._task.add_done_callback(self._on_end)
 
     def _on_end(self, task: asyncio.Task[object]) -> None:
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         self._end()
-        if error is None:
+        if self._is_asked_to_stop and (error is None or is_of_the_environment(error)):
+            self._timeline.note(self.name, "has stopped")
+        elif error is None:
             self._timeline.note(self.name, "is done")
         elif is_of_the_environment(error):
             self._timeline.note(self.name, f"exits: {error_text(error)}", error_text(error))
@@ -147,6 +158,31 @@ class Worker:
         """End it for good: the run is over."""
         self._is_over = True
         self._end()
+
+    async def stop(self, grace_s: float = GRACE_S) -> None:
+        """Stop it and keep it down: its task is cancelled, so its `finally` runs; after `grace_s` it is killed.
+
+        A command gets SIGTERM in place of that.
+        """
+        self._holds += 1
+        process, task = self.process, self._task
+        if process is None or task is None:
+            return
+        self._is_asked_to_stop = True
+        self._timeline.note(self.name, "is asked to stop")
+        task.cancel()
+        await asyncio.wait([task], timeout=grace_s)
+        self._is_asked_to_stop = False
+        if self.process is process:
+            self._timeline.note(self.name, f"has not stopped within {grace_s:g} s, and is killed")
+            self._end()
+
+    def go_on(self, *, in_next_version: bool = False) -> None:
+        """Start it again after `stop`, unless something else keeps it down."""
+        self._holds -= 1
+        if in_next_version and self.version + 1 < len(self.versions):
+            self.version += 1
+        self._start_now()
 
     # -- faults; each returns what ends it, which returns whether it took effect ---------------------
     # Those that do not fit raise WrongStateError.
@@ -225,8 +261,16 @@ class Worker:
 class WorkerFaults:
     """The faults of the workers of one run, named by their kinds."""
 
-    def __init__(self, workers: Sequence[Worker], network: Network, cluster_faults: ClusterFaults) -> None:
+    def __init__(
+        self,
+        workers: Sequence[Worker],
+        network: Network,
+        cluster_faults: ClusterFaults,
+        start: Callable[[Sequence[Main]], Worker],
+    ) -> None:
+        """`start(versions)` starts one more worker."""
         self._workers = workers
+        self._start = start
         self._network = network
         self._cluster_faults = cluster_faults
 
@@ -261,6 +305,48 @@ class WorkerFaults:
         """Kill a worker; until the fault is over each of its starts takes `seconds`."""
         worker = self._worker(number)
         return _with_effect(partial(worker.slow_start, float(seconds)), took_effect=self._is_at_work(worker))
+
+    def deploy(self, number: int | None, how: str) -> asyncio.Task[bool]:
+        """Stop workers, and start them in their next version: one after the other, or all at once."""
+        workers = [self._worker(number)] if number is not None else [*self._workers]
+        if not workers:
+            raise WrongStateError("the test has started no worker")
+        return asyncio.get_running_loop().create_task(self._deploy(workers, at_once=how == "all"))
+
+    async def _deploy(self, workers: Sequence[Worker], *, at_once: bool) -> bool:
+        took_effect = any(worker.process is not None and self._is_at_work(worker) for worker in workers)
+        for together in [workers] if at_once else [[worker] for worker in workers]:
+            await asyncio.gather(*(worker.stop() for worker in together))
+            for worker in together:
+                worker.go_on(in_next_version=True)
+            if not at_once:
+                await asyncio.sleep(BETWEEN_S)
+        return took_effect
+
+    def scale(self, _number: int | None, by: str) -> Callable[[], asyncio.Task[bool]]:
+        """Start more workers of the kind of the last one, or stop the last ones, until the fault is over."""
+        loop, count = asyncio.get_running_loop(), int(by)
+        if not self._workers:
+            raise WrongStateError("the test has started no worker")
+        if count > 0:
+            versions = self._workers[-1].versions[self._workers[-1].version :]
+            more = [self._start(versions) for _ in range(count)]
+            return lambda: loop.create_task(self._stop(more))
+        fewer = [worker for worker in self._workers if worker.process is not None][count:]
+        stopping = loop.create_task(self._stop(fewer))
+
+        async def start_again() -> bool:
+            took_effect = await stopping
+            for worker in fewer:
+                worker.go_on()
+            return took_effect
+
+        return lambda: loop.create_task(start_again())
+
+    async def _stop(self, workers: Sequence[Worker]) -> bool:
+        took_effect = any(worker.process is not None and self._is_at_work(worker) for worker in workers)
+        await asyncio.gather(*(worker.stop() for worker in workers))
+        return took_effect
 
     def clock(self, number: int, seconds: str) -> Undo:
         """Let the wall clock of a worker's host be off."""

@@ -13,6 +13,8 @@ from typing import Final, NamedTuple, Self
 
 BROKERS: Final = "brokers"
 """Stands for every broker: as the far end of a cut, or for requests to whichever serves them."""
+WORKERS: Final = "workers"
+"""Stands for every worker."""
 CONTROLLER: Final = "controller"
 """The controller as an end of a link."""
 LEADER: Final = "leader"

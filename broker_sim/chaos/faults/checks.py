@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, is_broker
+from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, WORKERS, ScheduleError, is_broker
 from broker_sim.chaos.faults.cluster_faults import ROLES, request_fault
 from broker_sim.chaos.faults.kinds import KINDS, ON_REQUESTS
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES: Final = {
     "worker": "which worker, as worker-1",
+    "workers": "which worker, as worker-1, or workers",
     "broker": "which broker, as broker-1",
     "brokers": "which broker, as broker-1",
     "link": "which link, as broker-1 controller",
@@ -38,7 +39,7 @@ def check_action(action: Action) -> Kind:
 def _names_who(action: Action, kind: Kind) -> bool:
     """Whether the action names as many workers, brokers or nodes as its kind needs."""
     names = action.on
-    if kind.on == BROKERS and names in {(), (BROKERS,)}:
+    if kind.on in {BROKERS, WORKERS} and names in {(), (kind.on,)}:
         return True
     if kind.whole_side:
         names = names[:1]
@@ -52,7 +53,9 @@ def _has_value(action: Action, kind: Kind) -> bool:
     if not kind.values:
         return not action.value
     if not kind.values[0].removeprefix("-").isdecimal():
-        return bool(action.value)
+        return action.value in kind.values if kind.on == WORKERS else bool(action.value)
+    if kind.on == WORKERS:
+        return bool(int(action.value)) if action.value.removeprefix("-").isdecimal() else False
     digits = action.value.removeprefix("-")
     if kind.on == "worker":  # its times may have fractions
         digits = digits.replace(".", "", 1)
@@ -70,7 +73,7 @@ def _check_fault(action: Action) -> None:
 def _is_a(name: str, place: str) -> bool:
     if place == "link" and name == CONTROLLER:
         return True
-    if place != "worker":
+    if place not in {"worker", WORKERS}:
         return name in ROLES or is_broker(name)
     stem, _, number = name.partition("-")
     return stem == "worker" and number.isdecimal()

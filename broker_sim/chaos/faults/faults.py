@@ -7,7 +7,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, ScheduleError, broker_name
+from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, WORKERS, ScheduleError, broker_name
 from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.faults.cluster_faults import ROLES, who_is
 from broker_sim.errors import ApiError, WrongStateError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.faults.kinds import Kind
 
     Undo = Callable[[], object]
-    Begun = Undo | asyncio.Task[None] | bool | None
+    Begun = Undo | asyncio.Task[bool] | asyncio.Task[None] | bool | None
 
 
 class FaultListener(Protocol):
@@ -68,7 +68,7 @@ class Faults:
         """Carry each action out when its time has come, counted from now. Raises ScheduleError."""
         for action in actions:
             kind = check_action(action)
-            if kind.on == "worker" and self._programs is None:
+            if kind.is_of_workers and self._programs is None:
                 raise ScheduleError(f"{action}: there are no workers here")
             self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
 
@@ -82,20 +82,18 @@ class Faults:
             return
         self._listener.begun(action)
         self.happened[action.kind] += 1
-        if isinstance(begun, asyncio.Task):
-            begun.add_done_callback(lambda _: self._count(action, traffic))
-        elif callable(begun):
-            self._in_force += 1
+        self._in_force += 1
+        if callable(begun):
             self._loop.call_later(action.for_ms / 1000, partial(self._end, action, begun, traffic))
         else:
-            self.effective[action.kind] += begun is not False
+            self._close(action, traffic, True if begun is None else begun)
 
     def _resolved(self, name: str) -> str:
         return broker_name(who_is(self._cluster.nodes, name)) if name in ROLES else name
 
     def _carry_out(self, action: Action, kind: Kind) -> Begun:
         """Do it. Raises ApiError or WrongStateError."""
-        method = getattr(self._programs if kind.on == "worker" else self._cluster, action.kind)
+        method = getattr(self._programs if kind.is_of_workers else self._cluster, action.kind)
         on: list[Any] = [_number(name) for name in action.on or (BROKERS,)]
         if kind.whole_side:
             on[1:] = action.on[1:] or [BROKERS]
@@ -104,16 +102,20 @@ class Faults:
 
     def _end(self, action: Action, undo: Undo, traffic: int) -> None:
         self._listener.ended(action)
-        self._count(action, traffic, undo())
-        self._in_force -= 1
+        self._close(action, traffic, undo())
 
-    def _count(self, action: Action, traffic: int, effect: object = None) -> None:
+    def _close(self, action: Action, traffic: int, effect: object) -> None:
+        """Count whether it took effect once it is over: now, or when the task ends that does the rest."""
+        if isinstance(effect, asyncio.Task):
+            effect.add_done_callback(lambda task: self._close(action, traffic, task.result()))
+            return
+        self._in_force -= 1
         took_effect = effect if isinstance(effect, bool) else self._cluster.traffic != traffic
         self.effective[action.kind] += took_effect
 
 
 def _number(name: str) -> int | None:
-    """Return the number of a worker or a node; None for all brokers."""
-    if name == BROKERS:
+    """Return the number of a worker or a node; None for all brokers, and all workers."""
+    if name in {BROKERS, WORKERS}:
         return None
     return CONTROLLER_ID if name == CONTROLLER else int(name.partition("-")[2])

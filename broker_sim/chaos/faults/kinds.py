@@ -9,6 +9,8 @@
 | `slow` | worker | messages to and from it take longer | ms |
 | `fail` | worker | `depend` raises ConnectionError | |
 | `clock` | worker | its wall clock is off | seconds |
+| `deploy` | `workers`, or one worker | asked to stop, after 10 s killed; its next version starts | `rolling`, `all` |
+| `scale` | `workers` | so many more of them, or fewer with a minus, until the fault is over | number |
 | `pause` | broker | stands still | |
 | `kill` | broker | killed, started again when the fault is over | |
 | `stop` | broker | stopped as for a roll, started again when the fault is over | |
@@ -45,7 +47,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, Action, broker_names
+from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, WORKERS, Action, broker_names
 from broker_sim.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ _ERRORS: Final = (
 class Kind:
     """A kind of actions, and how they are drawn."""
 
-    on: Literal["worker", "broker", "brokers", "link"]
+    on: Literal["worker", "workers", "broker", "brokers", "link"]
     weight: float = 1
     """Frequency with which it is drawn for applications, relative to other kinds; with 0 only if it is named."""
     lasts: bool = True
@@ -92,6 +94,11 @@ class Kind:
     """Whether it may name several at once."""
     beside_a_command: bool = True
     """Whether it can happen in real time, to a cluster of sockets or to a command."""
+
+    @property
+    def is_of_workers(self) -> bool:
+        """Whether it concerns the programs beside the cluster."""
+        return self.on in {"worker", WORKERS}
 
     @property
     def at_least(self) -> int:
@@ -107,6 +114,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "slow": Kind("worker", 1, values=("50", "300", "2000"), beside_a_command=False),
     "fail": Kind("worker", 2, beside_a_command=False),
     "clock": Kind("worker", 0.5, values=("-3600", "-2", "2", "3600"), beside_a_command=False),
+    "deploy": Kind("workers", 0, lasts=False, values=("rolling", "all"), beside_a_command=False),
+    "scale": Kind("workers", 0, values=("1", "-1"), beside_a_command=False),
     "pause": Kind("broker", 1),
     "kill": Kind("broker", 1),
     "stop": Kind("broker", 1),
@@ -172,7 +181,7 @@ def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
     """
     possible = kinds_beside_a_command()
     names = (
-        [name for name in possible if KINDS[name].on != "worker" and KINDS[name].weight]
+        [name for name in possible if not KINDS[name].is_of_workers and KINDS[name].weight]
         if faults is None
         else list(faults)
     )
@@ -195,8 +204,8 @@ def draw_action(
         on = sorted(rng.sample(names, count))
     elif kind.on == "link":
         on = rng.sample((CONTROLLER, *names), 2)
-    elif kind.on == BROKERS:
-        on = [BROKERS]
+    elif kind.on in {BROKERS, WORKERS}:
+        on = [kind.on]
     else:
         count = workers if kind.on == "worker" else brokers
         on = [f"{kind.on}-{rng.randint(1, count)}"]

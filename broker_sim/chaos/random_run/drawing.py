@@ -55,7 +55,7 @@ _STOPPING: Final = (
 _NOT_DRAWN: Final = ("lose_power", "hold", "damage")
 """Kinds that a schedule names, or that come with simulated disks."""
 _HINDERING: Final = tuple(
-    name for name, kind in KINDS.items() if kind.on != "worker" and name not in {*_STOPPING, *_NOT_DRAWN}
+    name for name, kind in KINDS.items() if not kind.is_of_workers and name not in {*_STOPPING, *_NOT_DRAWN}
 )
 """Kinds that are drawn beside the others, not in their place."""
 HINDERED_SHARE: Final = 0.4

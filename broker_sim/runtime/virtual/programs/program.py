@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import signal
@@ -18,7 +19,6 @@ from broker_sim.runtime.virtual.programs.compiling import library
 from broker_sim.runtime.virtual.programs.connection import Connection
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.runtime.virtual.core.processes import Process
@@ -145,7 +145,7 @@ class Program:
 
     async def wait(self) -> int:
         """Return its exit code once it has ended."""
-        return await self._ended
+        return await asyncio.shield(self._ended)
 
     def send_signal(self, number: int = _SIGTERM) -> None:
         """Send a signal: its main thread takes it at this very time. SIGKILL, SIGSTOP and SIGCONT act on all of it."""

@@ -59,7 +59,7 @@ def test_controller_is_an_end_of_links_only():
 
 def test_every_kind_of_fault_and_of_topic_is_drawn():
     kinds = {action.kind for schedule in MANY for action in schedule.actions}
-    assert kinds == {name for name, kind in KINDS.items() if kind.on != "worker"} - {"lose_power", "hold", "damage"}
+    assert kinds == {name for name, kind in KINDS.items() if not kind.is_of_workers} - {"lose_power", "hold", "damage"}
     assert {schedule.group_members for schedule in MANY} == {0, 2, 3, 5}
     assert {schedule.min_insync_replicas for schedule in MANY} == {1, 2, 3}
     assert {schedule.replication_factor for schedule in MANY} == {1, 2, 3}
