@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig, Endpoint
-    from broker_sim.errors import ErrorCode
+    from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.handlers import ClientConnection
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicPartition
@@ -290,6 +290,12 @@ class Broker:
     def remove_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from a group of any kind that is coordinated here."""
         self.process.actions.serve(self.groups.remove_member, group_id, member_id)
+
+    def rebalance_group(
+        self, group_id: str, on_result: Callable[[ErrorCode], object], on_error: Callable[[ApiError], object]
+    ) -> None:
+        """Begin a rebalance of a group of any kind that is coordinated here."""
+        self.process.actions.serve(self.groups.rebalance, group_id, on_result, on_error)
 
     def append_acked(
         self,

@@ -28,10 +28,11 @@ def print_answer(verb: str, arguments: Mapping[str, Any], answer: Any) -> None:
 
 def _sentence(verb: str, arguments: Mapping[str, Any], answer: Any) -> str:
     word = verb.replace("_", "-")
+    if verb in _SENTENCES:
+        return _SENTENCES[verb](arguments, answer)
     if "broker_id" in arguments:
         return f"{word} broker {answer['id']}: {answer['state']}"
-    make = _SENTENCES.get(verb)
-    return f"{word}: done" if make is None else make(arguments, answer)
+    return f"{word}: done"
 
 
 def _record_line(record: Mapping[str, Any]) -> str:
@@ -146,5 +147,8 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
     "reset": _reset_sentence,
     "heal": lambda _, status: f"{len(status['faults'])} faults left",
     "create_topic": lambda _, topic: f"topic {topic['name']} exists",
+    "add_broker": lambda _, broker: f"broker {broker['id']} is at {broker['address']}",
+    "remove_broker": lambda arguments, _: f"broker {arguments['broker_id']} is removed",
+    "produce_many": lambda arguments, answer: f"{arguments['topic']} has {len(answer['records'])} records more",
     "produce": lambda _, record: f"{record['topic']}-{record['partition']} has it at offset {record['offset']}",
 }

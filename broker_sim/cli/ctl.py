@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
 
@@ -17,6 +17,7 @@ from broker_sim.cli.answers import print_answer
 from broker_sim.cli.parameters import control_client, control_options, parse_configs
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.client import ControlError
+from broker_sim.control.json_lines import parse_json_lines
 from broker_sim.control.verb import verbs_of
 
 if TYPE_CHECKING:
@@ -148,6 +149,9 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[str], list[click
         elif kind == "bool":
             names = f"{option}/--no-{name.replace('_', '-')}" if parameter.default else option
             parameters.append(click.Option([names], is_flag=True, default=None))
+        elif kind.startswith("Iterable[Mapping["):
+            file = click.File(encoding="utf-8")
+            parameters.append(click.Argument([name], type=file, callback=_as_records, metavar="FILE"))
         elif kind.startswith("Mapping[str, "):
             parameters.append(
                 click.Option([option.removesuffix("s"), name], multiple=True, callback=_as_configs, metavar="KEY=VALUE")
@@ -170,6 +174,14 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[str], list[click
 
 def _as_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str] | None:
     return parse_configs(ctx, param, texts) or None
+
+
+def _as_records(_ctx: click.Context, _param: click.Parameter, file: TextIO) -> list[Any]:
+    try:
+        with file:
+            return parse_json_lines(file)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 for _verb in verbs_of(Verbs).values():

@@ -54,19 +54,45 @@ def broker_configs_by_id(
         if broker_id not in ids or isinstance(broker_id, bool):
             raise UnknownBrokerError(broker_id, ids)
         _check_mapping(f"broker_configs[{broker_id}]", single, "{'broker.rack': 'a'}")
-    fitting: dict[str, GivenValue] = {name: brokers for name, default in _REPLICAS.items() if brokers < default}
     # Most clusters have one configuration for all brokers, so it is parsed once.
     read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
     by_id = {}
     for broker_id in ids:
         values = {
-            **fitting,
+            **fitting_replicas(brokers),
             **_with_own_ports(configs or {}, broker_id - ids[0]),
             **(broker_configs or {}).get(broker_id, {}),
         }
         key = tuple(values.items())
         by_id[broker_id] = read[key] = read.get(key) or BrokerConfig.from_mapping(values)
     return by_id
+
+
+def added_config(
+    brokers: int,
+    configs: Mapping[str, GivenValue] | None,
+    broker_configs: Mapping[int, Mapping[str, GivenValue]] | None,
+    first_broker_id: int,
+    broker_id: object,
+    more: Mapping[str, GivenValue] | None,
+) -> BrokerConfig:
+    """Return the configuration of a broker that is added to a cluster with these arguments. Raises ConfigError."""
+    if not isinstance(broker_id, int) or isinstance(broker_id, bool) or not 0 <= broker_id <= LAST_BROKER_ID:
+        raise ConfigError(f"broker_id must be a number from 0 to {LAST_BROKER_ID}, not {broker_id!r}")
+    _check_mapping("configs", more, "{'broker.rack': 'a'}")
+    return BrokerConfig.from_mapping(
+        {
+            **fitting_replicas(brokers),
+            **_with_own_ports(configs or {}, broker_id - first_broker_id),
+            **(broker_configs or {}).get(broker_id, {}),
+            **(more or {}),
+        }
+    )
+
+
+def fitting_replicas(brokers: int) -> dict[str, GivenValue]:
+    """Return the numbers of replicas of the coordinators' topics that are above the number of brokers by default."""
+    return {name: brokers for name, default in _REPLICAS.items() if brokers < default}
 
 
 def broker_ids(brokers: int, first_broker_id: object) -> range:

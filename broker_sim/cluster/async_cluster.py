@@ -11,12 +11,14 @@ import base64
 import os
 import random
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Self
 
 from broker_sim.cluster.arguments import (
     FIRST_BROKER_ID,
+    added_config,
     broker_configs_by_id,
     check_control,
     check_data_dir,
@@ -26,6 +28,7 @@ from broker_sim.cluster.arguments import (
     control_server,
 )
 from broker_sim.cluster.listeners.broker_listeners import (
+    broker_listeners,
     check_users,
     credentials_of,
     listeners_by_id,
@@ -41,7 +44,7 @@ from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.verbs.base import wait_limit_s
 from broker_sim.control.verb import AsyncFace
 from broker_sim.controller import check_finalized_features
-from broker_sim.errors import ClusterTimeoutError, WrongStateError
+from broker_sim.errors import ClusterTimeoutError, ConfigError, WrongStateError
 from broker_sim.protocol.release import find_release
 from broker_sim.runtime.arguments import checked_s, names_checked
 from broker_sim.runtime.memory import parse_memory_limit
@@ -52,7 +55,7 @@ from broker_sim.runtime.system import green_threads
 from broker_sim.security import Certificates, TokenIssuer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from broker_sim.config import GivenValue
     from broker_sim.control.server import ControlServer
@@ -169,6 +172,7 @@ class AsyncCluster(Verbs, AsyncFace):
         configs = with_listeners(configs, listeners, advertised_listeners, protocol)
         configs = self._security.with_configs(configs)
         self._configs = broker_configs_by_id(brokers, configs, broker_configs, first_broker_id)
+        self._configs_of = partial(added_config, brokers, configs, broker_configs, first_broker_id)
         check_hosts(host, advertised_host, self._configs)
         check_ports(brokers, ports)
         self._topics = creatable_topics(topics)
@@ -192,17 +196,17 @@ class AsyncCluster(Verbs, AsyncFace):
         self._waiting = 0
         self.certificates = Certificates()
         self.token_issuer = TokenIssuer()
+        self._make_listeners = partial(
+            broker_listeners,
+            host=bare_host(host),
+            advertised_host=bare_host(advertised_host or ""),
+            protocol=protocol,
+            users=self._security.users,
+            certificates=self.certificates,
+            issuer=self.token_issuer,
+        )
         self.listeners = Listeners(
-            listeners_by_id(
-                self._configs,
-                bare_host(host),
-                bare_host(advertised_host or ""),
-                ports,
-                protocol,
-                self._security.users,
-                self.certificates,
-                self.token_issuer,
-            ),
+            listeners_by_id(self._configs, ports, self._make_listeners),
             self.changes.notify,
         )
         check_users(self._security, self.listeners.all)
@@ -296,7 +300,21 @@ class AsyncCluster(Verbs, AsyncFace):
 
     async def _until_ready(self, what: str) -> None:
         accepts = self.listeners.is_accepting
-        await self._until(lambda: self.nodes.is_ready and all(map(accepts, self._configs)), what)
+        await self._until(lambda: self.nodes.is_ready and all(map(accepts, self.nodes.nodes)), what)
+
+    def _add(self, broker_id: int, configs: Mapping[str, GivenValue] | None = None) -> None:
+        if broker_id in self.nodes.nodes:
+            raise ConfigError(f"broker {broker_id} exists; remove it first, or leave the id out")
+        config = self._configs_of(broker_id, configs)
+        self.listeners.add(broker_id, self._make_listeners(config))
+        try:
+            self.nodes.add(broker_id, config, self.listeners.advertised(broker_id))
+        except BaseException:
+            self.listeners.remove(broker_id)
+            raise
+
+    def _first_ids(self) -> Collection[int]:
+        return self._configs.keys()
 
     def _own_topics(self) -> list[CreatableTopic]:
         return self._topics

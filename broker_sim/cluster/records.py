@@ -1,22 +1,26 @@
-"""Records of a topic without a client: `produce` appends one, `records` returns what can be read."""
+"""Records of a topic without a client: `produce` and `produce_many` append some, `records` returns what can be read."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.cluster.nodes.nodes import leaders_log
+from broker_sim.control.json_lines import parse_json_lines
 from broker_sim.errors import ApiError, ClusterTimeoutError, ErrorCode, UnknownPartitionError, WrongStateError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.compression import CompressionCodec
-from broker_sim.protocol.record_batch import parse_header, split_batches
+from broker_sim.protocol.record_batch import NO_TIMESTAMP, parse_header, split_batches
 from broker_sim.protocol.records import Record, build_batch, iter_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.nodes import Nodes
@@ -33,6 +37,11 @@ READ_BYTES = 1_048_576
 KEPT_BATCH_BYTES: Final = 1_024
 KEPT_BATCHES: Final = 1_024
 """Number of uncompressed batches of at most `KEPT_BATCH_BYTES` whose decoded records are cached."""
+BATCH_BYTES: Final = 500_000
+"""Largest estimated size of a batch, half of the default of `max.message.bytes`."""
+RECORD_OVERHEAD_BYTES: Final = 40
+FIELDS: Final = {"topic", "partition", "offset", "timestamp_ms", "key", "value", "headers"}
+"""Fields of a record in JSON; topic and offset are those of the record when it was read, and have no effect."""
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -148,26 +157,142 @@ def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTxn]) -> bool:
     )
 
 
+class _Unplaced(NamedTuple):
+    """A record to append, and its partition, None where the key chooses it."""
+
+    record: Record
+    partition: int | None
+
+
 async def append_record(
-    nodes: Nodes, topic: str, value: str | bytes | None, *, key: str | bytes | None, partition: int | None
+    nodes: Nodes,
+    topic: str,
+    value: str | bytes | None,
+    *,
+    key: str | bytes | None,
+    partition: int | None,
+    headers: object,
+    timestamp_ms: int | None,
 ) -> TopicRecord:
     """Append a record with acks=all at the partition's leader. Raises as `Verbs.produce`."""
+    record = Record(_bytes("value", value), _bytes("key", key), _timestamp(timestamp_ms), headers=_headers(headers))
+    (appended,) = await _append_all(nodes, topic, [_Unplaced(record, partition)])
+    return appended
+
+
+async def append_records(nodes: Nodes, topic: str, records: object) -> TopicRecords:
+    """Append records from mappings or from a file of JSON lines. Raises as `Verbs.produce_many`."""
+    given = _of_file(records) if isinstance(records, str | Path) else records
+    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+        text = f"records must be a list of objects, or the path of a file of JSON lines, not {records!r}"
+        raise ValueError(text)  # noqa: TRY004 - of a request's body, too
+    unplaced = [_parse_record(number, fields) for number, fields in enumerate(given, 1)]
+    return TopicRecords(await _append_all(nodes, topic, unplaced))
+
+
+def _of_file(path: str | Path) -> list[Any]:
+    with Path(path).open(encoding="utf-8") as lines:
+        return parse_json_lines(lines)
+
+
+def _parse_record(number: int, fields: object) -> _Unplaced:
+    """Return a record from its fields, as `TopicRecord.to_json` has them. Raises ValueError."""
+    if not isinstance(fields, Mapping):
+        text = f"record {number} must be an object such as {{'key': 'k', 'value': 'v'}}, not {fields!r}"
+        raise ValueError(text)  # noqa: TRY004 - of a request's body, too
+    if fields.keys() - FIELDS or "value" not in fields:
+        raise ValueError(f"record {number} has the fields {sorted(fields)}; needed: value, allowed: {sorted(FIELDS)}")
+    partition = fields.get("partition")
+    if partition is not None and type(partition) is not int:
+        raise ValueError(f"record {number}: partition must be a number, not {partition!r}")
+    try:
+        value, key, headers = _content(fields["value"]), _content(fields.get("key")), _headers(fields.get("headers"))
+        record = Record(value, key, _timestamp(fields.get("timestamp_ms")), headers=headers)
+    except ValueError as error:
+        raise ValueError(f"record {number}: {error}") from error
+    return _Unplaced(record, partition)
+
+
+def _content(value: object) -> bytes | None:
+    """Return a value's bytes: of a text, of `{"base64": ...}`, or of any other JSON as JSON text."""
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, Mapping) and value.keys() == {"base64"}:
+        return base64.b64decode(str(value["base64"]), validate=True)
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def _headers(headers: object) -> tuple[tuple[str, bytes | None], ...]:
+    """Return headers from a mapping, or from pairs. Raises ValueError."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers or ()
+    try:
+        return tuple((str(name), _content(value)) for name, value in pairs)  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"headers must be a mapping of texts, or pairs of a name and a text, not {headers!r}"
+        ) from error
+
+
+def _timestamp(timestamp_ms: object) -> int:
+    """Return a timestamp, `NO_TIMESTAMP` for None. Raises ValueError."""
+    if timestamp_ms is None:
+        return NO_TIMESTAMP
+    if type(timestamp_ms) is not int or not 0 <= timestamp_ms < 1 << 63:
+        raise ValueError(f"timestamp_ms must be a number of milliseconds since the epoch, not {timestamp_ms!r}")
+    return timestamp_ms
+
+
+async def _append_all(nodes: Nodes, topic: str, records: Iterable[_Unplaced]) -> list[TopicRecord]:
+    """Append records in batches with acks=all; return them in their order."""
     count = _partition_count(nodes, topic)
-    key_bytes = _bytes("key", key)
-    if partition is None:
-        partition = 0 if key_bytes is None else partition_of_key(key_bytes, count)
-    if partition not in range(count):
-        raise UnknownPartitionError(topic, partition, range(count))
-    topic_partition = TopicPartition(topic, partition)
+    by_partition: dict[int, list[tuple[int, Record]]] = {}
+    for place, (record, partition) in enumerate(records):
+        number = partition
+        if number is None:
+            number = 0 if record.key is None else partition_of_key(record.key, count)
+        if number not in range(count):
+            raise UnknownPartitionError(topic, number, range(count))
+        by_partition.setdefault(number, []).append((place, record))
+    appended: dict[int, TopicRecord] = {}
+    for number, placed in by_partition.items():
+        topic_partition = TopicPartition(topic, number)
+        for batch in _batches(placed):
+            stored = await _append_batch(nodes, topic_partition, [record for _, record in batch])
+            appended.update(zip((place for place, _ in batch), stored, strict=True))
+    return [appended[place] for place in sorted(appended)]
+
+
+def _batches(records: Iterable[tuple[int, Record]]) -> Iterator[list[tuple[int, Record]]]:
+    """Yield the records in batches of at most `BATCH_BYTES`, or of one record that is larger."""
+    batch: list[tuple[int, Record]] = []
+    size = 0
+    for place, record in records:
+        parts = (record.key, record.value, *(part for name, value in record.headers for part in (name, value)))
+        own_size = RECORD_OVERHEAD_BYTES + sum(len(part) for part in parts if part is not None)
+        if batch and size + own_size > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append((place, record))
+        size += own_size
+    if batch:
+        yield batch
+
+
+async def _append_batch(nodes: Nodes, topic_partition: TopicPartition, records: list[Record]) -> list[TopicRecord]:
     broker = _leader(nodes, topic_partition)
-    timestamp_ms = nodes.node(broker.broker_id).clock.wall_clock_ms()
-    record = Record(_bytes("value", value), key_bytes, timestamp_ms)
-    status = await _append(nodes, broker, topic_partition, build_batch([record]))
+    now_ms = nodes.node(broker.broker_id).clock.wall_clock_ms()
+    records = [each if each.timestamp != NO_TIMESTAMP else each._replace(timestamp=now_ms) for each in records]
+    status = await _append(nodes, broker, topic_partition, build_batch(records))
     if status.error_code is not ErrorCode.NONE:
         raise ApiError(status.error_code, status.error_message or "")
     if status.log_append_time_ms >= 0:
-        record = record._replace(timestamp=status.log_append_time_ms)
-    return _topic_record(topic_partition, record._replace(offset=status.base_offset))
+        records = [each._replace(timestamp=status.log_append_time_ms) for each in records]
+    return [
+        _topic_record(topic_partition, each._replace(offset=status.base_offset + delta))
+        for delta, each in enumerate(records)
+    ]
 
 
 async def _append(

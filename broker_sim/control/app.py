@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 CLOSE_TIMEOUT_S = 1.0
 """Time the end of the cluster waits for requests under way, such as half a body."""
+MOST_BYTES_OF_A_BODY = 64 * 1_048_576
+"""Largest body of a request in bytes; larger ones are refused with 413."""
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
 _QUOTED = re.compile(r"[:\n]|b?['\"]")
@@ -105,7 +107,7 @@ def _shorten_malformed(record: logging.LogRecord) -> bool:
 
 
 def _build_app(cluster: ControlledCluster, guard: Guard) -> web.Application:
-    app = web.Application(middlewares=[_errors_as_json, _guarded_by(guard)])
+    app = web.Application(middlewares=[_errors_as_json, _guarded_by(guard)], client_max_size=MOST_BYTES_OF_A_BODY)
     for verb in verbs_of(type(cluster)).values():
         address = verb.address
         handler = partial(_carry_out, cluster, verb)
@@ -158,7 +160,8 @@ async def _carry_out(cluster: ControlledCluster, verb: Verb[..., Any], request: 
         return web.Response(body=result.encode(), headers={"Content-Type": content_type})
     if result is None:
         status = cluster.status()
-        result = status.broker(arguments["broker_id"]) if verb.is_for_brokers else status
+        is_there = verb.is_for_brokers and verb.address.method != "DELETE"
+        result = status.broker(arguments["broker_id"]) if is_there else status
     return web.json_response(result.to_json())
 
 

@@ -16,6 +16,8 @@ Value = TypeVar("Value", bool, int, float, str)
 
 _KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str, "str | bytes": str}
 """Types of JSON values by annotation."""
+CHECKED_BY_VERBS: Final = ("Mapping[str, str | bytes | None]", "Iterable[Mapping[")
+"""Beginnings of annotations of parameters whose verbs check them: headers and records."""
 _MOST_DIGITS: Final = 20
 """No number of 64 bits is longer, with its sign."""
 
@@ -103,6 +105,8 @@ class Body:
             may_be_null = annotation.endswith(" | None") and name in self._fields
             take = self.take if required and not may_be_null else self.take_optional
             return take(name, kind)
+        if annotation.startswith(CHECKED_BY_VERBS):
+            return self.take_any(name)
         if annotation.startswith("Mapping[str, "):
             return self.take_configs(name)
         if annotation.startswith("Mapping[int, list[int]]"):

@@ -173,6 +173,10 @@ class GroupCoordinatorService:
             group_id, lambda shard: shard.remove_member(group_id, member_id), lambda _: None, lambda _: None
         )
 
+    def rebalance(self, group_id: str, on_result: Callable[[ErrorCode], object], on_error: OnError) -> None:
+        """Begin a rebalance of a group of any kind."""
+        self._shards.write(group_id, lambda shard: shard.rebalance(group_id), on_result, on_error)
+
     def consumer_group_heartbeat(
         self,
         request: messages.ConsumerGroupHeartbeatRequest,

@@ -145,6 +145,21 @@ class GroupShard:
             return self.streams.leave(group_id, member_id)
         return self.leave_group(group_id, [messages.LeaveGroupRequest.MemberIdentity(member_id)])
 
+    def rebalance(self, group_id: str) -> Result[ErrorCode]:
+        """Begin a rebalance of a group of any kind, as a change of its subscriptions does.
+
+        Raises `ApiError` GROUP_ID_NOT_FOUND for a group without members.
+        """
+        group = self.groups.get(group_id)
+        if group is None or group.is_empty:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} has no members to rebalance.")
+        for groups in self._assigned:
+            if groups.is_own(group):
+                return groups.rebalance(group_id)
+        assert isinstance(group, ClassicGroup)
+        self.classic.rebalance.prepare_or_complete(group, "requested by a verb of the cluster")
+        return Result(ErrorCode.NONE)
+
     # -- offsets and administration -------------------------------------------------------------
 
     def offset_commit(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:

@@ -39,7 +39,7 @@ from broker_sim.security.delegation_tokens import SALT_BYTES
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.config import BrokerConfig, GivenValue
     from broker_sim.metadata import ScramCredential, ScramMechanism
@@ -202,31 +202,14 @@ def with_listeners(
 
 
 def listeners_by_id(
-    configs: Mapping[int, BrokerConfig],
-    host: str,
-    advertised_host: str,
-    ports: Sequence[int] | None,
-    protocol: str = PLAINTEXT,
-    users: Mapping[str, str] | None = None,
-    certificates: Certificates | None = None,
-    issuer: TokenIssuer | None = None,
+    configs: Mapping[int, BrokerConfig], ports: Sequence[int] | None, make: Callable[..., BrokerListeners]
 ) -> dict[int, BrokerListeners]:
-    """Return the listeners of each broker. Raises ConfigError."""
+    """Return the listeners of each broker, made by `make(config, port=0)`. Raises ConfigError."""
     if ports is not None and any(LISTENERS in config.originals for config in configs.values()):
         raise ConfigError(f"{LISTENERS} have ports of their own; leave out ports and --port")
     own_ports = ports or [0] * len(configs)
     return {
-        broker_id: broker_listeners(
-            config,
-            host=host,
-            port=port,
-            advertised_host=advertised_host,
-            protocol=protocol,
-            users=users,
-            certificates=certificates,
-            issuer=issuer,
-        )
-        for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
+        broker_id: make(config, port=port) for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
     }
 
 

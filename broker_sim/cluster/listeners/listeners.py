@@ -7,6 +7,7 @@ starts.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from broker_sim.network import ListenerLogin, ListenerSecurity, SocketServer
 from broker_sim.security import DelegationTokenCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.listeners.broker_listeners import BrokerListeners
@@ -36,7 +37,7 @@ class Listeners:
     """
 
     def __init__(self, listeners: Mapping[int, BrokerListeners], on_accepting: Callable[[], object]) -> None:
-        self._arguments = listeners
+        self._arguments = dict(listeners)
         """The listeners as they were given: port 0 is one that a broker may leave."""
         self._listeners = dict(listeners)
         self._on_accepting = on_accepting
@@ -44,9 +45,35 @@ class Listeners:
         self._starting: dict[int, Broker] = {}
         self._openings: dict[int, asyncio.Task[None]] = {}
 
-    def bind(self, broker_id: int) -> None:
-        """Bind the broker's ports. Raises OSError with advice if one is in use."""
-        server = SocketServer(self._listeners[broker_id].bound)
+    def add(self, broker_id: int, listeners: BrokerListeners) -> None:
+        """Add a broker; passwords that were set at the others count there too."""
+        for name, sasl in listeners.sasl.items():
+            for other in self._listeners.values():
+                if name in other.sasl:
+                    passwords = other.sasl[name].users.passwords
+                    sasl.users.passwords = {
+                        user: passwords.get(user, own) for user, own in sasl.users.passwords.items()
+                    }
+        self._arguments[broker_id] = self._listeners[broker_id] = listeners
+
+    def remove(self, broker_id: int) -> None:
+        """Remove a broker whose ports are closed."""
+        del self._arguments[broker_id], self._listeners[broker_id]
+
+    def bind(self, broker_id: int, *, new_ports: bool = False) -> None:
+        """Bind the broker's ports, with `new_ports` other free ones than before.
+
+        Raises OSError with advice if one is in use, ConfigError for new ports where they are fixed.
+        """
+        given = self._listeners[broker_id]
+        if new_ports:
+            _check_free_ports([self._arguments[broker_id]])
+            with suppress(OSError):  # while the former ports are taken, the new ones are others
+                self._servers[broker_id] = SocketServer(given.bound)
+            given = self._arguments[broker_id]
+        server = SocketServer(given.bound)
+        if broker_id in self._servers:
+            self._servers[broker_id].close()
         self._servers[broker_id] = server
         self._follow_ports(broker_id)
 
@@ -63,13 +90,7 @@ class Listeners:
         """Raise ConfigError if a listener other than `lasting` has a fixed port, or if no broker has `lasting`."""
         if lasting is not None and lasting.upper() not in self.names:
             raise ConfigError(f"unknown listener {lasting!r}; listeners: {', '.join(self.names)}")
-        for given in self._arguments.values():
-            for endpoint in (*given.bound, *given.advertised):
-                if endpoint.port and not _is_named(endpoint, lasting):
-                    raise ConfigError(
-                        f"listener {endpoint.listener} has the fixed port {endpoint.port}, which former clients know;"
-                        " open the cluster with free ports (0), or reset it without new ports"
-                    )
+        _check_free_ports(self._arguments.values(), lasting)
 
     async def move(self, broker_id: int, lasting: str | None) -> tuple[Endpoint, ...]:
         """Give all listeners of the broker but `lasting` new free ports; return its advertised endpoints.
@@ -213,6 +234,17 @@ class Listeners:
         """Close the ports of all brokers."""
         for broker_id in list(self._servers):
             self.close(broker_id)
+
+
+def _check_free_ports(arguments: Iterable[BrokerListeners], lasting: str | None = None) -> None:
+    """Raise ConfigError if a listener other than `lasting` has a fixed port."""
+    for given in arguments:
+        for endpoint in (*given.bound, *given.advertised):
+            if endpoint.port and not _is_named(endpoint, lasting):
+                raise ConfigError(
+                    f"listener {endpoint.listener} has the fixed port {endpoint.port}, which former clients know;"
+                    " open the cluster with free ports (0), or leave out new_ports"
+                )
 
 
 def _is_named(endpoint: Endpoint, listener: str | None) -> bool:

@@ -110,10 +110,14 @@ class DataDirectory:
 
     def reopen_logs(self, broker_id: int, count: int, cluster_id: str) -> list[LogDirectory]:
         """Open the current files of a broker that starts again. Raises as `open_logs`."""
-        for closed in self._logs.pop(broker_id, ()):
-            closed.close()
+        self.close_logs(broker_id)
         self.open_logs({broker_id: count}, cluster_id)
         return self._logs[broker_id]
+
+    def close_logs(self, broker_id: int) -> None:
+        """Close the files of a broker; does nothing if they are closed."""
+        for directory in self._logs.pop(broker_id, ()):
+            directory.close()
 
     def producer_ids(self) -> ProducerIdControlManager:
         """Return the source of producer ids, each unique in the life of the directory."""

@@ -31,7 +31,7 @@ from broker_sim.runtime.process import Handle, Process, ProcessState
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Collection, Container, Iterable, Mapping
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
     from broker_sim.cluster.nodes.data_directory import DataDirectory
     from broker_sim.config import BrokerConfig, Endpoint
@@ -95,17 +95,9 @@ class Nodes:
         self._controller_quotas = QuotaManagers(self._first_config, scheduler.clock)
         self._controller_quotas.update(self.controller.image.client_quotas)
         directories = {} if data is None else self._open_data(data, configs)
+        self._disks = disks or {}
         self.nodes = {
-            broker_id: Node(
-                broker_id,
-                config,
-                scheduler.clock,
-                endpoints[broker_id],
-                self.memory,
-                directories.get(broker_id, ()),
-                (disks or {}).get(broker_id),
-                None if data is None else partial(data.reopen_logs, broker_id, len(config.log_dirs or ()), cluster_id),
-            )
+            broker_id: self._node(config, endpoints[broker_id], directories.get(broker_id, ()))
             for broker_id, config in numbered(configs).items()
         }
         log_doubtful_configs(configs.values(), self._log)
@@ -129,6 +121,45 @@ class Nodes:
         )
         self._tick_handle: Handle | None = None
         self._on_turn: Callable[[], object] | None = None
+
+    def _node(self, config: BrokerConfig, endpoints: tuple[Endpoint, ...], directories: Sequence[LogDirectory]) -> Node:
+        broker_id, data, count = config.node_id, self._data, len(config.log_dirs or ())
+        return Node(
+            broker_id,
+            config,
+            self.scheduler.clock,
+            endpoints,
+            self.memory,
+            directories,
+            self._disks.get(broker_id),
+            None if data is None else partial(data.reopen_logs, broker_id, count, self.cluster_id),
+        )
+
+    def add(self, broker_id: int, config: BrokerConfig, endpoints: tuple[Endpoint, ...]) -> None:
+        """Add the node of a broker, which is dead until `start`. Raises ConfigError and OSError for its directory."""
+        config = numbered({broker_id: config})[broker_id]
+        data, count = self._data, len(config.log_dirs or ())
+        directories = () if data is None else data.reopen_logs(broker_id, count, self.cluster_id)
+        later = [self.nodes.pop(each) for each in list(self.nodes) if each > broker_id]
+        for node in (self._node(config, endpoints, directories), *later):
+            self.nodes[node.broker_id] = node
+        log_doubtful_configs([config], self._log)
+        self._log.info("broker_added", broker=broker_id)
+
+    def remove(self, broker_id: int) -> None:
+        """Remove the node of a dead broker, and its registration; the files of a data directory stay."""
+        node = self.dead(broker_id)
+        self.controller.end_session(broker_id)
+        if broker_id in self.controller.image.brokers:
+            self.controller.unregister_broker(broker_id)
+        self.isolate(broker_id, drop=False)
+        if self._data is None:
+            for log in list(node.logs.logs):
+                node.logs.delete(log.topic_partition)
+        else:
+            self._data.close_logs(broker_id)
+        del self.nodes[broker_id]
+        self._log.info("broker_removed", broker=broker_id)
 
     def _open_data(self, data: DataDirectory, configs: Mapping[int, BrokerConfig]) -> dict[int, list[LogDirectory]]:
         """Store the metadata from now on, and open the logs; sessions of former brokers end.

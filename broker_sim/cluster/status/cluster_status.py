@@ -139,7 +139,7 @@ def _followers_behind(nodes: Nodes, key: object) -> list[str]:
     for broker_id in status.isr:
         end = ends.get(broker_id)  # None for a dead one
         if broker_id != status.leader and (end or 0) < leader_end:
-            state = nodes.node(broker_id).state
+            state = nodes.node(broker_id).state if broker_id in nodes.nodes else ProcessState.DEAD
             name = str(broker_id) if state is ProcessState.RUNNING else f"{broker_id} ({state.value})"
             behind.setdefault(end, []).append(name)
     return [

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from broker_sim.control.verb import Face
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from broker_sim.cluster.listeners.listeners import Listeners
     from broker_sim.cluster.nodes.nodes import Nodes
+    from broker_sim.config import GivenValue
     from broker_sim.controller import CreatableTopic
     from broker_sim.metadata import MetadataImage
     from broker_sim.security import TokenIssuer
@@ -39,25 +40,39 @@ class BaseVerbs(Face):
         """The nodes of the cluster. Raises WrongStateError when it does not run."""
         raise NotImplementedError
 
-    def _start_dead(self, broker_id: int, *, end_session: bool) -> None:
+    def _start_dead(self, broker_id: int, *, end_session: bool, new_ports: bool = False) -> None:
         """Start a broker that was killed or stopped; returns at once."""
         self.nodes.dead(broker_id)
         if end_session:
             self.nodes.controller.end_session(broker_id)
-        self._start(broker_id)
+        self._start(broker_id, new_ports=new_ports)
 
-    def _start(self, broker_id: int) -> None:
+    def _start(self, broker_id: int, *, new_ports: bool = False) -> None:
         """Bind the port, then start the broker.
 
         If the port is in use now, or its log directory cannot be used, the broker stays dead.
         """
-        self.listeners.bind(broker_id)
+        self.listeners.bind(broker_id, new_ports=new_ports)
+        self.nodes.node(broker_id).endpoints = self.listeners.advertised(broker_id)
         try:
             broker = self.nodes.start(broker_id)
         except BaseException:
             self.listeners.close(broker_id)
             raise
         self.listeners.serve(broker)
+
+    def _add(self, broker_id: int, configs: Mapping[str, GivenValue] | None = None) -> None:
+        """Add a broker, which is dead until `_start`. Raises ConfigError, and OSError for its directory."""
+        raise NotImplementedError
+
+    def _remove(self, broker_id: int) -> None:
+        """Remove a dead broker, its registration and its records."""
+        self.nodes.remove(broker_id)
+        self.listeners.remove(broker_id)
+
+    def _first_ids(self) -> Collection[int]:
+        """Return the ids of the brokers that the cluster is opened with."""
+        raise NotImplementedError
 
     async def _stop(self, broker_id: int) -> None:
         """Shut a broker down in a controlled way; returns when its process has ended."""

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ConfigError, WrongStateError
 from broker_sim.runtime.arguments import checked_ms
 from broker_sim.runtime.process import ProcessState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from broker_sim.broker.broker import Broker
     from broker_sim.cluster.nodes.node import Node
+    from broker_sim.cluster.status.cluster_status import BrokerStatus
+    from broker_sim.config import GivenValue
 
 
 class BrokerVerbs(BaseVerbs):
@@ -42,18 +44,62 @@ class BrokerVerbs(BaseVerbs):
         await self._stop(broker_id)
 
     @waiting_verb()
-    async def start(self, broker_id: int, *, wait: bool = True, end_session: bool = False) -> None:
+    async def start(
+        self, broker_id: int, *, wait: bool = True, end_session: bool = False, new_ports: bool = False
+    ) -> None:
         """Start a broker that was killed or stopped, on its port and with its log.
 
         Waits until clients can connect, which is when the controller has registered the broker again:
         after a kill only when its old session has ended (`broker.session.timeout.ms`). With a data
         directory it reads its current files; ConfigError for a directory of another broker. With
-        `end_session=True` the old session ends at once, which has no counterpart in Kafka. With `wait=False`
-        it returns at once.
+        `end_session=True` the old session ends at once, which has no counterpart in Kafka. With `new_ports=True`
+        it comes back on other free ports; ConfigError for fixed ones. With `wait=False` it returns at once.
         """
-        self._start_dead(broker_id, end_session=end_session)
+        self._start_dead(broker_id, end_session=end_session, new_ports=new_ports)
         if wait:
             await self._until(lambda: self.listeners.is_accepting(broker_id), f"broker {broker_id} to accept clients")
+
+    @waiting_verb(path="/brokers")
+    async def add_broker(
+        self, broker_id: int | None = None, *, configs: Mapping[str, GivenValue] | None = None
+    ) -> BrokerStatus:
+        """Add a broker to the running cluster; returns it when clients can connect.
+
+        Its id is one above the highest unless `broker_id` is given, its configuration that of all brokers and
+        `configs`. As in Kafka, existing partitions stay where they are until they are reassigned; new topics use it.
+        Raises ConfigError for an id that is taken or a configuration that is invalid, OSError for a port in use.
+        """
+        from broker_sim.cluster.status.cluster_status import broker_status  # noqa: PLC0415 - see `Verbs`
+
+        if broker_id is None:
+            broker_id = max(self.nodes.nodes) + 1
+        self._add(broker_id, configs)
+        try:
+            self._start(broker_id)
+        except BaseException:
+            self._remove(broker_id)
+            raise
+        await self._until(lambda: self.listeners.is_accepting(broker_id), f"broker {broker_id} to accept clients")
+        return broker_status(self.nodes, broker_id)
+
+    @waiting_verb("DELETE", "/brokers/{broker_id}")
+    async def remove_broker(self, broker_id: int) -> None:
+        """Remove a broker for good: shut it down if it runs, and unregister it.
+
+        Its replicas stay assigned to it, offline, as in Kafka: a partition without another replica in sync has no
+        leader then; reassign partitions before. Its records in memory are dropped; the files of a data directory
+        stay. `reset` brings it back. Raises WrongStateError for the last broker.
+        """
+        node = self.nodes.node(broker_id)
+        if len(self.nodes.nodes) == 1:
+            raise WrongStateError(f"broker {broker_id} is the last one; add another broker first, or close the cluster")
+        if node.state is ProcessState.RUNNING and node.on_stopped is None:
+            await self._stop(broker_id)
+        if node.state is not ProcessState.DEAD:
+            self.kill(broker_id)
+        self._remove(broker_id)
+        version = self.nodes.controller.image.version
+        await self._until_heard_of(version, f"the brokers to forget broker {broker_id}")
 
     @waiting_verb()
     async def roll(self) -> None:
@@ -123,11 +169,11 @@ class BrokerVerbs(BaseVerbs):
     async def reset(self, *, new_ports: bool = False, lasting: str | None = None) -> None:
         """Restore the state in which the cluster was opened, without a restart.
 
-        Removes faults, recorded requests and denials, mends links, resumes paused brokers and starts dead ones (their
-        old session ends at once). When all accept clients again, it deletes all topics, SCRAM users, ACLs, quotas,
-        and changes of configurations and features, and creates the initial topics, in one step: no client can create
-        one in between. Groups and transactional ids are deleted; Kafka's own topics stay, empty. Returns when every
-        broker has the new metadata and coordinators have loaded.
+        Removes faults, recorded requests, denials and added brokers, mends links, resumes paused brokers, starts dead
+        ones (their old session ends at once) and adds removed ones. When all accept clients again, it deletes all
+        topics, SCRAM users, ACLs, quotas, and changes of configurations and features, and creates the initial topics,
+        in one step: no client can create one in between. Groups and transactional ids are deleted; Kafka's own topics
+        stay, empty. Returns when every broker has the new metadata and coordinators have loaded.
 
         With `new_ports` former clients stay outside: before topics are deleted, brokers move to other free ports,
         which only those hear of who ask for the bootstrap servers afterwards, and connections to the former ones are
@@ -145,8 +191,7 @@ class BrokerVerbs(BaseVerbs):
         for listeners in self.listeners.all:
             for sasl in listeners.sasl.values():
                 sasl.users.reset()
-        for node in nodes.nodes.values():
-            self._revive(node)
+        self._restore_brokers()
         await self._until_ready("the brokers to be back")
         for listeners in self.listeners.all:
             for ssl in listeners.ssl.values():
@@ -160,6 +205,19 @@ class BrokerVerbs(BaseVerbs):
         await self._until_changed(
             lambda: _are_loaded(nodes.brokers.values()), lambda: "the coordinators to load", WAIT_LIMIT_S
         )
+
+    def _restore_brokers(self) -> None:
+        """Remove the brokers that were added, revive those of the beginning and add them where removed."""
+        first_ids, nodes = self._first_ids(), self.nodes.nodes
+        for broker_id in [each for each in nodes if each not in first_ids]:
+            if nodes[broker_id].state is not ProcessState.DEAD:
+                self.kill(broker_id)
+            self._remove(broker_id)
+        for node in nodes.values():
+            self._revive(node)
+        for broker_id in [each for each in first_ids if each not in nodes]:
+            self._add(broker_id)
+            self._start(broker_id)
 
     def _revive(self, node: Node) -> None:
         """Let the broker run and its clients reach it, whatever was done to it; returns at once."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from broker_sim.cluster.verbs.base import BaseVerbs
+from broker_sim.cluster.verbs.base import WAIT_LIMIT_S, BaseVerbs
 from broker_sim.control.verb import verb, waiting_verb
 from broker_sim.protocol.special_values import BROKER_DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from broker_sim.cluster.records import TopicRecord, TopicRecords
     from broker_sim.cluster.status.cluster_status import TopicStatus
@@ -62,17 +63,40 @@ class TopicVerbs(BaseVerbs):
 
     @waiting_verb(path="/topics/{topic}/records")
     async def produce(
-        self, topic: str, value: str | bytes | None, *, key: str | bytes | None = None, partition: int | None = None
+        self,
+        topic: str,
+        value: str | bytes | None,
+        *,
+        key: str | bytes | None = None,
+        partition: int | None = None,
+        headers: Mapping[str, str | bytes | None] | Iterable[tuple[str, str | bytes | None]] | None = None,
+        timestamp_ms: int | None = None,
     ) -> TopicRecord:
         """Append one record as a producer with acks=all does; returns it with its offset.
 
         Without `partition` the key chooses it as Kafka's default partitioner does; without a key it
-        is partition 0. Injected faults do not hit it. Raises ApiError with what a producer would be
-        told, ClusterTimeoutError where the leader does not answer.
+        is partition 0. `headers` are a mapping, or pairs where names repeat; `timestamp_ms` is the record's time in
+        ms since the epoch (default: now). Injected faults do not hit it. Raises ApiError with what a producer would
+        be told, ClusterTimeoutError where the leader does not answer.
         """
         from broker_sim.cluster.records import append_record  # noqa: PLC0415 - see `Verbs`
 
-        return await append_record(self.nodes, topic, value, key=key, partition=partition)
+        return await append_record(
+            self.nodes, topic, value, key=key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+        )
+
+    @waiting_verb(path="/topics/{topic}/records/many")
+    async def produce_many(self, topic: str, records: Iterable[Mapping[str, Any]] | str | Path) -> TopicRecords:
+        """Append many records in batches; returns them with their offsets.
+
+        `records` are mappings with `value` and, where needed, `key`, `headers`, `timestamp_ms` and `partition`, or the
+        path of a file with one such JSON object per line, as `records` shows them. A value that is neither text,
+        null nor `{"base64": ...}` is written as JSON text. Batches before one that is refused stay. Raises as
+        `produce`, and ValueError with the number of a bad record.
+        """
+        from broker_sim.cluster.records import append_records  # noqa: PLC0415 - see `Verbs`
+
+        return await append_records(self.nodes, topic, records)
 
     @verb("GET", "/topics/{topic}/records")
     def records(self, topic: str) -> TopicRecords:
@@ -88,6 +112,36 @@ class TopicVerbs(BaseVerbs):
 
 class GroupVerbs(BaseVerbs):
     """The verbs on groups of consumers."""
+
+    @waiting_verb(path="/groups/{group_id}/rebalance")
+    async def rebalance(self, group_id: str, *, member_id: str | None = None) -> None:
+        """Begin a rebalance of a group of any kind; returns when its coordinator has begun it.
+
+        Members hear of it with their next heartbeats. Partitions are assigned anew, and those that stay with their
+        members are not revoked, unless their protocol revokes all. With `member_id` that member is removed first,
+        as if its session had ended; it joins again when it hears of it. Raises LookupError for an unknown group or
+        member, WrongStateError if its coordinator does not run, ApiError for a group without members.
+        """
+        import asyncio  # noqa: PLC0415 - see `Verbs`
+
+        from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+
+        group = groups_status(self.nodes).of(group_id)
+        if member_id is not None and member_id not in {member.id for member in group.members}:
+            raise LookupError(f"group {group_id} has no member {member_id}")
+        node = self.nodes.running(group.coordinator)
+        assert node.process is not None
+        assert node.broker is not None
+        begun: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        if member_id is not None:
+            node.process.deliver(node.broker.remove_member, group_id, member_id)
+            begun.set_result(None)
+        else:
+            node.process.deliver(node.broker.rebalance_group, group_id, begun.set_result, begun.set_exception)
+        await self._until_changed(
+            begun.done, lambda: f"broker {group.coordinator} to rebalance group {group_id}", WAIT_LIMIT_S
+        )
+        begun.result()
 
     @waiting_verb(path="/groups/{group_id}/configs")
     async def set_group_configs(self, group_id: str, configs: Mapping[str, GivenValue] | None = None) -> None:

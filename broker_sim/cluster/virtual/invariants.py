@@ -71,7 +71,6 @@ class InvariantChecker:
         self._leader_hw: dict[tuple[TopicPartition, bytes, int, int], int] = {}
         self._leader_lso: dict[tuple[TopicPartition, bytes, int, int], int] = {}
         self._leader_of_epoch: dict[tuple[TopicPartition, bytes, int], int] = {}
-        self._node_list = list(nodes.nodes.values())
         self._images: dict[Broker, MetadataImage] = {}
         """The brokers that lived at the last step, with their metadata."""
         self.renewed: tuple[Broker, ...] = ()
@@ -83,7 +82,7 @@ class InvariantChecker:
         self.renewed = ()
         everything = self._has_news()
         if not everything:
-            for node in self._node_list:
+            for node in self._nodes.nodes.values():
                 if node.logs.changed.has_news_for(INVARIANTS):
                     break
             else:
@@ -115,7 +114,7 @@ class InvariantChecker:
 
     def _take_changed(self) -> set[TopicPartition]:
         changed: set[TopicPartition] = set()
-        for node in self._node_list:
+        for node in self._nodes.nodes.values():
             if node.logs.changed.has_news_for(INVARIANTS):
                 logs = node.logs.changed.take(INVARIANTS)
                 changed.update(log.topic_partition for log in logs)
@@ -155,7 +154,9 @@ class InvariantChecker:
             )
         self._leader_lso[life] = stable
         for member in partition.isr_state.maximal_isr:
-            node = self._nodes.nodes[member]
+            node = self._nodes.nodes.get(member)
+            if node is None:
+                continue  # removed, and the leader has not heard of it
             follower = node.logs.get(partition.topic_partition, partition.topic_id)
             if (
                 follower is not None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from broker_sim.config import GivenValue
     from broker_sim.log import DiskOptions
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.network import Network
@@ -89,16 +90,23 @@ class SimulatedCluster(AsyncCluster):
         self.observers.append(self.operations)
         self._busy_until_ms: dict[int, int] = {}
         self._program_starts: dict[str, int] = {}
-        if disk is not None:
-            self.disks = {
-                broker_id: SimulatedDisk(
-                    f"{loop.seed}/disk-{broker_id}",
-                    disk,
-                    now_ms=loop.clock.wall_clock_ms,
-                    on_wait=partial(self._wait_for_disk, broker_id),
-                )
-                for broker_id in broker_ids(brokers, first_broker_id)
-            }
+        self._disk_options = disk
+        for broker_id in broker_ids(brokers, first_broker_id):
+            self._make_disk(broker_id)
+
+    def _make_disk(self, broker_id: int) -> None:
+        if self._disk_options is not None:
+            self.disks[broker_id] = SimulatedDisk(
+                f"{self._loop.seed}/disk-{broker_id}",
+                self._disk_options,
+                now_ms=self._loop.clock.wall_clock_ms,
+                on_wait=partial(self._wait_for_disk, broker_id),
+            )
+
+    def _add(self, broker_id: int, configs: Mapping[str, GivenValue] | None = None) -> None:
+        if broker_id not in self.disks:
+            self._make_disk(broker_id)
+        super()._add(broker_id, configs)
 
     async def open(self) -> Self:
         """Start all brokers; returns when every one of them accepts clients."""

@@ -396,6 +396,16 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
 
         return Result(response, self.removal(group, members), on_appended=appended)
 
+    def rebalance(self, group_id: str) -> Result[ErrorCode]:
+        """Bump the group's epoch, so that the next heartbeat computes a new target for all members."""
+        group = self.find(group_id)
+        self.parts.counters.count_rebalance(self.kind.name)
+        return Result(ErrorCode.NONE, [self.next_epoch(group)])
+
+    def next_epoch(self, group: G) -> GroupRecord:
+        """Return the record that bumps the epoch of a group in which nothing else has changed."""
+        return epoch_record(self.kind, group.group_id, group.group_epoch + 1, group.metadata_hash)
+
     @abstractmethod
     def removal(self, group: G, members: Sequence[M]) -> list[GroupRecord]:
         """Return the records that remove the members."""

@@ -294,14 +294,18 @@ class StreamsGroups(
         group_id = group.group_id
         return [
             *(each for member in members for each in member_tombstones(self.kind, group_id, member.member_id)),
-            records.group_metadata(
-                group_id,
-                group.group_epoch + 1,
-                group.metadata_hash,
-                group.validated_topology_epoch,
-                group.last_assignment_configs,
-            ),
+            self.next_epoch(group),
         ]
+
+    def next_epoch(self, group: StreamsGroup) -> GroupRecord:
+        """Return the record that bumps the epoch of a group in which nothing else has changed."""
+        return records.group_metadata(
+            group.group_id,
+            group.group_epoch + 1,
+            group.metadata_hash,
+            group.validated_topology_epoch,
+            group.last_assignment_configs,
+        )
 
 
 def _topology(group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest) -> StreamsTopology:

@@ -248,6 +248,26 @@ def test_topics_and_records(ctl):
     assert ctl("reset") == (0, "reset: done\n", "")
 
 
+def test_many_records_come_from_a_file(ctl, cluster, tmp_path):
+    cluster.create_topic("orders", 1, 1)
+    path = tmp_path / "records.jsonl"
+    path.write_text('{"value": "v", "headers": {"trace": "7"}}\n{"value": "w"}\n')
+    assert ctl("produce-many", "orders", str(path))[:2] == (0, "orders has 2 records more\n")
+    assert [record.headers for record in cluster.records("orders")] == [(("trace", b"7"),), ()]
+    assert ctl("produce", "orders", "v", "--header", "trace=8", "--timestamp-ms", "5")[0] == 0
+    assert (cluster.records("orders")[2].headers, cluster.records("orders")[2].timestamp_ms) == ((("trace", b"8"),), 5)
+    path.write_text('{"value": "v"}\n{"value"\n')
+    code, _, complaint = ctl("produce-many", "orders", str(path))
+    assert (code, "line 2 is not JSON" in complaint) == (2, True)
+
+
+def test_brokers_are_added_and_removed(ctl, cluster):
+    code, text, _ = ctl("add-broker", "--config", "broker.rack=b")
+    assert (code, text) == (0, f"broker 4 is at {cluster.status().broker(4).address}\n")
+    assert ctl("remove-broker", "4") == (0, "broker 4 is removed\n", "")
+    assert [broker.id for broker in cluster.status().brokers] == [1, 2, 3]
+
+
 def test_connections_of_clients_and_new_ports(ctl, cluster):
     with RawConnection(*cluster.address(1)) as client:
         find_coordinator(client, "billing")

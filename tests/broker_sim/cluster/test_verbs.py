@@ -1,6 +1,7 @@
 """The verbs of a cluster on its faces, mostly in virtual time."""
 
 import inspect
+from dataclasses import replace
 
 import pytest
 
@@ -9,10 +10,14 @@ from broker_sim.cluster.status import cluster_status
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.verb import verbs_of
 from broker_sim.errors import ApiError, ConfigError, ErrorCode, WrongStateError
+from broker_sim.log import DiskOptions
 from broker_sim.metadata import GROUP_RESOURCE
+from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
+from tests.broker_sim.group_user import GroupUser
 
 SESSION_MS = 9_000
+ASSIGNMENT_INTERVAL_MS = 1_000
 
 
 @pytest.fixture
@@ -93,6 +98,110 @@ class TestStart:
         with pytest.raises(WrongStateError, match="broker 1 is running; kill it first"):
             cluster.start(1)
 
+    def test_broker_comes_back_on_another_port(self, cluster):
+        before = cluster.status().broker(2).address
+        cluster.kill(2)
+        cluster.start(2, end_session=True, new_ports=True)
+        after = cluster.status().broker(2).address
+        assert after != before
+        registered = cluster.nodes.controller.image.brokers[2].endpoints[0]
+        assert after == f"{registered.host}:{registered.port}"
+
+    def test_new_ports_of_fixed_ones_are_refused(self):
+        cluster = VirtualCluster(1, seed=3, listeners="PLAINTEXT://127.0.0.1:9092")
+        cluster.kill(1)
+        with pytest.raises(ConfigError, match=r"fixed port 9092.*leave out new_ports"):
+            cluster.start(1, new_ports=True)
+        cluster.start(1, end_session=True)
+
+
+class TestAddedBrokers:
+    def test_new_topics_use_it_and_old_partitions_stay(self, cluster):
+        assert cluster.add_broker(configs={"broker.rack": "b"}).id == 4
+        topic = cluster.create_topic("payments", 1, 4)
+        assert sorted(topic.partitions[0].assignment) == [1, 2, 3, 4]
+        assert sorted(cluster.status().isr("orders")) == [1, 2, 3]
+        assert cluster.nodes.controller.image.brokers[4].rack == "b"
+
+    def test_ids_and_configurations_are_checked_before_anything_is_made(self, cluster):
+        for broker_id, configs, reason in (
+            (2, {}, "broker 2 exists"),
+            (-1, {}, "broker_id must be a number from 0"),
+            (9, {"num.partitions": 0}, "num.partitions"),
+        ):
+            with pytest.raises(ConfigError, match=reason):
+                cluster.add_broker(broker_id, configs=configs)
+        assert [broker.id for broker in cluster.status().brokers] == [1, 2, 3]
+        assert cluster.add_broker(9).id == 9
+
+    def test_it_is_killed_and_started_as_any_other(self, cluster):
+        cluster.add_broker(7)
+        cluster.create_topic("payments", assignments={0: [7]})
+        cluster.produce("payments", "paid")
+        cluster.kill(7)
+        cluster.start(7, end_session=True)
+        assert [record.value for record in cluster.records("payments")] == [b"paid"]
+
+    def test_a_simulated_disk_of_its_own_loses_power(self):
+        cluster = VirtualCluster(1, seed=5, disk=DiskOptions())
+        cluster.add_broker(2)
+        cluster.lose_power(2)
+        cluster.restore_power(2)
+        assert [broker.state for broker in cluster.status().brokers] == ["running", "running"]
+
+
+class TestRemovedBrokers:
+    def test_it_hands_over_its_leaderships_and_is_forgotten(self, cluster):
+        cluster.transfer_leadership("orders", 0, 2)
+        cluster.remove_broker(2)
+        assert [broker.id for broker in cluster.status().brokers] == [1, 3]
+        assert sorted(cluster.nodes.controller.image.brokers) == [1, 3]
+        assert cluster.leader("orders") in {1, 3}
+        assert sorted(cluster.status().isr("orders")) == [1, 3]
+        assert 2 in cluster.partition("orders").assignment, "its replica stays assigned to it, as in Kafka"
+        cluster.produce("orders", "paid")
+        assert 'broker="2"' not in cluster.metrics()
+        assert "broker 2" not in cluster.describe()
+
+    @pytest.mark.parametrize("verb", ["pause", "kill"])
+    def test_paused_and_dead_ones_are_removed_too(self, cluster, verb):
+        getattr(cluster, verb)(3)
+        cluster.remove_broker(3)
+        assert sorted(cluster.nodes.controller.image.brokers) == [1, 2]
+
+    def test_one_that_comes_back_is_empty_and_catches_up(self, cluster):
+        cluster.produce("orders", "first")
+        cluster.remove_broker(2)
+        cluster.add_broker(2)
+        cluster.wait_until_in_sync()
+        assert {each.log_end_offset for each in cluster.partition("orders").replicas} == {1}
+        assert [broker.id for broker in cluster.status().brokers] == [1, 2, 3]
+
+    def test_memory_of_its_records_is_free_again(self, cluster):
+        used_bytes = cluster.status().memory.used_bytes
+        cluster.create_topic("payments", assignments={0: [2]})
+        cluster.produce("payments", "paid")
+        assert cluster.status().memory.used_bytes > used_bytes
+        cluster.remove_broker(2)
+        assert cluster.status().memory.used_bytes == used_bytes
+
+    def test_the_last_one_stays(self):
+        cluster = VirtualCluster(1, seed=3)
+        with pytest.raises(WrongStateError, match="broker 1 is the last one"):
+            cluster.remove_broker(1)
+
+    def test_reset_brings_back_the_brokers_of_the_beginning(self, cluster):
+        cluster.remove_broker(1)
+        cluster.add_broker(8)
+        cluster.kill(8)
+        cluster.reset()
+        assert [(broker.id, broker.state) for broker in cluster.status().brokers] == [
+            (1, "running"),
+            (2, "running"),
+            (3, "running"),
+        ]
+        assert sorted(cluster.nodes.controller.image.brokers) == [1, 2, 3]
+
 
 class TestStop:
     def test_broker_hands_its_leadership_over_before_it_ends(self, cluster):
@@ -134,6 +243,96 @@ class TestRoll:
         with pytest.raises(WrongStateError, match="broker 3 is paused, not running"):
             cluster.roll()
         assert [b.state for b in cluster.status().brokers] == ["running", "running", "paused"]
+
+
+class TestProducedRecords:
+    def test_headers_and_timestamp_are_those_given(self, cluster):
+        headers = [("trace", "7"), ("trace", None), ("raw", b"\xff")]
+        record = cluster.produce("orders", "paid", headers=headers, timestamp_ms=1_234)
+        assert record.headers == (("trace", b"7"), ("trace", None), ("raw", b"\xff"))
+        assert cluster.records("orders") == (record,)
+        assert record.timestamp_ms == 1_234
+        assert cluster.produce("orders", "paid", headers={"trace": "7"}).headers == (("trace", b"7"),)
+        for arguments in ({"headers": 7}, {"headers": ["a"]}, {"timestamp_ms": "soon"}, {"timestamp_ms": -1}):
+            with pytest.raises(ValueError, match=r"headers must be|timestamp_ms must be"):
+                cluster.produce("orders", "paid", **arguments)
+
+    def test_records_that_were_read_are_appended_again(self, cluster):
+        cluster.produce("orders", b"\xff", key="k", headers={"trace": "7"}, timestamp_ms=5)
+        cluster.produce("orders", None, key="k")
+        read = cluster.records("orders")
+        cluster.create_topic("copies", 1, 3)
+        copies = cluster.produce_many("copies", read.to_json()["records"])
+        assert [replace(each, topic="orders") for each in copies] == list(read)
+
+    def test_many_records_are_appended_in_few_batches_and_in_their_order(self, cluster):
+        cluster.create_topic("payments", 3, 3)
+        values = [{"value": {"amount": number}, "key": f"k{number}"} for number in range(300)]
+        appended = cluster.produce_many("payments", values)
+        assert [each.value for each in appended] == [b'{"amount": %d}' % number for number in range(300)]
+        assert sorted(cluster.records("payments"), key=lambda each: each.key) == sorted(
+            appended, key=lambda each: each.key
+        )
+        leader = cluster.nodes.brokers[cluster.leader("payments")]
+        log = leader.replica_manager.get_partition(TopicPartition("payments", 0)).log
+        assert sum(1 for segment in log.segments for _ in segment.batches_from(0)) == 1
+
+    def test_more_than_a_batch_may_have_are_divided(self, cluster):
+        appended = cluster.produce_many("orders", [{"value": "x" * 300_000} for _ in range(7)])
+        assert [each.offset for each in appended] == list(range(7))
+
+    def test_a_file_has_one_record_on_each_line(self, cluster, tmp_path):
+        path = tmp_path / "records.jsonl"
+        path.write_text('{"value": "a", "partition": 0}\n\n{"value": null, "key": "k"}\n')
+        assert [(each.key, each.value) for each in cluster.produce_many("orders", path)] == [(None, b"a"), (b"k", None)]
+
+    @pytest.mark.parametrize(
+        ("records", "reason"),
+        [
+            ({"value": "a"}, "records must be a list of objects"),
+            (["a"], "record 1 must be an object"),
+            ([{"value": "a"}, {"key": "k"}], "record 2 has the fields"),
+            ([{"value": "a", "offest": 1}], "record 1 has the fields"),
+            ([{"value": "a", "partition": "0"}], "record 1: partition must be a number"),
+            ([{"value": "a", "timestamp_ms": 1.5}], "record 1: timestamp_ms must be"),
+            ([{"value": {"base64": "?"}}], "record 1: "),
+        ],
+    )
+    def test_nothing_is_appended_where_a_record_is_bad(self, cluster, records, reason):
+        with pytest.raises(ValueError, match=reason):
+            cluster.produce_many("orders", records)
+        assert cluster.records("orders") == ()
+
+
+class TestRebalance:
+    def test_group_has_a_new_epoch_and_a_removed_member_joins_again(self):
+        cluster = VirtualCluster(1, seed=3, topics=["orders:1"], configs={"offsets.topic.num.partitions": 5})
+        with pytest.raises(LookupError, match="billing"):
+            cluster.rebalance("billing")
+        user = GroupUser(cluster)
+        user.create_offsets_topic()
+
+        def heartbeat(epoch):
+            request = messages.ConsumerGroupHeartbeatRequest(
+                "billing", "m1", epoch, rebalance_timeout_ms=60_000, subscribed_topic_names=["orders"]
+            )
+            request.topic_partitions = []
+            return user.ask(request, 1, 1)
+
+        epoch = heartbeat(0).member_epoch
+        cluster.rebalance("billing")
+        cluster.advance(ASSIGNMENT_INTERVAL_MS)
+        assert heartbeat(epoch).member_epoch == epoch + 1
+        with pytest.raises(LookupError, match="group billing has no member nobody"):
+            cluster.rebalance("billing", member_id="nobody")
+        cluster.rebalance("billing", member_id="m1")
+        assert cluster.group("billing").members == ()
+        assert heartbeat(epoch + 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+        with pytest.raises(ApiError, match="has no members"):
+            cluster.rebalance("billing")
+        cluster.pause(1)
+        with pytest.raises(WrongStateError, match="broker 1 is paused"):
+            cluster.rebalance("billing")
 
 
 class TestTransferLeadership:

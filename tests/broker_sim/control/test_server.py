@@ -153,7 +153,7 @@ def test_every_duration_of_a_verb_is_in_the_test_above():
         (verb.name, name)
         for verb in verbs_of(Cluster).values()
         for name in verb.parameters
-        if name.endswith(("_ms", "_s"))
+        if name.endswith(("_ms", "_s")) and name != "timestamp_ms"
     ]
     durations += [("inject", name) for name in Fault.__annotations__ if name.endswith("_ms")]
     assert sorted(durations) == sorted((verb, name) for verb, _, name, _ in tested)
@@ -354,6 +354,15 @@ def test_records_are_produced_and_read(ask, cluster):
     cluster.produce("orders", b"\xff")
     status, answer = ask("GET", "/topics/orders/records")
     assert [record["value"] for record in answer["records"]] == ["v", {"base64": "/w=="}]
+    headers = [["trace", "7"], ["trace", None]]
+    status, record = ask("POST", "/topics/orders/records", {"value": "v", "headers": headers, "timestamp_ms": 5})
+    assert (status, record["headers"], record["timestamp_ms"]) == (200, headers, 5)
+    assert ask("POST", "/topics/orders/records/many", {"records": answer["records"]})[0] == 200
+    assert [record.value for record in cluster.records("orders")] == [b"v", b"\xff", b"v", b"v", b"\xff"]
+    large = [{"value": "x" * 900_000}] * 2
+    assert ask("POST", "/topics/orders/records/many", {"records": large})[0] == 200
+    assert ask("POST", "/topics/orders/records/many", {"records": [7]})[0] == 400
+    assert ask("POST", "/topics/orders/records/many", {})[0] == 400
     assert ask("DELETE", "/topics/orders")[0] == 200
     assert ask("GET", "/topics/orders/records")[0] == 404
     assert ask("DELETE", "/topics/a%2Fb")[0] == 404

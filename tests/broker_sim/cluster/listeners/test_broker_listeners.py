@@ -1,9 +1,11 @@
 """Which listeners brokers have; refusals are worded as those of a starting Kafka 4.3.1."""
 
+from functools import partial
+
 import pytest
 
 from broker_sim.cluster.arguments import broker_configs_by_id
-from broker_sim.cluster.listeners.broker_listeners import listeners_by_id, with_listeners
+from broker_sim.cluster.listeners.broker_listeners import broker_listeners, listeners_by_id, with_listeners
 from broker_sim.config import Endpoint
 from broker_sim.errors import ConfigError
 
@@ -16,7 +18,7 @@ INVALID_ADVERTISED = "requirement failed: advertised.listeners"
 
 def listeners_of(configs, *, brokers=1, host="127.0.0.1", advertised_host="", ports=None, own=None):
     configs = broker_configs_by_id(brokers, configs, own)
-    return listeners_by_id(configs, host, advertised_host, ports)
+    return listeners_by_id(configs, ports, partial(broker_listeners, host=host, advertised_host=advertised_host))
 
 
 def kafka(listeners=TWO, protocols=MAP, inter_broker="INSIDE", **more):

@@ -36,6 +36,17 @@ def test_completed_rebalances_are_counted(bench):
     assert counters.classic_group_rebalances == 1
 
 
+def test_rebalance_on_demand_lets_members_join_again(bench):
+    leader, follower = bench.stable(2)
+    results = []
+    bench.service.rebalance("group", results.append, results.append)
+    assert (results, bench.state) == ([ErrorCode.NONE], "PreparingRebalance")
+    assert leader.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    leader.join()
+    follower.join()
+    assert leader.joined.generation_id == 2
+
+
 class TestSessions:
     """A member that is not heard of is removed."""
 

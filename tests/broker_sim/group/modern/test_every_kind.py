@@ -88,6 +88,20 @@ def groups(kind, make_groups):
     return make_groups(kind)
 
 
+def test_rebalance_on_demand_moves_members_to_a_new_epoch(groups):
+    first, second = groups.joined("m1", "m2")
+    epoch, count = groups.group.group_epoch, groups.count
+    results = []
+    groups.bench.service.rebalance(groups.group_id, results.append, results.append)
+    assert results == [NONE]
+    for _ in range(2):
+        groups.bench.run_later()
+        assert [member.beat() for member in (first, second)] == [NONE, NONE]
+    assert groups.group.group_epoch == groups.group.assignment_epoch == epoch + 1
+    assert {member.member_epoch for member in groups.group.members.values()} == {epoch + 1}
+    assert groups.count == count + 1
+
+
 # -- sessions -------------------------------------------------------------------------------------
 
 
