@@ -46,6 +46,7 @@ from broker_sim.cluster.status.coordinator_status import (
 from broker_sim.cluster.status.coordinator_status import (
     GroupStatus as GroupStatus,
 )
+from broker_sim.cluster.status.picture import Picture as Picture
 from broker_sim.cluster.status.share_status import (
     InFlightStatus as InFlightStatus,
 )

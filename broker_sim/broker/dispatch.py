@@ -81,7 +81,7 @@ class RequestDispatcher:
         request: Any = decode(request_class(api_key), api_version, frame, offset)
         context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
         pending = PendingResponse(header, request, context, send_response, self._call_later)
-        if self._requests.limit:
+        if self._requests.is_on:
             pending.log_entry = self._requests.begin(request, context)
         if self._quotas.is_enabled:
             pending.throttled = self._throttling.begin(context, len(frame))

@@ -73,6 +73,7 @@ class _Options(NamedTuple):
     control_port: int
     control_names: Sequence[str]
     control_token: str | None
+    control_read_only: bool
     trace_path: str | None
     trace_topic: str | None
     as_version: str
@@ -180,7 +181,7 @@ class _Options(NamedTuple):
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Port that serves `broker-sim ctl`; 0 takes a free port.",
+    help="Port that serves the page for a browser, and `broker-sim ctl`; 0 takes a free port.",
 )
 @click.option(
     "--control-host",
@@ -204,6 +205,11 @@ class _Options(NamedTuple):
 )
 @click.option(
     "--control-token-file", metavar="FILE", help="Read the token from this file, so that no list of processes shows it."
+)
+@click.option(
+    "--control-read-only",
+    is_flag=True,
+    help="Refuse all that changes the cluster at the control port: its page and `broker-sim ctl` only show.",
 )
 @click.option(
     "--as-version",
@@ -342,7 +348,11 @@ async def _run(options: _Options) -> None:
         if trace is not None:
             stack.enter_context(trace)
         control = ControlServer(
-            options.control_port, options.control_host, names=options.control_names, token=options.control_token
+            options.control_port,
+            options.control_host,
+            names=options.control_names,
+            token=options.control_token,
+            is_read_only=options.control_read_only,
         )
         stack.push_async_callback(control.close)  # if no cluster is created that closes it
         cluster = AsyncCluster(

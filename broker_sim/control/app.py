@@ -23,6 +23,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from broker_sim.control.bodies import BadRequestError, Body, parse_body, parse_number
 from broker_sim.control.guard import RefusedRequestError
+from broker_sim.control.page import Page
 from broker_sim.control.server import LISTEN_BACKLOG
 from broker_sim.control.verb import verbs_of
 from broker_sim.errors import ApiError, ClusterTimeoutError, MissingExtraError, WrongStateError
@@ -118,6 +119,7 @@ def _build_app(cluster: ControlledCluster, guard: Guard) -> web.Application:
                 shorter = shorter.replace(f"/{{{name}}}", "")
         if shorter != address.path:
             app.router.add_route(address.method, shorter, handler)
+    Page(cluster, guard).add_to(app)
     return app
 
 
@@ -127,7 +129,11 @@ def _guarded_by(guard: Guard) -> Middleware:
         local = request.transport and request.transport.get_extra_info("sockname")
         guard.check_names(name.decode("latin-1") for name, _ in request.raw_headers)
         guard.admit(
-            request.method, request.headers, local_address=local[0] if local else "", has_body=request.can_read_body
+            request.method,
+            request.headers,
+            local_address=local[0] if local else "",
+            has_body=request.can_read_body,
+            path=request.path,
         )
         return await handler(request)
 

@@ -6,14 +6,16 @@ A browser sends requests to loopback for any page. What gives a page away:
     Origin   the page's own address, which browsers send with every write to another origin
     body     forms and simple requests cannot send application/json without asking first
 
-So the host must be known, a write must come from no page or from the port's own, and its body must
-be JSON. A token refuses all requests without it, and requests that do not come by loopback need one: any
-program that reaches the port can kill brokers. Kafka has no counterpart.
+So the host must be known, a write must come from no page or from the port's own, which has a token
+for it that no other page can read, and its body must be JSON. A token refuses all requests without it,
+and requests that do not come by loopback need one: any program that reaches the port can kill brokers.
+Kafka has no counterpart.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
 from collections import Counter
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 READING_METHODS: Final = ("GET", "HEAD")
 DECIDING_HEADERS: Final = ("authorization", "content-type", "host", "origin")
+PAGE_TOKEN_HEADER: Final = "X-Broker-Sim-Page"  # noqa: S105 - a header's name
+"""The header in which the port's own page brings its token."""
 NO_HOST: Final = frozenset("@/?#\\ \t")
 """No host and port has one of these characters."""
 BAD_REQUEST: Final = 400
@@ -46,13 +50,18 @@ class Guard:
 
     `host` is where the port is bound, `names` are other hosts by which clients may call it. With a
     `token` every request must bring it, as `Authorization: Bearer TOKEN`; without one only requests that
-    come by loopback are carried out.
+    come by loopback are carried out. The files of the page are for everybody. With `is_read_only` nothing is written.
     """
 
-    def __init__(self, host: str, names: Iterable[str] = (), token: str | None = None) -> None:
+    def __init__(
+        self, host: str, names: Iterable[str] = (), token: str | None = None, *, is_read_only: bool = False
+    ) -> None:
         self._names = {name.lower() for name in (*LOOPBACK_NAMES, host, *names)}
         self._is_bound_to_all = _is_any_address(host)
         self._token = token
+        self.is_read_only = is_read_only
+        self.page_token = secrets.token_urlsafe()
+        """The token that the port's own page brings with each write."""
 
     def check_names(self, names: Iterable[str]) -> None:
         """Raise RefusedRequestError if a header that decides is there more than once.
@@ -65,7 +74,13 @@ class Guard:
                 raise RefusedRequestError(BAD_REQUEST, f"the header {name} is there twice; send it once")
 
     def admit(
-        self, method: str, headers: Mapping[str, str], *, local_address: str | None = None, has_body: bool = False
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        *,
+        local_address: str | None = None,
+        has_body: bool = False,
+        path: str = "",
     ) -> None:
         """Raise RefusedRequestError unless the request may be carried out.
 
@@ -73,16 +88,21 @@ class Guard:
         that is not known any more; None stands for loopback.
         """
         self._check_host(headers.get("Host", ""), local_address)
-        if self._token is not None:
+        is_page = method in READING_METHODS and is_page_file(path)
+        if self._token is not None and not is_page:
             self._check_token(headers.get("Authorization", ""))
-        elif local_address is not None and not _is_loopback(local_address):
+        elif self._token is None and local_address is not None and not _is_loopback(local_address):
             raise RefusedRequestError(
                 UNAUTHORIZED,
                 "the control port has no token, so it is for loopback only: start the cluster with "
                 "--control-token-file FILE, or with BROKER_SIM_CONTROL_TOKEN set",
             )
         if method not in READING_METHODS:
-            _check_origin(headers.get("Origin"), headers.get("Host", ""))
+            if self.is_read_only:
+                raise RefusedRequestError(
+                    FORBIDDEN, "the control port is read-only; start the cluster without --control-read-only"
+                )
+            self._check_origin(headers)
             _check_content_type(headers.get("Content-Type"), has_body=has_body)
 
     def _check_host(self, host_header: str, local_address: str | None) -> None:
@@ -99,6 +119,21 @@ class Guard:
             f"{', '.join(sorted(self._names))}, or allow it with --control-name",
         )
 
+    def _check_origin(self, headers: Mapping[str, str]) -> None:
+        """Raise RefusedRequestError if a page sends it that is not the port's own, with its token."""
+        origin, host_header = headers.get("Origin"), headers.get("Host", "")
+        if origin is None:
+            return
+        if origin.lower() != f"http://{host_header.lower()}":
+            raise RefusedRequestError(
+                FORBIDDEN, f"pages of {origin} may not control the cluster: only requests without Origin may"
+            )
+        page_token = headers.get(PAGE_TOKEN_HEADER, "").encode(errors="surrogateescape")
+        if not hmac.compare_digest(page_token, self.page_token.encode()):
+            raise RefusedRequestError(
+                FORBIDDEN, "the page has the token of an earlier start of the cluster: load it again"
+            )
+
     def _check_token(self, authorization: str) -> None:
         assert self._token is not None
         scheme, _, token = authorization.partition(" ")
@@ -113,12 +148,9 @@ class Guard:
             )
 
 
-def _check_origin(origin: str | None, host_header: str) -> None:
-    if origin is None or origin.lower() == f"http://{host_header.lower()}":
-        return
-    raise RefusedRequestError(
-        FORBIDDEN, f"pages of {origin} may not control the cluster: only requests without Origin may"
-    )
+def is_page_file(path: str) -> bool:
+    """Whether a path is one of the page's files, in which there is no data of the cluster."""
+    return path == "/" or (path.startswith("/page/") and "." in path)
 
 
 def _check_content_type(content_type: str | None, *, has_body: bool) -> None:

@@ -34,6 +34,9 @@ class ControlledCluster(Protocol):
     def status(self) -> Any:
         """Return the cluster's status."""
 
+    def picture(self, search: str = "") -> Any:
+        """Return the picture that the page draws."""
+
 
 class Closable(Protocol):
     """A part of the server that is ended by `close`."""
@@ -46,15 +49,21 @@ class ControlServer:
     """Serves the verbs of one cluster over HTTP on the cluster's event loop.
 
     It answers to requests for loopback, for `host` and for `names`; with a `token` only to those that
-    bring it. See `Guard`. Raises OSError, whose text says what to do, when the port is in use; port 0
-    takes any free one.
+    bring it. With `is_read_only` it refuses what changes anything. See `Guard`. Raises OSError, whose text
+    says what to do, when the port is in use; port 0 takes any free one.
     """
 
     def __init__(
-        self, port: int = 0, host: str = "127.0.0.1", *, names: Iterable[str] = (), token: str | None = None
+        self,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        *,
+        names: Iterable[str] = (),
+        token: str | None = None,
+        is_read_only: bool = False,
     ) -> None:
         host = bare_host(host)
-        self._guard = Guard(host, names, token)
+        self._guard = Guard(host, names, token, is_read_only=is_read_only)
         self._socket = bind(asyncio.get_running_loop(), host, port, argument="control", option="--control-port")
         self._socket.listen(LISTEN_BACKLOG)
         self._socket.setblocking(False)

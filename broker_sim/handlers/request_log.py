@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.message import error_codes
@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
     from broker_sim.handlers.context import RequestContext
     from broker_sim.protocol.api_keys import ApiKey
+
+
+LOOK_LASTS_MS: Final = 60_000
+"""Time for which requests are counted after a look."""
+MOST_ROWS: Final = 1_000
+"""Number of pairs of API and client that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,11 @@ class LogEntry:
         """Keep the response, and report the request to `RequestLog.on_answer`."""
         self._response = message
         self._elapsed_ms = self.context.broker.clock.now_ms() - self._begun_ms
-        if self._log.on_answer is not None:
-            self._log.on_answer(self.status())
+        log = self._log
+        if log.tally is not None:
+            log.count(self.context, self._begun_ms, self._elapsed_ms, message)
+        if log.limit and log.on_answer is not None:
+            log.on_answer(self.status())
 
     def status(self) -> RequestStatus:
         """Return the request as it is now."""
@@ -104,12 +113,49 @@ class LogEntry:
         )
 
 
+class RequestTally:
+    """Counts answered requests by API and client while somebody looks, as the page does.
+
+    Counting begins with the first look, and ends a minute after the last one.
+    """
+
+    def __init__(self) -> None:
+        self._until_ms = -1
+        self._rows: dict[tuple[str, str | None], dict[str, Any]] = {}
+
+    def look(self, now_ms: int) -> list[dict[str, Any]]:
+        """Return the rows since the first look; count for another minute."""
+        self._until_ms = now_ms + LOOK_LASTS_MS
+        return [{**row, "errors": dict(row["errors"])} for row in self._rows.values()]
+
+    def is_over(self, now_ms: int) -> bool:
+        """Return whether the last look is more than a minute ago."""
+        return now_ms > self._until_ms
+
+    def add(self, api: str, client_id: str | None, elapsed_ms: int, response: Any) -> None:
+        """Count one request."""
+        row = self._rows.get((api, client_id))
+        if row is None:
+            if len(self._rows) >= MOST_ROWS:
+                return
+            row = {"api": api, "client_id": client_id, "count": 0, "elapsed_ms": 0, "errors": Counter()}
+            self._rows[api, client_id] = row
+        row["count"] += 1
+        row["elapsed_ms"] += elapsed_ms
+        for code in error_codes(response):
+            if code:
+                row["errors"][ErrorCode(code).name] += 1
+
+
 class RequestLog:
     """The last requests of a cluster; empty until `keep` is called. Thread rule: the cluster's event loop."""
 
     def __init__(self) -> None:
         self.limit = 0
         """Number of requests that are kept; 0 for none."""
+        self.is_on = False
+        """Whether requests are kept or counted."""
+        self.tally: RequestTally | None = None
         self.on_answer: Callable[[RequestStatus], object] | None = None
         """Called with each request that is answered while requests are kept."""
         self._entries: deque[LogEntry] = deque()
@@ -118,6 +164,26 @@ class RequestLog:
         """Forget what is kept, and keep the last `count` requests from now on."""
         self.limit = count
         self._entries = deque(maxlen=count)
+        self._switch()
+
+    def look(self, now_ms: int) -> list[dict[str, Any]]:
+        """Return the number of requests by API and client since the first look; see `RequestTally`."""
+        if self.tally is None:
+            self.tally = RequestTally()
+            self._switch()
+        return self.tally.look(now_ms)
+
+    def count(self, context: RequestContext, begun_ms: int, elapsed_ms: int, response: Any) -> None:
+        """Count an answered request, unless nobody has looked for long."""
+        assert self.tally is not None
+        if self.tally.is_over(begun_ms + elapsed_ms):
+            self.tally = None
+            self._switch()
+        else:
+            self.tally.add(context.api_key.api_name, context.client_id, elapsed_ms, response)
+
+    def _switch(self) -> None:
+        self.is_on = self.limit > 0 or self.tally is not None
 
     def forget(self) -> None:
         """Forget what is kept, and go on."""
@@ -126,7 +192,8 @@ class RequestLog:
     def begin(self, request: Any, context: RequestContext) -> LogEntry:
         """Keep a request that has come; return its entry, which is given the response."""
         entry = LogEntry(self, request, context)
-        self._entries.append(entry)
+        if self.limit:
+            self._entries.append(entry)
         return entry
 
     def find(self, api: ApiKey | None, client_id: str | None) -> RequestsStatus:

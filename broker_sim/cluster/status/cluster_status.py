@@ -23,7 +23,7 @@ from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.sockets import address_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from broker_sim_purgatory import ParkedOperation
 
@@ -100,12 +100,7 @@ _WAITS_FOR: Final = {
 
 def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
     """Return every purgatory of every live broker, with its parked operations."""
-    followers_behind = cache(partial(_followers_behind, nodes))
-
-    def waits_for(name: str, one: ParkedOperation) -> str:
-        behind = [text for key in one.keys for text in followers_behind(key)] if name == "Produce" else []
-        return ", ".join(behind) or _WAITS_FOR.get(name, "an event on its keys")
-
+    waits_for = waiting_reasons(nodes)
     return PurgatoriesStatus(
         PurgatoryStatus(
             broker_id,
@@ -116,13 +111,24 @@ def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
             statistics.expired,
             statistics.purged,
             parked,
-            tuple(waits_for(statistics.name, one) for one in parked),
+            tuple(waits_for(statistics.name, one.keys) for one in parked),
         )
         for broker_id, broker in nodes.brokers.items()
         for purgatory in broker.purgatories
         for statistics in [purgatory.statistics()]
         for parked in [tuple(purgatory.parked())]
     )
+
+
+def waiting_reasons(nodes: Nodes) -> Callable[[str, Iterable[object]], str]:
+    """Return the function that says what an operation of a purgatory with such keys waits for at this moment."""
+    followers_behind = cache(partial(_followers_behind, nodes))
+
+    def waits_for(name: str, keys: Iterable[object]) -> str:
+        behind = [text for key in keys for text in followers_behind(key)] if name == "Produce" else []
+        return ", ".join(behind) or _WAITS_FOR.get(name, "an event on its keys")
+
+    return waits_for
 
 
 def _followers_behind(nodes: Nodes, key: object) -> list[str]:
@@ -180,6 +186,15 @@ class ReplicaStatus:
     high_watermark: int
     log_end_offset: int
 
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; there are so many that `asdict` would take most of the time."""
+        return {
+            "broker": self.broker,
+            "log_start_offset": self.log_start_offset,
+            "high_watermark": self.high_watermark,
+            "log_end_offset": self.log_end_offset,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
@@ -225,7 +240,7 @@ class PartitionStatus:
             "leader_epoch": self.leader_epoch,
             "isr": list(self.isr),
             "assignment": list(self.assignment),
-            "replicas": [asdict(replica) for replica in self.replicas],
+            "replicas": [replica.to_json() for replica in self.replicas],
         }
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from broker_sim.cluster.status.cluster_status import BrokerStatus, ClusterStatus, PartitionStatus, PurgatoriesStatus
     from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus
+    from broker_sim.cluster.status.picture import Picture
     from broker_sim.cluster.status.transaction_status import ProducersStatus, TransactionsStatus
 
 
@@ -73,6 +74,16 @@ class StatusVerbs(BaseVerbs):
         from broker_sim.cluster.status.cluster_status import purgatories_status  # noqa: PLC0415 - see `Verbs`
 
         return purgatories_status(self.nodes)
+
+    @verb("GET", "/picture/{search}")
+    def picture(self, search: str = "") -> Picture:
+        """Return what the page shows of this moment: its parts by name; `search` is in the partitions' names.
+
+        Requests are counted from the first call on, until nobody has called for a minute.
+        """
+        from broker_sim.cluster.status.picture import picture  # noqa: PLC0415 - see `Verbs`
+
+        return picture(self.nodes, search)
 
     @verb("GET", "/describe")
     def describe(self) -> str:

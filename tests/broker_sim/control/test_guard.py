@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker_sim.control.guard import Guard, RefusedRequestError
+from broker_sim.control.guard import PAGE_TOKEN_HEADER, Guard, RefusedRequestError
 
 JSON = {"Host": "127.0.0.1:8090", "Content-Type": "application/json"}
 
@@ -91,8 +91,11 @@ def test_pages_of_other_origins_cannot_write(origin):
     assert refusal(Guard("127.0.0.1"), "DELETE", {**JSON, "Origin": origin}) == 403
 
 
-def test_the_ports_own_origin_may_write():
-    assert refusal(Guard("127.0.0.1"), "POST", {**JSON, "Origin": "http://127.0.0.1:8090"}) is None
+def test_the_ports_own_page_may_write_with_its_token():
+    guard = Guard("127.0.0.1")
+    own = {**JSON, "Origin": "http://127.0.0.1:8090", PAGE_TOKEN_HEADER: guard.page_token}
+    assert refusal(guard, "POST", own) is None
+    assert refusal(guard, "POST", {**own, PAGE_TOKEN_HEADER: "an older one"}) == 403
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,130 @@
+"""The page at the control port: its files, the stream of pictures, and what the buttons call.
+
+    GET /              the page; without data, so also without the token
+    GET /page/FILE     its modules and its style
+    GET /page/session  the token that the page sends with what it writes, and the verbs that have a button
+    GET /page/stream   server-sent events: each has the parts of the picture that changed
+
+Nobody is served while no page is open, and a page that is not visible closes its stream. The time between two
+pictures is such that all streams together take at most `SHARE` of a core, however many operations are parked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from broker_sim.control.verb import verbs_of
+from broker_sim.handlers.faults import Fault
+from broker_sim.page import files
+from broker_sim.page.changes import changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from broker_sim.control.guard import Guard
+    from broker_sim.control.server import ControlledCluster
+    from broker_sim.control.verb import Verb
+
+SHARE: Final = 0.012
+"""Part of a core that making the pictures of all streams may take; with what sending costs it is below 0.02."""
+SHORTEST_PERIOD_S: Final = 0.25
+LONGEST_PERIOD_S: Final = 30.0
+LONGEST_SEARCH: Final = 249
+"""Length of the longest name of a topic, in characters."""
+
+
+class Page:
+    """The page of one cluster at its control port."""
+
+    def __init__(self, cluster: ControlledCluster, guard: Guard) -> None:
+        self._cluster = cluster
+        self._guard = guard
+        self._streams: set[asyncio.Task[Any]] = set()
+
+    def add_to(self, app: web.Application) -> None:
+        """Serve it by an application."""
+        app.router.add_get("/", self._html)
+        app.router.add_get("/page/session", self._session)
+        app.router.add_get("/page/stream", self._stream)
+        app.router.add_get("/page/{name}", self._file)
+        app.on_shutdown.append(self._end_streams)
+
+    async def _html(self, _: web.Request) -> web.Response:
+        headers = {"Content-Security-Policy": files.live_policy(), "Cache-Control": "no-cache"}
+        return web.Response(text=files.live_html(), content_type="text/html", headers=headers)
+
+    async def _file(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name not in files.names():
+            raise web.HTTPNotFound
+        content_type = files.CONTENT_TYPES[name[name.rindex(".") :]]
+        return web.Response(text=files.read(name), content_type=content_type, headers={"Cache-Control": "no-cache"})
+
+    async def _session(self, _: web.Request) -> web.Response:
+        session = {
+            "page_token": self._guard.page_token,
+            "read_only": self._guard.is_read_only,
+            "verbs": [_described(each) for each in verbs_of(type(self._cluster)).values()],
+        }
+        return web.json_response(session, headers={"Cache-Control": "no-store"})
+
+    async def _stream(self, request: web.Request) -> web.StreamResponse:
+        search = request.query.get("search", "")[:LONGEST_SEARCH]
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        await response.prepare(request)
+        task = asyncio.current_task()
+        assert task is not None
+        self._streams.add(task)
+        try:
+            with suppress(ConnectionResetError):  # the page was closed
+                await self._send_pictures(response, search)
+        finally:
+            self._streams.discard(task)
+        return response
+
+    async def _send_pictures(self, response: web.StreamResponse, search: str) -> None:
+        before: dict[str, Any] = {}
+        self._cluster.picture(search)  # the first one imports what it needs
+        while True:
+            begun_s = time.thread_time()
+            picture = self._cluster.picture(search)
+            event = {"at_ms": picture.at_ms, **changes(before, picture.parts)}
+            before = picture.parts
+            text = json.dumps(event, separators=(",", ":"))
+            cost_s = time.thread_time() - begun_s
+            await response.write(f"data: {text}\n\n".encode())
+            period_s = max(SHORTEST_PERIOD_S, cost_s * len(self._streams) / SHARE)
+            await asyncio.sleep(min(period_s, LONGEST_PERIOD_S))
+
+    async def _end_streams(self, _: web.Application) -> None:
+        for task in self._streams:
+            task.cancel()
+
+
+def _described(verb: Verb[..., Any]) -> dict[str, Any]:
+    """Return what the page needs to make a form for a verb, and to call it."""
+    parameters: Iterable[inspect.Parameter] = verb.parameters.values()
+    if any(verb.annotation(name) == "Fault" for name in verb.parameters):
+        parameters = inspect.signature(Fault).parameters.values()
+    return {
+        "name": verb.name,
+        "method": verb.address.method,
+        "path": verb.address.path,
+        "text": (verb.__doc__ or "").partition("\n")[0],
+        "parameters": [
+            {
+                "name": each.name,
+                "field": verb.address.fields.get(each.name, each.name),
+                "type": str(each.annotation),
+                "required": each.default is inspect.Parameter.empty,
+            }
+            for each in parameters
+        ],
+    }

@@ -1,0 +1,76 @@
+"""The files of the page, as the control port serves them and as one HTML file has them inside.
+
+Modules import each other by names such as `page/dom.js`; an import map says where these are: at the control port, or
+in the file itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Final
+
+CONTENT_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+STYLE: Final = "style.css"
+_STATIC: Final = files("broker_sim.page") / "static"
+
+
+@cache
+def read(name: str) -> str:
+    """Return the text of one file of the page."""
+    return (_STATIC / name).read_text("utf-8")
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of the files that the page's HTML refers to."""
+    return tuple(sorted(each.name for each in _STATIC.iterdir() if each.name.endswith(tuple(CONTENT_TYPES))))
+
+
+@cache
+def live_html() -> str:
+    """Return the page that shows the cluster at whose control port it is served."""
+    modules = {f"page/{name}": f"/page/{name}" for name in names() if name.endswith(".js")}
+    return _html(f'<link rel="stylesheet" href="/page/{STYLE}">', modules, "")
+
+
+@cache
+def live_policy() -> str:
+    """Return the Content-Security-Policy of the live page: nothing from elsewhere, and no frame around it."""
+    import_map = live_html().partition('<script type="importmap">')[2].partition("</script>")[0]
+    digest = base64.b64encode(sha256(import_map.encode()).digest()).decode()
+    start = base64.b64encode(sha256(START.encode()).digest()).decode()
+    return (
+        f"default-src 'self'; script-src 'self' 'sha256-{digest}' 'sha256-{start}'; img-src 'self' data:; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    )
+
+
+START: Final = 'import "page/main.js";'
+
+
+def recorded_html(title: str, data: str) -> str:
+    """Return one file that needs no other; `data` is what `recording.js` reads, base64 of compressed JSON."""
+    modules = {
+        f"page/{name}": f"data:text/javascript;base64,{base64.b64encode(read(name).encode()).decode()}"
+        for name in names()
+        if name.endswith(".js")
+    }
+    style = f"<style>\n{read(STYLE)}</style>"
+    recording = f'<script type="application/gzip" id="recording">{data}</script>'
+    return _html(style, modules, recording, title)
+
+
+def _html(style: str, modules: dict[str, str], recording: str, title: str = "broker-sim") -> str:
+    escaped = title.replace("&", "&amp;").replace("<", "&lt;")
+    return read("index.html").format(
+        title=escaped,
+        style=style,
+        import_map=json.dumps({"imports": modules}),
+        recording=recording,
+        start=START,
+        icon=base64.b64encode(read("icon.svg").encode()).decode(),
+    )

@@ -1,0 +1,130 @@
+// The frame of the page, live and recorded: head line, figures, panels, and when they are drawn.
+
+import { makeBrokers } from "page/brokers.js";
+import { makeGroups, makeTransactions } from "page/coordinators.js";
+import { h, keyed, setAttribute, setText } from "page/dom.js";
+import { makeFeed } from "page/feed.js";
+import { makeEnded, makeOperations } from "page/operations.js";
+import { makePartitions } from "page/partitions.js";
+import { makeRequests } from "page/requests.js";
+import { makeWheel } from "page/wheel.js";
+import { World } from "page/world.js";
+import { bytes, number, rate } from "page/words.js";
+
+const WORDS_EVERY_MS = 100;
+const THEME = "broker-sim-theme";
+// The panels from top to bottom, by the number of columns.
+const COLUMNS = {
+  1: [["course", "brokers", "wheel", "operations", "ended", "feed", "partitions", "requests", "groups", "transactions"]],
+  2: [["brokers", "operations", "ended", "partitions", "transactions"], ["course", "wheel", "feed", "requests", "groups"]],
+  3: [["brokers", "partitions", "feed"], ["course", "wheel", "operations"], ["ended", "requests", "groups", "transactions"]],
+};
+
+export class App {
+  // `actions` says what the buttons do: canWrite, verbText, call, open, onSearch; a recorded run has none.
+  constructor(actions) {
+    this.context = {
+      view: { purgatory: "", operation: null, bucket: null, filter: "", search: "" },
+      world: new World(), ended: [], events: [], rates: null, requestRate: 0, rateWindowMs: 950, levels: [],
+      redraw: () => this.draw(),
+      selectOperation: (key) => this.select(key),
+      clockText: (atMs) => this.clockText(atMs),
+      ...actions,
+    };
+    this.drawnWords = 0;
+    const context = this.context;
+    this.panels = {
+      brokers: makeBrokers(context), wheel: makeWheel(context), operations: makeOperations(context), ended: makeEnded(context),
+      partitions: makePartitions(context), requests: makeRequests(context), groups: makeGroups(context),
+      transactions: makeTransactions(context), feed: makeFeed(context),
+    };
+    this.figures = h("dl", { class: "figures" });
+    this.state = h("span", { class: "pill", role: "status" });
+    this.title = h("span", { class: "cluster" });
+    this.tools = h("div", { class: "tools" });
+    this.grid = h("main", { class: "grid" });
+    this.arrange();
+    addEventListener("resize", () => this.arrange());
+    this.head = h("header", { class: "top" }, h("h1", {}, logo(), "broker-sim"), this.title, this.state, this.tools);
+    const theme = h("button", { class: "theme", onclick: () => this.turnTheme(), title: "Light or dark", "aria-label": "Light or dark" }, "◐");
+    this.tools.append(theme);
+    setTheme(localStorage.getItem(THEME));
+    document.getElementById("page").append(this.head, this.figures, this.grid);
+  }
+
+  // Puts the panels into as many columns as the window has room for.
+  arrange() {
+    const count = innerWidth < 1040 ? 1 : innerWidth < 1640 ? 2 : 3;
+    if (this.grid.childElementCount === count) return;
+    this.grid.replaceChildren(...COLUMNS[count].map((names) => h("div", { class: "column" }, ...names.flatMap((name) => this.panels[name]?.element ?? []))));
+  }
+
+  show(world) {
+    this.context.world = world;
+    this.draw();
+  }
+
+  draw() {
+    const { world } = this.context;
+    for (const panel of Object.values(this.panels)) panel.draw(world);
+    this.drawFigures(world);
+    this.drawnWords = 0;
+  }
+
+  // Draws what moves between two pictures: hands of the wheel on every frame, ages and times left a few times a second.
+  tick(nowMs, speed, frameMs) {
+    const { wheel, ...others } = this.panels;
+    wheel.tick(nowMs, speed);
+    if (frameMs - this.drawnWords < WORDS_EVERY_MS) return;
+    this.drawnWords = frameMs;
+    for (const panel of Object.values(others)) panel.tick?.(nowMs);
+  }
+
+  drawFigures(world) {
+    const { rates, requestRate } = this.context;
+    const brokers = world.all("broker");
+    const unwell = world.cluster?.partitions_unwell ?? 0;
+    const running = brokers.filter((one) => one.state === "running" && !one.fenced).length;
+    const memory = world.cluster?.memory;
+    const figures = [
+      ["Brokers", `${running}/${brokers.length}`, running < brokers.length],
+      ["Partitions", number(world.cluster?.partitions ?? 0), false],
+      ["Not in sync", number(unwell), unwell > 0],
+      ["Parked", number(world.total("purgatory", "num_delayed")), false],
+      ["Completed/s", rates?.completed ?? "–", false],
+      ["Expired/s", rates?.expired ?? "–", false],
+      ["Requests/s", rate(requestRate), false],
+      ["Group lag", number(world.total("group", "lag")), false],
+      ["Memory", memory ? bytes(memory.used_bytes) : "–", false],
+    ];
+    keyed(this.figures, figures, ([name]) => name, ([name]) => h("div", {}, h("dt", {}, name), h("dd")), (item, [, value, isBad]) => {
+      setText(item.lastChild, value);
+      setAttribute(item, "data-bad", isBad);
+    });
+  }
+
+  select(key) {
+    const { view, world } = this.context;
+    view.operation = view.operation === key ? null : key;
+    const one = world.parked.find((each) => each.key === view.operation);
+    view.bucket = null;
+    if (one && view.purgatory && view.purgatory !== `${one.broker}/${one.purgatory}`) view.purgatory = "";
+    this.draw();
+  }
+
+  turnTheme() {
+    const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
+    const theme = isDark ? "light" : "dark";
+    localStorage.setItem(THEME, theme);
+    setTheme(theme);
+  }
+}
+
+function setTheme(theme) {
+  if (theme) document.documentElement.dataset.theme = theme;
+}
+
+function logo() {
+  const link = document.querySelector('link[rel="icon"]');
+  return h("img", { src: link.href, alt: "", width: 26, height: 26 });
+}

@@ -1,0 +1,80 @@
+// The live cluster: its pictures as server-sent events, for as long as the page is looked at.
+
+const RETRY_MS = 1_000;
+const TOKEN = "broker-sim-token";
+
+export class Live {
+  constructor(onChange, onState) {
+    this.onChange = onChange;
+    this.onState = onState;
+    this.search = "";
+    this.abort = null;
+    this.token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem(TOKEN) ?? "";
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.stop() : this.start()));
+  }
+
+  headers = () => (this.token ? { Authorization: `Bearer ${this.token}` } : {});
+
+  setToken(token) {
+    this.token = token;
+    sessionStorage.setItem(TOKEN, token);
+  }
+
+  // Returns what the control port says of verbs and tokens; null where it needs another token.
+  async session() {
+    const response = await fetch("/page/session", { headers: this.headers() });
+    return response.status === 401 ? null : response.json();
+  }
+
+  start() {
+    if (this.abort || document.hidden) return;
+    this.abort = new AbortController();
+    this.follow(this.abort.signal);
+  }
+
+  stop() {
+    this.abort?.abort();
+    this.abort = null;
+    this.onState("asleep");
+  }
+
+  restart(search) {
+    this.search = search;
+    this.abort?.abort();
+    this.abort = null;
+    this.start();
+  }
+
+  async follow(signal) {
+    while (!signal.aborted) {
+      try {
+        const response = await fetch(`/page/stream?search=${encodeURIComponent(this.search)}`, { headers: this.headers(), signal });
+        if (!response.ok) throw new Error(response.statusText);
+        this.onState("live");
+        await this.read(response.body.getReader());
+      } catch {
+        // It is tried again: the cluster has ended, or starts again.
+      }
+      if (signal.aborted) return;
+      this.onState("lost");
+      await new Promise((done) => setTimeout(done, RETRY_MS));
+    }
+  }
+
+  async read(reader) {
+    const decoder = new TextDecoder();
+    let text = "";
+    let isFirst = true;
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      text += decoder.decode(value, { stream: true });
+      const events = text.split("\n\n");
+      text = events.pop();
+      for (const event of events) {
+        this.onChange(JSON.parse(event.slice("data: ".length)), isFirst);
+        isFirst = false;
+      }
+    }
+  }
+}

@@ -1,0 +1,118 @@
+// The page begins here: it follows the cluster at whose control port it was opened.
+
+import { App } from "page/app.js";
+import { h, setAttribute, setText } from "page/dom.js";
+import { eventsBetween } from "page/events.js";
+import { Live } from "page/live.js";
+import { Verbs } from "page/verbs.js";
+import { rate } from "page/words.js";
+import { endings, World } from "page/world.js";
+
+const MOST_EVENTS = 500;
+const MOST_ENDED = 100;
+const RATES_OVER_MS = 2_000;
+const STATES = { live: "live", frozen: "frozen", lost: "no answer, trying again", asleep: "asleep" };
+
+async function watch() {
+  const live = new Live((change, isFirst) => take(change, isFirst), (state) => setState(state));
+  let session = await live.session();
+  while (session === null) {
+    live.setToken(await askForToken());
+    session = await live.session();
+  }
+  const verbs = new Verbs(session, live.headers);
+  const canWrite = !session.read_only;
+  let isFrozen = false;
+  let received = { atMs: 0, clock: 0 };
+  let wallShiftMs = 0;
+  let newest = null;
+  let eventId = 0;
+  const history = [];
+  let searching = 0;
+  const app = new App({
+    canWrite,
+    verbText: (name) => verbs.text(name),
+    call: (name, values) => verbs.call(name, values),
+    open: (name, values) => verbs.open(name, values),
+    onSearch: () => {
+      clearTimeout(searching);
+      searching = setTimeout(() => live.restart(app.context.view.search), 250);
+    },
+  });
+  const { context } = app;
+  app.clockText = (atMs) => new Date(atMs + wallShiftMs).toLocaleTimeString([], { hour12: false });
+  const freeze = h("button", { onclick: () => setFrozen(!isFrozen), title: "Hold the picture still (space)" }, "Freeze");
+  app.tools.prepend(...(canWrite ? [h("button", { class: "primary", onclick: () => verbs.openAll() }, "Actions")] : [h("span", { class: "tag" }, "read-only")]), freeze);
+
+  function setState(state) {
+    const shown = state === "live" && isFrozen ? "frozen" : state;
+    setText(app.state, STATES[shown]);
+    setAttribute(app.state, "class", `pill ${shown}`);
+  }
+
+  function setFrozen(value) {
+    isFrozen = value;
+    setText(freeze, isFrozen ? "Go on" : "Freeze");
+    setAttribute(freeze, "aria-pressed", isFrozen);
+    setState("live");
+    if (!isFrozen && newest) app.show(newest);
+  }
+
+  function take(change, isFirst) {
+    const before = newest;
+    const world = (isFirst || !newest ? new World() : newest).after(change);
+    newest = world;
+    received = { atMs: world.atMs, clock: performance.now() };
+    wallShiftMs = Date.now() - world.atMs;
+    setText(app.title, world.cluster?.cluster_id ?? "");
+    if (before && !isFirst) {
+      context.ended = [...endings(before, world).reverse(), ...context.ended].slice(0, MOST_ENDED);
+      const events = eventsBetween(before, world).map((event) => ({ ...event, id: (eventId += 1) }));
+      context.events = [...events.reverse(), ...context.events].slice(0, MOST_EVENTS);
+    }
+    history.push(world);
+    while (history.length > 2 && world.atMs - history[1].atMs >= RATES_OVER_MS) history.shift();
+    context.rates = ratesOf(history[0], world);
+    if (!isFrozen) app.show(world);
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.target.closest("input, select, button, dialog, tr")) return;
+    if (event.key === " ") {
+      event.preventDefault();
+      setFrozen(!isFrozen);
+    }
+  });
+  const frame = (clock) => {
+    if (!isFrozen && newest) app.tick(received.atMs + performance.now() - received.clock, 1, clock);
+    requestAnimationFrame(frame);
+  };
+  requestAnimationFrame(frame);
+  live.start();
+}
+
+// Returns how many operations completed and expired a second between two worlds.
+export function ratesOf(before, after) {
+  const seconds = (after.atMs - before.atMs) / 1000;
+  if (seconds <= 0) return null;
+  const old = new Map(before.all("purgatory").map((one) => [`${one.broker}/${one.name}`, one]));
+  const change = (field) => after.all("purgatory").reduce(
+    // A broker that was started again counts from zero.
+    (sum, one) => sum + Math.max(one[field] - (old.get(`${one.broker}/${one.name}`)?.[field] ?? 0), 0), 0);
+  return { completed: rate(change("completed") / seconds), expired: rate(change("expired") / seconds) };
+}
+
+function askForToken() {
+  return new Promise((done) => {
+    const input = h("input", { type: "password", "aria-label": "Token of the control port", autofocus: true, required: true });
+    const form = h("form", { class: "ask", onsubmit: (event) => {
+      event.preventDefault();
+      form.remove();
+      done(input.value.trim());
+    } }, h("h1", {}, "broker-sim"), h("p", {}, "The control port needs its token: what --control-token-file or BROKER_SIM_CONTROL_TOKEN has."), input, h("button", { class: "primary" }, "Open"));
+    document.getElementById("page").append(form);
+    input.focus();
+  });
+}
+
+watch();

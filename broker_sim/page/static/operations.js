@@ -1,0 +1,111 @@
+// What waits: each parked operation with what it waits for, and what ended in the last seconds and why.
+
+import { empty, h, heads, keyed, panel, setAttribute, setText } from "page/dom.js";
+import { isChosen } from "page/wheel.js";
+import { colour, duration, number } from "page/words.js";
+
+const MOST_ROWS = 200;
+const MOST_ENDED = 40;
+const SHOWN_KEYS = 2;
+
+export function makeOperations(context) {
+  const { view } = context;
+  const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter parked operations", oninput: () => {
+    view.filter = search.value.toLowerCase();
+    context.redraw();
+  } });
+  const rows = h("tbody");
+  const chip = h("button", { class: "chip", hidden: true, onclick: () => {
+    view.bucket = null;
+    context.redraw();
+  } });
+  const nothing = empty("Nothing waits here.");
+  const more = h("p", { class: "more" });
+  const { element, count, aside } = panel("Waiting", null,
+    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parked operations" },
+      h("table", {}, h("thead", {}, h("tr", {}, heads("Operation", "Keys", "Waits for", "Age*", "Time left*"))), rows),
+      nothing, more));
+  aside.append(chip, search);
+  return {
+    element,
+    draw(world) {
+      const matching = world.parked.filter((one) => matches(one, view));
+      const total = world.total("purgatory", "num_delayed");
+      setText(count, number(total));
+      nothing.hidden = matching.length > 0;
+      chip.hidden = !view.bucket;
+      if (view.bucket) setText(chip, `level ${view.bucket.level}, bucket ${view.bucket.index} ×`);
+      const isCut = total > world.parked.length || matching.length > MOST_ROWS;
+      setText(more, isCut ? `${number(Math.min(matching.length, MOST_ROWS))} of ${number(total)}, those that are due first.` : "");
+      const still = new Set(world.all("broker").filter((one) => one.state === "paused").map((one) => one.id));
+      keyed(rows, matching.slice(0, MOST_ROWS), (one) => one.key, (one) => makeRow(one, context), (row, one) => {
+        row.operation = one;
+        setText(row.children[2], still.has(one.broker) ? `broker ${one.broker} to go on: it is paused` : one.waits_for);
+        setAttribute(row, "aria-selected", one.key === view.operation);
+      });
+    },
+    tick(nowMs) {
+      for (const row of rows.children) {
+        const one = row.operation;
+        const left = Math.max(one.due_ms - nowMs, 0);
+        setText(row.children[3], duration(Math.max(nowMs - one.since_ms, 0)));
+        const [text, bar] = row.children[4].children;
+        setText(text, duration(left));
+        bar.firstChild.style.transform = `scaleX(${Math.min(left / Math.max(one.due_ms - one.since_ms, 1), 1).toFixed(3)})`;
+      }
+    },
+  };
+}
+
+function matches(one, view) {
+  if (!isChosen({ broker: one.broker, name: one.purgatory }, view)) return false;
+  if (view.bucket && (one.level !== view.bucket.level || one.bucket !== view.bucket.index)) return false;
+  if (!view.filter) return true;
+  return `${one.broker} ${one.purgatory} ${one.client_id} ${one.keys} ${one.waits_for}`.toLowerCase().includes(view.filter);
+}
+
+function makeRow(one, context) {
+  const select = () => context.selectOperation(one.key);
+  const count = one.keys.length + one.more_keys;
+  const keys = count > SHOWN_KEYS ? `${one.keys[0]} and ${count - 1} more` : one.keys.join(", ");
+  const mark = h("i", { class: "mark" });
+  mark.style.background = colour(one.purgatory);
+  const bar = h("span");
+  bar.style.background = colour(one.purgatory);
+  return h("tr", {
+    tabindex: 0, onclick: select,
+    onkeydown: (event) => {
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        select();
+      }
+    },
+  },
+  h("td", {}, h("div", { class: "who" }, mark, h("b", {}, one.purgatory), h("small", {}, `${one.client_id ?? one.operation} · broker ${one.broker}`))),
+  h("td", { class: "keys", title: one.keys.join(", ") }, keys), h("td", { class: "words" }), h("td", { class: "number" }),
+  h("td", { class: "left" }, h("span", { class: "number" }), h("div", { class: "bar" }, bar)));
+}
+
+export function makeEnded(context) {
+  const list = h("ol", { class: "feed" });
+  const nothing = empty("Nothing has ended since the page was opened.");
+  const { element, aside } = panel("Just ended", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Operations that just ended" }, list, nothing));
+  const rates = h("span", { class: "hint" });
+  aside.append(rates);
+  return {
+    element,
+    draw() {
+      const ended = context.ended.slice(0, MOST_ENDED);
+      nothing.hidden = ended.length > 0;
+      keyed(list, ended, (one) => one.key + one.atMs, (one) => {
+        const mark = h("i", { class: `mark ${one.expired ? "hollow" : ""}` });
+        mark.style.setProperty("--mark", colour(one.purgatory));
+        return h("li", {}, mark, h("span", {}, h("b", {}, `${one.purgatory} ${one.expired ? "expired" : "completed"}`),
+          ` ${one.keys.slice(0, 2).join(", ")} after ${duration(one.atMs - one.since_ms)}`,
+          h("small", {}, `${one.client_id ?? one.operation} · broker ${one.broker} · ${one.by}`)));
+      });
+      const rate = context.rates;
+      setText(rates, rate ? `${rate.completed} completed/s, ${rate.expired} expired/s` : "");
+    },
+  };
+}

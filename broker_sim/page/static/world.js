@@ -1,0 +1,89 @@
+// The picture of a moment, put together from the parts that changed: a Map of parts by name.
+
+const KINDS = ["broker", "link", "fault", "partition", "purgatory", "group", "transaction", "producer"];
+
+export class World {
+  constructor(atMs = 0, parts = new Map()) {
+    this.atMs = atMs;
+    this.parts = parts;
+    this.kinds = null;
+  }
+
+  // Returns the world after a change; this one stays as it is, and parts that did not change are shared.
+  after(change) {
+    const parts = new Map(this.parts);
+    for (const name of change.gone) parts.delete(name);
+    for (const [name, part] of Object.entries(change.set)) parts.set(name, part);
+    return new World(change.at_ms, parts);
+  }
+
+  // Returns the parts of one kind, such as "broker", in a steady order.
+  all(kind) {
+    if (this.kinds === null) {
+      this.kinds = Object.fromEntries(KINDS.map((name) => [name, []]));
+      for (const [name, part] of this.parts) {
+        const end = name.indexOf("/");
+        this.kinds[end < 0 ? name : name.slice(0, end)]?.push(part);
+      }
+      this.kinds.broker.sort((one, other) => one.id - other.id);
+    }
+    return this.kinds[kind];
+  }
+
+  get cluster() {
+    return this.parts.get("cluster") ?? null;
+  }
+
+  get requests() {
+    return this.parts.get("requests") ?? [];
+  }
+
+  // Returns every operation that waits and is shown, with its purgatory and a key of its own.
+  get parked() {
+    if (this.operations === undefined) {
+      this.operations = this.all("purgatory").flatMap((purgatory) =>
+        purgatory.parked.map((one) => ({
+          ...one, broker: purgatory.broker, purgatory: purgatory.name,
+          key: `${purgatory.broker}/${purgatory.name}/${one.id}`,
+        })));
+      this.operations.sort((one, other) => one.due_ms - other.due_ms);
+    }
+    return this.operations;
+  }
+
+  total(kind, field) {
+    return this.all(kind).reduce((sum, part) => sum + (part[field] ?? 0), 0);
+  }
+}
+
+// Returns the parked operations that ended between two worlds, each with how it ended as far as the pictures tell.
+export function endings(before, after) {
+  const waiting = new Set(after.parked.map((one) => one.key));
+  const limits = new Map(after.all("purgatory").map((one) => [
+    `${one.broker}/${one.name}`, one.num_delayed > one.parked.length ? one.parked.at(-1)?.due_ms ?? 0 : Infinity]));
+  const ended = [];
+  for (const one of before.parked) {
+    const limit = limits.get(`${one.broker}/${one.purgatory}`);
+    if (waiting.has(one.key) || limit === undefined || one.due_ms >= limit) continue;
+    const expired = one.due_ms <= after.atMs && !grown(one, before, after);
+    ended.push({
+      ...one, atMs: Math.min(after.atMs, Math.max(one.due_ms, before.atMs)), expired,
+      by: expired ? "its time was over" : grown(one, before, after) ?? "its condition was met",
+    });
+  }
+  return ended;
+}
+
+// Returns the text of what grew in a partition that the operation waited for, or null.
+function grown(operation, before, after) {
+  if (!["Produce", "Fetch", "ShareFetch"].includes(operation.purgatory)) return null;
+  for (const key of operation.keys) {
+    const name = `partition/${key.slice(0, key.lastIndexOf("-"))}/${key.slice(key.lastIndexOf("-") + 1)}`;
+    const [old, now] = [before.parts.get(name), after.parts.get(name)].map(
+      (partition) => partition?.replicas.find((replica) => replica.broker === partition.leader));
+    if (!old || !now) continue;
+    if (now.high_watermark > old.high_watermark) return `the high watermark of ${key} rose to ${now.high_watermark}`;
+    if (now.log_end_offset > old.log_end_offset) return `records up to offset ${now.log_end_offset - 1} came to ${key}`;
+  }
+  return null;
+}

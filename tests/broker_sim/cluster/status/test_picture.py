@@ -1,0 +1,108 @@
+"""The picture of a moment: what the page draws, in parts by name."""
+
+import pytest
+
+from broker_sim.cluster.status import picture as module
+from broker_sim.cluster.status.picture import picture
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+from broker_sim.handlers.request_log import LOOK_LASTS_MS, RequestTally
+
+CONFIGS = {"replica.fetch.wait.max.ms": "20000"}
+
+
+@pytest.fixture
+def cluster():
+    with VirtualCluster(3, topics=["orders:2:3"], configs=CONFIGS) as cluster:
+        cluster.advance(1_000)
+        yield cluster
+
+
+def parked(parts):
+    return [one for name, part in parts.items() if name.startswith("purgatory/") for one in part["parked"]]
+
+
+def test_parked_operation_has_deadline_keys_reason_and_bucket(cluster):
+    seen = cluster.picture()
+    followers = [one for one in parked(seen.parts) if one["keys"] == ["orders-0"]]
+    assert {one["client_id"] for one in followers} <= {"replica-1", "replica-2", "replica-3"}
+    assert len(followers) == 2
+    for one in followers:
+        assert one["due_ms"] - one["since_ms"] == 20_000
+        assert one["since_ms"] <= seen.at_ms < one["due_ms"]
+        assert one["waits_for"] == "records"
+
+
+def test_levels_of_the_wheel_have_time_and_counts_of_buckets(cluster):
+    seen = cluster.picture().parts
+    for part in (part for name, part in seen.items() if name.endswith("/Fetch")):
+        assert sum(count for level in part["wheel"] for count in level["buckets"].values()) == part["num_delayed"]
+        assert [level["tick_ms"] for level in part["wheel"]] == [20**n for n in range(len(part["wheel"]))]
+        for one in part["parked"]:
+            level = part["wheel"][one["level"] - 1]
+            assert one["due_ms"] // level["tick_ms"] % level["size"] == one["bucket"]
+
+
+def test_parts_stay_equal_while_nothing_happens(cluster):
+    before = cluster.picture()
+    cluster.advance(5)
+    after = cluster.picture()
+    assert after.at_ms == before.at_ms + 5
+    assert after.parts == before.parts
+
+
+def test_reading_does_not_change_the_run():
+    digests = []
+    for looks in (0, 20):
+        with VirtualCluster(3, topics=["orders:2:3"], seed=3) as cluster:
+            for _ in range(20):
+                cluster.produce("orders", "x")
+                cluster.advance(100)
+                if looks:
+                    cluster.picture()
+            digests.append(repr(cluster.purgatory()))
+    assert digests[0] == digests[1]
+
+
+def test_only_the_nearest_deadlines_are_shown_and_all_are_counted(cluster, monkeypatch):
+    name = f"purgatory/{cluster.leader('orders')}/Fetch"
+    everything = cluster.picture().parts[name]
+    monkeypatch.setattr(module, "MOST_PARKED", 1)
+    cut = cluster.picture().parts[name]
+    assert cut["parked"] == everything["parked"][:1]
+    assert cut["num_delayed"] == everything["num_delayed"] > 1
+    assert cut["wheel"] == everything["wheel"]
+
+
+def test_search_shows_partitions_with_it_in_their_names(cluster):
+    shown = [name for name in cluster.picture("ers-1").parts if name.startswith("partition/")]
+    assert shown == ["partition/orders/1"]
+
+
+def test_partitions_without_all_replicas_come_first(cluster, monkeypatch):
+    cluster.create_topic("single", 1, 1, assignments=None)
+    cluster.create_topic("late", assignments={0: [1, 2]})
+    cluster.kill(2)
+    cluster.wait_for_isr("late", lacks=2)
+    monkeypatch.setattr(module, "MOST_PARTITIONS", 3)
+    parts = cluster.picture().parts
+    shown = [part for name, part in parts.items() if name.startswith("partition/")]
+    assert all(len(part["isr"]) < len(part["assignment"]) for part in shown)
+    assert parts["cluster"]["partitions_unwell"] == 3
+
+
+def test_requests_are_counted_with_errors_until_nobody_looks():
+    tally = RequestTally()
+    assert tally.look(0) == []
+    tally.add("Fetch", "app", 5, None)
+    tally.add("Fetch", "app", 7, None)
+    assert tally.look(1000) == [{"api": "Fetch", "client_id": "app", "count": 2, "elapsed_ms": 12, "errors": {}}]
+    assert not tally.is_over(1000 + LOOK_LASTS_MS)
+    assert tally.is_over(1001 + LOOK_LASTS_MS)
+
+
+def test_nothing_is_counted_before_somebody_looks(cluster):
+    assert not cluster.nodes.requests.is_on
+    picture(cluster.nodes, counts_requests=False)
+    assert not cluster.nodes.requests.is_on
+    picture(cluster.nodes)
+    assert cluster.nodes.requests.is_on

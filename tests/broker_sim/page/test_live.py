@@ -1,0 +1,85 @@
+"""The live page in a real browser: it draws what is parked, its buttons act, and nothing comes from elsewhere."""
+
+import pytest
+
+from broker_sim import Cluster
+
+ROWS = ".panel-waiting tbody tr"
+SHOWN_MS = 30_000
+
+
+@pytest.fixture
+def page(looked, cluster, parked_fetch):
+    looked.page.goto(cluster.control_url)
+    looked.page.locator(ROWS).first.wait_for(timeout=SHOWN_MS)
+    yield looked.page
+    assert looked.errors == []
+    assert looked.hosts - {""} <= {cluster.control_url.removeprefix("http://")}
+
+
+def test_what_is_parked_is_drawn_with_what_it_waits_for(page, cluster):
+    row = page.locator(ROWS, has_text="orders-0").first
+    row.wait_for(timeout=SHOWN_MS)
+    assert "Fetch" in row.inner_text()
+    assert "records" in row.inner_text()
+    assert page.locator(".wheel .dot").count() > 0
+
+
+def test_operation_leads_to_its_bucket_and_the_bucket_to_its_operations(page):
+    page.locator(ROWS).first.click()
+    page.locator(".dot.selected").wait_for(timeout=SHOWN_MS)
+    words = page.locator(".wheel-words")
+    words.get_by_text("The bucket opens in").wait_for(timeout=SHOWN_MS)
+    page.locator(".wheel path.bucket:is(.fill-1, .fill-2)").first.dispatch_event("click")
+    page.locator(".panel-waiting .chip").get_by_text("bucket").wait_for(timeout=SHOWN_MS)
+
+
+def test_pause_pauses_and_says_what_it_did(page, cluster):
+    page.get_by_role("article", name="Broker 2").get_by_role("button", name="Pause").click()
+    page.get_by_text("as SIGSTOP does").wait_for(timeout=SHOWN_MS)
+    assert cluster.broker(2).state == "paused"
+    page.locator('.broker[data-state="paused"]').wait_for(timeout=SHOWN_MS)
+    page.locator(".panel-events").get_by_text("broker 2 is paused").wait_for(timeout=SHOWN_MS)
+
+
+def test_form_of_a_verb_calls_it(page, cluster):
+    page.get_by_role("button", name="Actions").click()
+    page.get_by_label("Search actions").fill("set link")
+    page.locator(".verb:visible").first.click()
+    page.get_by_label("source").fill("1")
+    page.get_by_label("target").fill("2")
+    page.get_by_label("delay ms").fill("70")
+    page.get_by_role("button", name="set link").click()
+    page.get_by_text("broker 1 → broker 2 70 ms").wait_for(timeout=SHOWN_MS)
+    assert [(one.source, one.target, one.delay_ms) for one in cluster.status().links] == [(1, 2, 70)]
+
+
+def test_search_finds_partitions_of_the_whole_cluster(page, cluster):
+    cluster.create_topic("many", 300, 1)
+    page.get_by_label("Search partitions").fill("many-299")
+    page.locator(".panel-partitions tbody tr", has_text="many-299").wait_for(timeout=SHOWN_MS)
+
+
+def test_everything_that_can_be_used_has_a_name(page):
+    unnamed = page.evaluate("""() => [...document.querySelectorAll("button, input, select, [tabindex], [role=img]")]
+        .filter((one) => one.tagName !== "TR" && one.checkVisibility())
+        .filter((one) => !(one.getAttribute("aria-label") || one.labels?.length || one.textContent.trim()))
+        .map((one) => one.outerHTML.slice(0, 200))""")
+    assert unnamed == []
+
+
+def test_read_only_page_has_no_buttons_that_write(looked):
+    with Cluster(1, control=True) as cluster:
+        cluster._cluster._control._guard.is_read_only = True
+        looked.page.goto(cluster.control_url)
+        looked.page.get_by_text("read-only").wait_for(timeout=SHOWN_MS)
+        looked.page.locator(".broker").wait_for(timeout=SHOWN_MS)
+        assert looked.page.locator(".broker button:visible").count() == 0
+
+
+def test_page_asks_for_the_token_of_the_port(looked):
+    with Cluster(1, control=True, control_token="secret") as cluster:
+        looked.page.goto(cluster.control_url)
+        looked.page.get_by_label("Token of the control port").fill("secret")
+        looked.page.get_by_role("button", name="Open").click()
+        looked.page.locator(".broker").wait_for(timeout=SHOWN_MS)
