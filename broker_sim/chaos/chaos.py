@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
+from broker_sim.chaos.history import History, InvariantError
 from broker_sim.chaos.sightings import FaultCount
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, WorkerFaults, cause_of, error_text, is_of_the_environment
+from broker_sim.errors import WrongStateError
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
@@ -33,14 +35,6 @@ WORKER_VARIABLE: Final = "WORKER"
 NO_FAILED_PROGRAM: Final = "no worker ends with an exit code other than 0"
 ASKED_EVERY_S: Final = 0.1
 _OWN_CODE: Final = str(Path(__file__).parents[1])
-
-
-class InvariantError(AssertionError):
-    """An invariant that a test claims does not hold."""
-
-    def __init__(self, invariant: str, text: str = "") -> None:
-        super().__init__(f"{invariant}: {text}" if text else invariant)
-        self.invariant = invariant
 
 
 def invariant_of(error: BaseException) -> str:
@@ -110,6 +104,7 @@ class Chaos:
         self._seen_ns = -1
         self.seen: dict[str, bool] = {}
         """Whether this run has seen what `sometimes` and `reached` name."""
+        self._history: History | None = None
         self._sought: dict[str, Callable[[], object]] = {}
 
     def start(self, main: Main, count: int = 1, *, versions: Sequence[Main] = ()) -> list[Worker]:
@@ -175,6 +170,28 @@ class Chaos:
         await asyncio.sleep(self.schedule.duration_ms / 1000)
         await self.eventually(self._is_well, "the cluster recovers", within_s=RECOVERY_S)
         self.note(FAULT, "all over, all replicas in sync")
+
+    @property
+    def history(self) -> History:
+        """What happened so far, with ready judgements in place of counters.
+
+        A test, or a function of its module, that names it has all of it. Elsewhere ask for it before the workers start:
+        raises WrongStateError later.
+        """
+        if self._history is None:
+            if self.workers:
+                raise WrongStateError("the history has no beginning: ask for chaos.history before chaos.start(...)")
+            return self.begin_history()
+        return self._history
+
+    def begin_history(self) -> History:
+        """Take in all requests from now on."""
+        history, requests = History(self.kafka), self.kafka.nodes.requests
+        if not requests.limit:
+            requests.keep(1)
+        requests.on_answer = history.take
+        self._history = history
+        return history
 
     def fault_counts(self) -> dict[str, FaultCount]:
         """Return how many faults of each kind the schedule has, and how many happened and took effect so far."""

@@ -23,17 +23,18 @@ from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.faults.kinds import KINDS, kinds_beside_a_command
+from broker_sim.chaos.history import History, InvariantError, read_judgement
 from broker_sim.chaos.observer import Leaders
 from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.settings import CONFIGS
 from broker_sim.chaos.timeline import FAULT, MOST_LINES, Timeline, as_json, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.virtual.simulated_cluster import SERVERS_VARIABLE
-from broker_sim.errors import ClusterTimeoutError, WrongStateError
+from broker_sim.errors import ApiError, ClusterTimeoutError, WrongStateError
 from broker_sim.runtime.virtual.network import ANY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.chaos.timeline import Moment
@@ -61,6 +62,13 @@ class CommandOutcome:
     moments: tuple[Moment, ...]
     begin_with: str = ""
     """Part of the id of the client that faults waited for; any client if empty."""
+    broken: tuple[str, ...] = ()
+    """What does not hold of the judgements that were asked for."""
+
+    @property
+    def code(self) -> int:
+        """The exit code: that of the command, or 1 where a judgement does not hold."""
+        return self.exit_code or bool(self.broken)
 
     @property
     def summary(self) -> str:
@@ -82,6 +90,7 @@ class CommandOutcome:
             "exit_code": self.exit_code,
             "elapsed_s": self.elapsed_s,
             "faults_until_s": self.faults_until_s,
+            "broken": list(self.broken),
             "schedule": str(self.schedule).splitlines(),
             "timeline": as_json(self.moments),
         }
@@ -91,7 +100,8 @@ class CommandOutcome:
 
     def text(self, *, is_full: bool = False) -> str:
         """Return the time line, with all its lines or the most important ones, and the summary."""
-        return f"{timeline_text(self.moments, None if is_full else MOST_LINES, ADVICE)}\n\n{self.summary}"
+        table = timeline_text(self.moments, None if is_full else MOST_LINES, ADVICE)
+        return "\n".join((table, "", self.summary, *self.broken))
 
 
 def check_schedule(schedule: Schedule) -> None:
@@ -185,12 +195,17 @@ class CommandRun:
         topics: Sequence[str] = (),
         configs: Mapping[str, GivenValue] | None = None,
         begin_with: str = "",
+        judgements: Sequence[str] = (),
     ) -> None:
         """Let faults begin with the first request of a client whose id has `begin_with` in it.
 
-        Raises ScheduleError, and what `AsyncCluster` raises.
+        `judgements` of `History.judge` are made when the command has ended. Raises ScheduleError, ConfigError, and what
+        `AsyncCluster` raises.
         """
         check_schedule(schedule)
+        for text in judgements:
+            read_judgement(text)
+        self._judgements = tuple(judgements)
         self._begin_with = begin_with
         self._command = tuple(command)
         self._schedule = schedule
@@ -218,6 +233,7 @@ class CommandRun:
             cluster = ClusterFaults(self._kafka, self._network)
             self._faults = Faults(loop, cluster, timeline, self._programs)
             self._kafka.keep_requests(1)
+            self._history = History(self._kafka)
             self._kafka.nodes.requests.on_answer = self._on_answer
             self._tasks.append(loop.create_task(self._watch_leaders()))
             try:
@@ -230,10 +246,23 @@ class CommandRun:
             elapsed_s = loop.time() - started_s
             code = code if code >= 0 else SIGNALLED - code
             timeline.note(COMMAND, f"exits with code {code}")
+            broken = [text async for text in self._judge()]
         began_s, lasts_s = self._began_s, self._schedule.duration_ms / 1000
         until_s = None if began_s is None else began_s + lasts_s
         moments = tuple(timeline.moments)
-        return CommandOutcome(self._command, self._schedule, code, elapsed_s, until_s, moments, self._begin_with)
+        return CommandOutcome(
+            self._command, self._schedule, code, elapsed_s, until_s, moments, self._begin_with, tuple(broken)
+        )
+
+    async def _judge(self) -> AsyncIterator[str]:
+        """Yield what does not hold; no worker goes on, so nothing is waited for."""
+        for text in self._judgements:
+            try:
+                await self._history.judge(text, within_s=0)
+            except InvariantError as error:
+                yield str(error)
+            except (ApiError, WrongStateError, LookupError) as error:
+                yield f"{text} cannot be judged: {error}"
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = {
@@ -252,6 +281,8 @@ class CommandRun:
 
     def _on_answer(self, request: RequestStatus) -> None:
         self._network.traffic += 1
+        if self._judgements:
+            self._history.take(request)
         if self._began_s is None and self._begin_with in (request.client_id or ""):
             self._begin(request.client_id)
         if request.errors and self._requests_told < MOST_REQUESTS:

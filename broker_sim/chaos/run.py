@@ -16,7 +16,7 @@ from broker_sim.chaos.chaos import Chaos, failure_text, invariant_of
 from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.observer import observed
 from broker_sim.chaos.settings import Settings
-from broker_sim.chaos.sightings import places_in
+from broker_sim.chaos.sightings import names_in, places_in
 from broker_sim.chaos.timeline import ORDER, Moment
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.log import DiskOptions
@@ -51,6 +51,8 @@ MOST_DEVIATIONS: Final = 20
 """Maximum number of deviations that a time line tells one by one."""
 TMP_PATH: Final = "tmp_path"
 """The fixture of pytest that tests can take without pytest too."""
+HISTORY: Final = "history"
+"""The attribute of `Chaos` that needs to hear of requests from the beginning."""
 LIMIT_S: Final = 3_600
 """Maximum virtual time of a run."""
 
@@ -202,6 +204,8 @@ class ScheduledRun(VirtualRun):
         if inspect.iscoroutine(test) and test.cr_frame is not None:
             for name in sorted(places_in(test.cr_code, test.cr_frame.f_globals)):
                 self.chaos.seen.setdefault(name, False)
+            if HISTORY in names_in(test.cr_code, test.cr_frame.f_globals):
+                self.chaos.begin_history()
 
         async def main() -> None:
             try:

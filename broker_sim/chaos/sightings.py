@@ -52,6 +52,11 @@ def places_in(code: CodeType, namespace: Mapping[str, Any]) -> set[str]:
     return {name for each in _codes(code, namespace, set()) for name in _places(each)}
 
 
+def names_in(code: CodeType, namespace: Mapping[str, Any]) -> set[str]:
+    """Return the names that a test uses, of attributes too, and those of functions of its module that it names."""
+    return {name for each in _codes(code, namespace, set()) for name in each.co_names}
+
+
 def _codes(code: CodeType, namespace: Mapping[str, Any], before: set[CodeType]) -> Iterator[CodeType]:
     if code in before:
         return

@@ -16,6 +16,7 @@ from rich.console import Console
 from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.kinds import weights_beside_a_command
+from broker_sim.chaos.history import JUDGEMENTS
 from broker_sim.chaos.program_workers import ProgramTest, check_of
 from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
@@ -43,7 +44,7 @@ USUAL_OF_TESTS: Final = {"seeds": 100}
 """Settings of a search that neither the marker nor an option says, where they differ from pytest's."""
 USUAL_BESIDE: Final = {"duration_s": 60}
 OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown")
-OF_COMMANDS: Final = ("begin_with", "written")
+OF_COMMANDS: Final = ("begin_with", "written", "judgements")
 OF_PROGRAMS: Final = ("check",)
 NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka")
 NOT_FOUND: Final = 127
@@ -93,6 +94,14 @@ NOT_EXECUTABLE: Final = 126
     help="Beside a command: write the schedule to this file.",
 )
 @click.option(
+    "--judge",
+    "judgements",
+    multiple=True,
+    metavar="CHECK",
+    help="Beside a command: what must hold when it has ended, with exit code 1 if it does not: "
+    f"{', '.join(JUDGEMENTS)}; may be given several times.",
+)
+@click.option(
     "--timeline",
     "is_shown",
     is_flag=True,
@@ -117,6 +126,7 @@ def command(
     shrinks: bool,
     begin_with: str,
     written: Path | None,
+    judgements: Sequence[str],
     is_shown: bool,
     is_full: bool,
     json_file: Path | None,
@@ -154,7 +164,7 @@ def command(
     if words is not None and not is_virtual:
         of_tests = {name for name, setting in settings_by_name().items() if not setting.beside_a_command}
         _refuse(context, {*of_tests, *OF_TESTS}, "a test, not beside a command")
-        _run_command(words, first, settings, begin_with, written, output)
+        _run_command(words, first, settings, begin_with, written, judgements, output)
     _refuse(context, OF_COMMANDS, "a command behind -- in real time")
     pin_hash_seed()
     try:
@@ -186,6 +196,7 @@ def _run_command(
     settings: Mapping[str, Any],
     begin_with: str,
     written: Path | None,
+    judgements: Sequence[str],
     output: _Output,
 ) -> NoReturn:
     check_command(words, _NotFoundError)
@@ -194,7 +205,14 @@ def _run_command(
         schedule = _schedule_beside(seed, checked)
         if written is not None:
             written.write_text(f"{schedule}\n")
-        run = CommandRun(words, schedule, topics=checked.topics, configs=checked.configs, begin_with=begin_with)
+        run = CommandRun(
+            words,
+            schedule,
+            topics=checked.topics,
+            configs=checked.configs,
+            begin_with=begin_with,
+            judgements=judgements,
+        )
         with logs_on_stderr("error"), asyncio.Runner(loop_factory=new_event_loop) as runner:
             outcome = runner.run(run.run())
     except (ConfigError, ApiError, ScheduleError) as error:
@@ -205,7 +223,7 @@ def _run_command(
         raise _CannotStartError(f"{error.filename or words[0]}: {error.strerror}") from None
     click.echo(f"\n{outcome.text(is_full=output.is_full)}", err=True)
     output.write_json(outcome.to_json())
-    sys.exit(outcome.exit_code)
+    sys.exit(outcome.code)
 
 
 def _schedule_beside(seed: int, settings: Settings) -> Schedule:

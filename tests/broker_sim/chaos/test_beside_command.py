@@ -9,6 +9,7 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from broker_sim.chaos import Schedule, ScheduleError
 from broker_sim.chaos.command import CommandOutcome, CommandRun, check_schedule
@@ -219,3 +220,37 @@ def test_outcome_as_json_has_all_of_it():
     outcome = CommandOutcome(("mvn", "test"), schedule, 1, 9.0, 30.0, ())
     assert outcome.to_json()["schedule"] == str(schedule).splitlines()
     assert outcome.summary == ("seed 4: exit code 1 after 9.0 s; the command ended 21.0 s before the faults were over")
+
+
+SENDS_TWICE = """
+import asyncio, os
+from aiokafka import AIOKafkaProducer
+async def main():
+    async with AIOKafkaProducer(bootstrap_servers=os.environ["KAFKA_BOOTSTRAP_SERVERS"]) as producer:
+        for value in (b"1", b"2", b"1"):
+            await producer.send_and_wait("orders", value, partition=0)
+asyncio.run(main())
+"""
+
+
+def test_judgements_are_made_when_the_command_has_ended():
+    run_judged = CommandRun(
+        [sys.executable, "-c", SENDS_TWICE],
+        Schedule.parse("seed=1 brokers=1 duration_ms=0"),
+        topics=["orders:1:1", "bills:1:1"],
+        judgements=["twice=orders", "lost=orders", "lost=orders:bills", "twice=missing"],
+    )
+    outcome = asyncio.run(run_judged.run())
+    assert outcome.exit_code == 0
+    assert outcome.code == 1
+    twice, lost, missing = outcome.broken
+    assert twice == "nothing of orders is there twice: twice: 1"
+    assert lost == "nothing of orders is lost: lost: 1, 2"
+    assert missing.startswith("twice=missing cannot be judged: ")
+    assert str(outcome).endswith("\n".join(outcome.broken))
+
+
+def test_judgement_that_there_is_not_is_refused():
+    refused = CliRunner().invoke(chaos.command, ["--judge", "sum=orders", "--", sys.executable])
+    assert refused.exit_code == 2
+    assert "there is no judgement 'sum=orders'; write lost=TOPIC, " in refused.output

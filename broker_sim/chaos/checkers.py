@@ -1,0 +1,104 @@
+"""Checkers of histories: each returns what is wrong with what happened, as text, or "" if nothing is.
+
+They know neither a cluster nor an application: `History` gives them what the brokers have, what the application says
+and what it requested, in virtual and in real time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Sequence
+
+SHOWN: Final = 10
+"""Maximum number of items that a text names."""
+
+
+class Ended(NamedTuple):
+    """A transaction that was committed: what it has written, and whose offsets it has committed."""
+
+    transactional_id: str
+    topics: frozenset[str]
+    groups: frozenset[str]
+
+
+def lost(expected: Iterable[Hashable], outcome: Iterable[Hashable]) -> str:
+    """Judge that all that is expected is there."""
+    rest = dict.fromkeys(expected)
+    for each in outcome:
+        rest.pop(each, None)
+    return f"lost: {_texts([*rest])}" if rest else ""
+
+
+def twice(items: Iterable[Hashable]) -> str:
+    """Judge that nothing is there more than once."""
+    often = [each for each, count in Counter(items).items() if count > 1]
+    return f"twice: {_texts(often)}" if often else ""
+
+
+def disordered(inputs: Iterable[tuple[Hashable, Hashable]], outcome: Iterable[Hashable]) -> str:
+    """Judge that the first time of each item comes in the order of the inputs, which are (key, item), for each key.
+
+    An item may come again: that is redelivery, and no other order.
+    """
+    places = {item: (key, place) for place, (key, item) in enumerate(inputs)}
+    last: dict[Hashable, tuple[int, Hashable]] = {}
+    for item in dict.fromkeys(outcome):
+        key, place = places.get(item, (None, -1))
+        before = last.get(key)
+        if place >= 0 and before is not None and before[0] > place:
+            return f"key {_text(key)}: {_text(item)} comes after {_text(before[1])}, which was sent later"
+        if place >= 0:
+            last[key] = place, item
+    return ""
+
+
+def not_once(inputs: Sequence[Hashable], outputs: Sequence[Hashable]) -> str:
+    """Judge that each input has exactly one output, and each output an input."""
+    without = [each for each in dict.fromkeys(outputs) if each not in {*inputs}]
+    extra = f"without an input: {_texts(without)}" if without else ""
+    return "; ".join(filter(None, (lost(inputs, outputs), twice(outputs), extra)))
+
+
+def torn(transactions: Iterable[Ended], topic: str, group: str) -> str:
+    """Judge that each transaction that has written to a topic has committed offsets of a group with it."""
+    wrong = [each.transactional_id for each in transactions if topic in each.topics and group not in each.groups]
+    return (
+        f"{topic} was written without offsets of {group} by transactions of {_texts([*dict.fromkeys(wrong)])}"
+        * bool(wrong)
+    )
+
+
+def gone_back(steps: Iterable[tuple[Hashable, Any]]) -> str:
+    """Judge that the numbers of each reader, or of each group and partition, never get smaller."""
+    highest: dict[Hashable, Any] = {}
+    for who, number in steps:
+        if who in highest and number < highest[who]:
+            return f"{_text(who)} goes back from {highest[who]} to {number}"
+        highest[who] = number
+    return ""
+
+
+def uncommitted(
+    reads: Iterable[tuple[tuple[str, int, int], Hashable]], committed: Iterable[tuple[str, int, int]]
+) -> str:
+    """Judge that each read, of a place and a value, is of a committed record."""
+    places = {*committed}
+    wrong: defaultdict[str, list[Hashable]] = defaultdict(list)
+    for (topic, partition, offset), value in reads:
+        if (topic, partition, offset) not in places:
+            wrong[f"{topic}-{partition}"].append(value)
+    return "; ".join(f"{name}: {_texts(values)} was read and is not committed" for name, values in wrong.items())
+
+
+def _texts(items: Sequence[Hashable]) -> str:
+    more = f" and {len(items) - SHOWN} more" if len(items) > SHOWN else ""
+    return ", ".join(map(_text, items[:SHOWN])) + more
+
+
+def _text(item: object) -> str:
+    if isinstance(item, tuple):
+        return " ".join(map(_text, item))
+    return item.decode(errors="backslashreplace") if isinstance(item, bytes) else str(item)

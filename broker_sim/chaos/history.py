@@ -1,0 +1,266 @@
+"""The history of a run: what was sent, committed and written, from the brokers, and what the application says.
+
+`chaos.history` has ready judgements on it, in place of counters by hand:
+
+    chaos.start(worker, count=2)
+    await chaos.faults_over()
+    await chaos.history.exactly_once("orders", "bills", group="shop")
+
+Beside a command in real time `judge` reads them from the command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.chaos import checkers
+from broker_sim.chaos.checkers import Ended
+from broker_sim.errors import ConfigError
+from broker_sim.protocol.record_batch import parse_header
+from broker_sim.protocol.records import iter_records
+from broker_sim.runtime.virtual.core.processes import PROCESS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Sequence
+
+    from broker_sim.cluster.async_cluster import AsyncCluster
+    from broker_sim.cluster.records import TopicRecords
+    from broker_sim.handlers.request_log import RequestStatus
+
+    Identity = Callable[[Any], Hashable]
+    _Offset = tuple[tuple[str, str, int], int]
+    """An offset that is committed, behind its group, topic and partition."""
+
+WITHIN_S: Final = 30.0
+"""Seconds that work may take after the faults, unless a judgement says otherwise."""
+ASKED_EVERY_S: Final = 0.1
+JUDGEMENTS: Final = ("lost=TOPIC", "lost=TOPIC:OUTPUT", "twice=TOPIC", "order=TOPIC:OUTPUT", "once=TOPIC:OUTPUT",
+                     "once=TOPIC:OUTPUT:GROUP", "back=GROUP")  # fmt: skip
+"""What `--judge` takes."""
+
+
+class InvariantError(AssertionError):
+    """An invariant that a test claims does not hold."""
+
+    def __init__(self, invariant: str, text: str = "") -> None:
+        super().__init__(f"{invariant}: {text}" if text else invariant)
+        self.invariant = invariant
+
+
+def value_of(record: Any) -> Hashable:
+    """Return the value of a record, which is its identity unless a judgement says otherwise; or the item itself."""
+    value: Hashable = getattr(record, "value", record)
+    return value
+
+
+class _Transaction:
+    """What a transaction has written and committed so far."""
+
+    def __init__(self) -> None:
+        self.topics: set[str] = set()
+        self.offsets: list[_Offset] = []
+
+
+class History:
+    """What happened in one run. Thread rule: the event loop of the cluster."""
+
+    def __init__(self, kafka: AsyncCluster) -> None:
+        self._kafka = kafka
+        self._acknowledged: dict[str, dict[tuple[int, int], bytes | None]] = {}
+        """Values of records that a producer without a transaction has been acknowledged, by topic and place."""
+        self._committed: list[_Offset] = []
+        """Offsets that groups have committed."""
+        self._open: dict[str, _Transaction] = {}
+        """The transactions that are open, by transactional id."""
+        self._ended: list[Ended] = []
+        self._sent: dict[str, list[Hashable]] = {}
+        self._handled: list[Any] = []
+        self._reads: list[Any] = []
+        self._seen: list[tuple[Hashable, Any]] = []
+
+    # -- what the application says ------------------------------------------------------------------
+
+    def sent(self, topic: str, item: Hashable) -> None:
+        """Note that something was promised to be in a topic, such as an order that a customer was confirmed."""
+        self._sent.setdefault(topic, []).append(item)
+
+    def read(self, record: Any) -> None:
+        """Note a record that a consumer has read."""
+        self._reads.append(record)
+
+    def handled(self, record: Any) -> None:
+        """Note that the work that a record asks for is done."""
+        self._handled.append(record)
+
+    def saw(self, what: Hashable, version: Any) -> None:
+        """Note that a reader has seen a version of something, such as a sum: who reads is the worker."""
+        process = PROCESS.get()
+        self._seen.append(((process.name if process else "test", what), version))
+
+    # -- what brokers answer ------------------------------------------------------------------------
+
+    def take(self, request: RequestStatus) -> None:
+        """Take in a request that was answered."""
+        take = getattr(self, f"_take_{request.api}", None)
+        if take is not None and request.response is not None:
+            take(request.request, request.response)
+
+    def _take_Produce(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+        offsets = {
+            (self._topic(topic), each.index): each.base_offset
+            for topic in response.responses
+            for each in topic.partition_responses
+            if not each.error_code and each.base_offset >= 0
+        }
+        for topic in request.topic_data:
+            name = self._topic(topic)
+            for each in topic.partition_data:
+                base_offset = offsets.get((name, each.index))
+                if base_offset is None or each.records is None:
+                    continue
+                if request.transactional_id:
+                    self._open.setdefault(request.transactional_id, _Transaction()).topics.add(name)
+                elif not parse_header(each.records).is_transactional:
+                    values = self._acknowledged.setdefault(name, {})
+                    for place, record in enumerate(iter_records(each.records)):
+                        values[each.index, base_offset + place] = None if record.value is None else bytes(record.value)
+
+    def _take_OffsetCommit(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+        self._committed += self._offsets(request, response)
+
+    def _take_TxnOffsetCommit(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+        self._open.setdefault(request.transactional_id, _Transaction()).offsets += self._offsets(request, response)
+
+    def _take_EndTxn(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+        if not response.error_code:
+            ended = self._open.pop(request.transactional_id, _Transaction())
+            if request.committed:
+                groups = frozenset(group for (group, _, _), _ in ended.offsets)
+                self._committed += ended.offsets
+                self._ended.append(Ended(request.transactional_id, frozenset(ended.topics), groups))
+
+    def _offsets(self, request: Any, response: Any) -> Iterator[_Offset]:
+        """Yield the offsets that were committed."""
+        refused = {
+            (self._topic(topic), each.partition_index)
+            for topic in response.topics
+            for each in topic.partitions
+            if each.error_code
+        }
+        for topic in request.topics:
+            name = self._topic(topic)
+            for each in topic.partitions:
+                if (name, each.partition_index) not in refused:
+                    yield (request.group_id, name, each.partition_index), each.committed_offset
+
+    def _topic(self, topic: Any) -> str:
+        """Return the name of a topic of a message, which has its name or its id."""
+        name: str = topic.name
+        return name or self._kafka.nodes.controller.image.topic_names.get(topic.topic_id, "")
+
+    # -- judgements ---------------------------------------------------------------------------------
+
+    async def nothing_lost(
+        self, topic: str, into: str | None = None, *, of: Identity = value_of, within_s: float = WITHIN_S
+    ) -> None:
+        """Wait until all that producers were acknowledged, or `sent` said, is in the topic and is handled.
+
+        Handled is what `handled` says, or what is in the topic `into`, where `of(record)` is the identity of its input;
+        without both it only has to be in the topic. Raises InvariantError after `within_s`.
+        """
+        await self._eventually(lambda: self._lost(topic, into, of), f"nothing of {topic} is lost", within_s)
+
+    def _lost(self, topic: str, into: str | None, of: Identity) -> str:
+        stored = self._records(topic)
+        acknowledged = [*self._acknowledged.get(topic, {}).values(), *self._sent.get(topic, [])]
+        gone = checkers.lost(acknowledged, map(value_of, stored))
+        if into is None and not self._handled:
+            return gone
+        outcome = self._handled if into is None else self._records(into)
+        return gone or checkers.lost(map(value_of, stored), map(of, outcome))
+
+    def nothing_twice(self, topic: str | None = None, *, of: Identity = value_of) -> None:
+        """Raise InvariantError if a topic, or without one what was handled, has something more than once."""
+        outcome = self._handled if topic is None else self._records(topic)
+        _claim(f"nothing of {topic or 'what was handled'} is there twice", checkers.twice(map(of, outcome)))
+
+    def order_kept(self, topic: str, into: str | None = None, *, of: Identity = value_of) -> None:
+        """Raise InvariantError if records of a key were handled, or written to `into`, in another order."""
+        inputs = [(record.key, record.value) for record in self._records(topic)]
+        outcome = self._handled if into is None else self._records(into)
+        _claim(f"the order of {topic} is kept", checkers.disordered(inputs, map(of, outcome)))
+
+    async def exactly_once(
+        self, topic: str, into: str, *, group: str | None = None, of: Identity = value_of, within_s: float = WITHIN_S
+    ) -> None:
+        """Wait until each record of a topic has one in the topic `into`; raise InvariantError unless it is one.
+
+        With `group` each of them has to be written in one transaction with offsets of that group.
+        """
+        invariant = f"each of {topic} is exactly once in {into}"
+        await self._eventually(lambda: self._lost(topic, into, of), invariant, within_s)
+        inputs, outputs = [*map(value_of, self._records(topic))], [*map(of, self._records(into))]
+        _claim(invariant, checkers.not_once(inputs, outputs))
+        if group is not None:
+            alone = "" if self._ended else f"{into} is written without transactions"
+            _claim(
+                f"{into} is committed together with offsets of {group}",
+                alone or checkers.torn(self._ended, into, group),
+            )
+
+    def reads_never_go_back(self) -> None:
+        """Raise InvariantError if a worker `saw` an older version of something after a newer one."""
+        _claim("reads never go back", checkers.gone_back(self._seen))
+
+    def commits_never_go_back(self, group: str) -> None:
+        """Raise InvariantError if a group has committed a smaller offset of a partition after a larger one."""
+        steps = [(place, offset) for place, offset in self._committed if place[0] == group]
+        _claim(f"offsets of {group} never go back", checkers.gone_back(steps))
+
+    def only_committed_is_read(self) -> None:
+        """Raise InvariantError if a record that was `read` is not in its topic, or was never committed."""
+        topics = sorted({record.topic for record in self._reads})
+        stored = [(each.topic, each.partition, each.offset) for topic in topics for each in self._records(topic)]
+        reads = [((each.topic, each.partition, each.offset), each.value) for each in self._reads]
+        _claim("only what is committed is read", checkers.uncommitted(reads, stored))
+
+    async def judge(self, text: str, within_s: float = WITHIN_S) -> None:
+        """Make a judgement that is written as in `JUDGEMENTS`. Raises InvariantError, and ConfigError."""
+        name, names = read_judgement(text)
+        if name == "lost":
+            await self.nothing_lost(*names, within_s=within_s)
+        elif name == "twice":
+            self.nothing_twice(*names)
+        elif name == "order":
+            self.order_kept(*names)
+        elif name == "once":
+            await self.exactly_once(names[0], names[1], group=names[2] if len(names) > 2 else None, within_s=within_s)
+        else:
+            self.commits_never_go_back(*names)
+
+    def _records(self, topic: str) -> TopicRecords:
+        return self._kafka.records(topic)
+
+    async def _eventually(self, judge: Callable[[], str], invariant: str, within_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + within_s
+        while text := judge():
+            if loop.time() >= end_s:
+                raise InvariantError(invariant, text)
+            await asyncio.sleep(ASKED_EVERY_S)
+
+
+def read_judgement(text: str) -> tuple[str, Sequence[str]]:
+    """Return the name of a judgement, and of its topics and group. Raises ConfigError."""
+    name, _, rest = text.partition("=")
+    names = rest.split(":")
+    forms = [form for form in JUDGEMENTS if form.partition("=")[0] == name]
+    if not all(names) or len(names) not in {form.count(":") + 1 for form in forms}:
+        raise ConfigError(f"there is no judgement {text!r}; write {', '.join(forms or JUDGEMENTS)}")
+    return name, names
+
+
+def _claim(invariant: str, text: str) -> None:
+    if text:
+        raise InvariantError(invariant, text)
