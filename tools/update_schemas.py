@@ -20,12 +20,12 @@ from typing import Any
 from broker_sim.protocol.schema import MessageSpec, parse_message
 from tools.message_stubs import stub_source
 
-DEFAULT_VERSION = "4.3.1"
+DEFAULT_VERSION = "4.4.0"
 BROKER_SIM = Path(__file__).resolve().parent.parent / "broker_sim"
 CLIENTS = "kafka-clients"
 COORDINATORS = {
     "group": "kafka-group-coordinator",
-    "share": "kafka-share-coordinator",
+    "share/coordinator": "kafka-share-coordinator",
     "transaction": "kafka-transaction-coordinator",
 }
 """The jars of the coordinators by the folders of their records."""

@@ -36,7 +36,7 @@ from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.client import TOKEN_VARIABLE
 from broker_sim.control.server import ControlServer
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError, UnknownBrokerError
-from broker_sim.protocol.release import releases
+from broker_sim.protocol.release import DEFAULT_RELEASE, releases
 from broker_sim.runtime.scheduler import new_event_loop
 from broker_sim.runtime.sockets import LIMIT_ADVICE, OPEN_FILES_ERRORS
 
@@ -214,7 +214,7 @@ class _Options(NamedTuple):
 @click.option(
     "--as-version",
     type=click.Choice(tuple(releases())),
-    default=tuple(releases())[-1],
+    default=DEFAULT_RELEASE,
     show_default=True,
     help="The Kafka release whose API versions are advertised and served.",
 )

@@ -8,7 +8,6 @@ from broker_sim.controller.features import (
     SupportedFeature,
     check_finalized_features,
     initial_features,
-    limited_features,
     supported_features,
 )
 from broker_sim.controller.metadata_store import MetadataStore, StoredMetadata
@@ -81,7 +80,6 @@ __all__ = [
     "UpgradeType",
     "check_finalized_features",
     "initial_features",
-    "limited_features",
     "quotas_to_set",
     "supported_features",
 ]

@@ -18,7 +18,7 @@ from broker_sim.metadata.feature_names import (
     STREAMS_VERSION,
     TRANSACTION_VERSION,
 )
-from broker_sim.protocol.release import find_release
+from broker_sim.protocol.release import find_release, releases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,17 +26,16 @@ if TYPE_CHECKING:
 
     from broker_sim.protocol.release import Release
 
-DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        METADATA_VERSION: 30,
-        GROUP_VERSION: 1,
-        ELIGIBLE_LEADER_REPLICAS_VERSION: 1,
-        TRANSACTION_VERSION: 2,
-        SHARE_VERSION: 1,
-        STREAMS_VERSION: 1,
-    }
+
+_FEATURES: Final = (
+    METADATA_VERSION,
+    GROUP_VERSION,
+    TRANSACTION_VERSION,
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
 )
-"""The features of a cluster formatted by Kafka 4.3, as far as the controller has them."""
+"""The features that the controller has: Kafka's without the one of its own quorum."""
 
 
 class SupportedFeature(NamedTuple):
@@ -52,31 +51,13 @@ class SupportedFeature(NamedTuple):
         return f"{self.min_version}-{self.max_version}"
 
 
-SUPPORTED_FEATURES: Final[tuple[SupportedFeature, ...]] = (
-    SupportedFeature(METADATA_VERSION, 7, 30),
-    SupportedFeature(GROUP_VERSION, 0, 1),
-    SupportedFeature(TRANSACTION_VERSION, 0, 2),
-    SupportedFeature(ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1),
-    SupportedFeature(SHARE_VERSION, 0, 1),
-    SupportedFeature(STREAMS_VERSION, 0, 1),
-)
-
-
-def limited_features(release: Release) -> tuple[SupportedFeature, ...]:
-    """Return our features that the release has too, at the levels of the release."""
-    return tuple(
-        SupportedFeature(name, *release.features[name][:2])
-        for name, _, _ in SUPPORTED_FEATURES
-        if name in release.features
-    )
-
-
 def supported_features(release: str | None) -> tuple[SupportedFeature, ...]:
-    """Return what brokers of that Kafka release support; None: of 4.3.
+    """Return what brokers of that Kafka release support; None: of the default one.
 
     Raises ConfigError for a release that is unknown.
     """
-    return SUPPORTED_FEATURES if release is None else limited_features(find_release(release))
+    levels = find_release(release).features
+    return tuple(SupportedFeature(name, *levels[name][:2]) for name in _FEATURES if name in levels)
 
 
 def check_finalized_features(features: Mapping[str, int], release: str | None, directory: Path) -> None:
@@ -88,8 +69,7 @@ def check_finalized_features(features: Mapping[str, int], release: str | None, d
             knowledge = "do not know it" if feature is None else f"know {feature.text}"
             raise ConfigError(
                 f"The cluster in {directory} has {name} {level}, but its brokers {knowledge}: "
-                f"{_ADVICE_ON_RELEASE if release is None else _ADVICE_ON_AS_VERSION}, or take another "
-                "directory"
+                f"{_advice(find_release(release), name, level)}, or take another directory"
             )
 
 
@@ -99,17 +79,23 @@ def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
 
 
 def initial_features(release: str | None) -> Mapping[str, int]:
-    """Return the features of a cluster that was formatted by that Kafka release; None: by 4.3.
+    """Return the features of a cluster that was formatted by that Kafka release; None: by the default one.
 
     Raises ConfigError for a release that is unknown.
     """
-    if release is None:
-        return DEFAULT_FEATURES
     finalized = find_release(release).finalized_features
-    return {name: finalized[name] for name in DEFAULT_FEATURES if name in finalized}
+    return {name: finalized[name] for name in _FEATURES if name in finalized}
 
 
-_ADVICE_ON_RELEASE: Final = "a newer broker-sim has written it, so upgrade broker-sim"
-_ADVICE_ON_AS_VERSION: Final = (
-    "they are those of an older Kafka, so start without `as_version` (--as-version) or with a newer one"
-)
+SUPPORTED_FEATURES: Final = supported_features(None)
+DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(dict(initial_features(None)))
+"""The features of a new cluster of the default release."""
+
+
+def _advice(older: Release, name: str, level: int) -> str:
+    for release in releases().values():
+        if release.is_at_least(older.name) and release.supports(name, level):
+            return (
+                f"they are those of an older Kafka, so start with `as_version` (--as-version) {release.name} or newer"
+            )
+    return "a newer broker-sim has written it, so upgrade broker-sim"

@@ -1,10 +1,14 @@
-# Made by tools/update_schemas.py from kafka-group-coordinator 4.3.1; do not edit.
+# Made by tools/update_schemas.py from kafka-group-coordinator 4.4.0; do not edit.
 from broker_sim.protocol.message import BytesLike, Message, Struct
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     class TopicPartitions(Struct):
@@ -12,7 +16,10 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         partitions: list[int]
         assignment_epochs: list[int] | None
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[int] = ..., assignment_epochs: list[int] | None = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+            assignment_epochs: list[int] | None = ...,
         ) -> None: ...
 
     member_epoch: int
@@ -32,13 +39,21 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 class ConsumerGroupMemberMetadataKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class ConsumerGroupMemberMetadataValue(Message):
     class ClassicProtocol(Struct):
         name: str
         metadata: BytesLike
-        def __init__(self, name: str = ..., metadata: BytesLike = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            metadata: BytesLike = ...,
+        ) -> None: ...
 
     class ClassicMemberMetadata(Struct):
         session_timeout_ms: int
@@ -73,22 +88,36 @@ class ConsumerGroupMemberMetadataValue(Message):
 
 class ConsumerGroupMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class ConsumerGroupMetadataValue(Message):
     epoch: int
     metadata_hash: int
-    def __init__(self, epoch: int = ..., metadata_hash: int = ...) -> None: ...
+    def __init__(
+        self,
+        epoch: int = ...,
+        metadata_hash: int = ...,
+    ) -> None: ...
 
 class ConsumerGroupPartitionMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class ConsumerGroupPartitionMetadataValue(Message):
     class PartitionMetadata(Struct):
         partition: int
         racks: list[str]
-        def __init__(self, partition: int = ..., racks: list[str] = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            racks: list[str] = ...,
+        ) -> None: ...
 
     class TopicMetadata(Struct):
         topic_id: bytes
@@ -104,47 +133,78 @@ class ConsumerGroupPartitionMetadataValue(Message):
         ) -> None: ...
 
     topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata]
-    def __init__(self, topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...) -> None: ...
+    def __init__(
+        self,
+        topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...,
+    ) -> None: ...
 
 class ConsumerGroupRegularExpressionKey(Message):
     group_id: str
     regular_expression: str
-    def __init__(self, group_id: str = ..., regular_expression: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        regular_expression: str = ...,
+    ) -> None: ...
 
 class ConsumerGroupRegularExpressionValue(Message):
     topics: list[str]
     version: int
     timestamp: int
-    def __init__(self, topics: list[str] = ..., version: int = ..., timestamp: int = ...) -> None: ...
+    def __init__(
+        self,
+        topics: list[str] = ...,
+        version: int = ...,
+        timestamp: int = ...,
+    ) -> None: ...
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
     class TopicPartition(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition]
     def __init__(
-        self, topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = ...
+        self,
+        topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = ...,
     ) -> None: ...
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int
     assignment_timestamp: int
-    def __init__(self, assignment_epoch: int = ..., assignment_timestamp: int = ...) -> None: ...
+    def __init__(
+        self,
+        assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
+    ) -> None: ...
 
 class GroupMetadataKey(Message):
     group: str
-    def __init__(self, group: str = ...) -> None: ...
+    def __init__(
+        self,
+        group: str = ...,
+    ) -> None: ...
 
 class GroupMetadataValue(Message):
     class MemberMetadata(Struct):
@@ -188,19 +248,34 @@ class LegacyOffsetCommitKey(Message):
     group: str
     topic: str
     partition: int
-    def __init__(self, group: str = ..., topic: str = ..., partition: int = ...) -> None: ...
+    def __init__(
+        self,
+        group: str = ...,
+        topic: str = ...,
+        partition: int = ...,
+    ) -> None: ...
 
 class LegacyOffsetCommitValue(Message):
     offset: int
     metadata: str
     commit_timestamp: int
-    def __init__(self, offset: int = ..., metadata: str = ..., commit_timestamp: int = ...) -> None: ...
+    def __init__(
+        self,
+        offset: int = ...,
+        metadata: str = ...,
+        commit_timestamp: int = ...,
+    ) -> None: ...
 
 class OffsetCommitKey(Message):
     group: str
     topic: str
     partition: int
-    def __init__(self, group: str = ..., topic: str = ..., partition: int = ...) -> None: ...
+    def __init__(
+        self,
+        group: str = ...,
+        topic: str = ...,
+        partition: int = ...,
+    ) -> None: ...
 
 class OffsetCommitValue(Message):
     offset: int
@@ -222,13 +297,21 @@ class OffsetCommitValue(Message):
 class ShareGroupCurrentMemberAssignmentKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
     class TopicPartitions(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     member_epoch: int
     previous_member_epoch: int
@@ -245,7 +328,11 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 class ShareGroupMemberMetadataKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class ShareGroupMemberMetadataValue(Message):
     rack_id: str | None
@@ -262,28 +349,47 @@ class ShareGroupMemberMetadataValue(Message):
 
 class ShareGroupMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class ShareGroupMetadataValue(Message):
     epoch: int
     metadata_hash: int
-    def __init__(self, epoch: int = ..., metadata_hash: int = ...) -> None: ...
+    def __init__(
+        self,
+        epoch: int = ...,
+        metadata_hash: int = ...,
+    ) -> None: ...
 
 class ShareGroupStatePartitionMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class ShareGroupStatePartitionMetadataValue(Message):
     class TopicPartitionsInfo(Struct):
         topic_id: bytes
         topic_name: str
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., topic_name: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            topic_name: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class TopicInfo(Struct):
         topic_id: bytes
         topic_name: str
-        def __init__(self, topic_id: bytes = ..., topic_name: str = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            topic_name: str = ...,
+        ) -> None: ...
 
     initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
     initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
@@ -298,30 +404,52 @@ class ShareGroupStatePartitionMetadataValue(Message):
 class ShareGroupTargetAssignmentMemberKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class ShareGroupTargetAssignmentMemberValue(Message):
     class TopicPartition(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition]
-    def __init__(self, topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition] = ...) -> None: ...
+    def __init__(
+        self,
+        topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition] = ...,
+    ) -> None: ...
 
 class ShareGroupTargetAssignmentMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class ShareGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int
     assignment_timestamp: int
-    def __init__(self, assignment_epoch: int = ..., assignment_timestamp: int = ...) -> None: ...
+    def __init__(
+        self,
+        assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
+    ) -> None: ...
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
     class TaskIds(Struct):
@@ -329,7 +457,10 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         partitions: list[int]
         assignment_epochs: list[int] | None
         def __init__(
-            self, subtopology_id: str = ..., partitions: list[int] = ..., assignment_epochs: list[int] | None = ...
+            self,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+            assignment_epochs: list[int] | None = ...,
         ) -> None: ...
 
     member_epoch: int
@@ -357,18 +488,30 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
 class StreamsGroupMemberMetadataKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class StreamsGroupMemberMetadataValue(Message):
     class Endpoint(Struct):
         host: str
         port: int
-        def __init__(self, host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     class KeyValue(Struct):
         key: str
         value: str
-        def __init__(self, key: str = ..., value: str = ...) -> None: ...
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
 
     instance_id: str | None
     rack_id: str | None
@@ -394,36 +537,55 @@ class StreamsGroupMemberMetadataValue(Message):
 
 class StreamsGroupMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class StreamsGroupMetadataValue(Message):
     class LastAssignmentConfig(Struct):
         key: str
         value: str
-        def __init__(self, key: str = ..., value: str = ...) -> None: ...
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
 
     epoch: int
     metadata_hash: int
     validated_topology_epoch: int
     last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None
+    stored_description_topology_epoch: int
+    failed_description_topology_epoch: int
     def __init__(
         self,
         epoch: int = ...,
         metadata_hash: int = ...,
         validated_topology_epoch: int = ...,
         last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...,
+        stored_description_topology_epoch: int = ...,
+        failed_description_topology_epoch: int = ...,
     ) -> None: ...
 
 class StreamsGroupTargetAssignmentMemberKey(Message):
     group_id: str
     member_id: str
-    def __init__(self, group_id: str = ..., member_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+    ) -> None: ...
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
     class TaskIds(Struct):
         subtopology_id: str
         partitions: list[int]
-        def __init__(self, subtopology_id: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
     standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
@@ -437,22 +599,36 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 class StreamsGroupTargetAssignmentMetadataKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class StreamsGroupTargetAssignmentMetadataValue(Message):
     assignment_epoch: int
     assignment_timestamp: int
-    def __init__(self, assignment_epoch: int = ..., assignment_timestamp: int = ...) -> None: ...
+    def __init__(
+        self,
+        assignment_epoch: int = ...,
+        assignment_timestamp: int = ...,
+    ) -> None: ...
 
 class StreamsGroupTopologyKey(Message):
     group_id: str
-    def __init__(self, group_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+    ) -> None: ...
 
 class StreamsGroupTopologyValue(Message):
     class TopicConfig(Struct):
         key: str
         value: str
-        def __init__(self, key: str = ..., value: str = ...) -> None: ...
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
 
     class TopicInfo(Struct):
         name: str
@@ -499,4 +675,8 @@ class StreamsGroupTopologyValue(Message):
 
     epoch: int
     subtopologies: list[StreamsGroupTopologyValue.Subtopology]
-    def __init__(self, epoch: int = ..., subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...) -> None: ...
+    def __init__(
+        self,
+        epoch: int = ...,
+        subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...,
+    ) -> None: ...

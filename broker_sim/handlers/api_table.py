@@ -1,6 +1,6 @@
 """The APIs that are served, each with its versions and its handler: the only list of them.
 
-The ranges are those of Kafka 4.3.1; a cluster may advertise those of an older release. Mirrors
+The ranges are those of the newest known Kafka; a cluster advertises those of its release. Mirrors
 `ApiVersionManager` and the dispatch at the top of `KafkaApis.handle`.
 """
 
@@ -154,7 +154,7 @@ _SPECS = (
         handle_write_txn_markers,
         cluster_operations=(AclOperation.ALTER, AclOperation.CLUSTER_ACTION),
     ),
-    ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 5, handle_txn_offset_commit),
+    ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 6, handle_txn_offset_commit),
     ApiSpec(ApiKey.SASL_HANDSHAKE, 0, 1, handle_sasl_handshake),
     ApiSpec(ApiKey.SASL_AUTHENTICATE, 0, 2, handle_sasl_authenticate),
     ApiSpec(ApiKey.CREATE_TOPICS, 2, 7, handle_create_topics),
@@ -235,21 +235,20 @@ API_VERSIONS_RANGE = (0, 4)
 class ApiTable:
     """The served APIs by key.
 
-    `release` names the Kafka release, such as "3.7", whose API versions limit ours; None sets no
-    limit. Raises ConfigError for an unknown one.
+    `release` names the Kafka release, such as "3.7", whose API versions limit ours; None is the default
+    one. Raises ConfigError for an unknown one.
     """
 
     def __init__(self, release: str | None = None) -> None:
-        self._release = release
+        self.release = find_release(release)
         # Its handler has to know the ranges of all APIs, its own among them.
         api_versions = ApiSpec(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(()))
-        specs: list[ApiSpec] = [*_SPECS, api_versions]
-        if release is not None:
-            limits = find_release(release)
-            specs = [limited for spec in specs if (limited := spec.limited_to(limits))]
+        specs = [limited for spec in (*_SPECS, api_versions) if (limited := spec.limited_to(self.release))]
         self._specs = {spec.key: spec for spec in specs}
         self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
-            handler=handle_api_versions(sorted(spec.advertised for spec in specs), supported_features(release))
+            handler=handle_api_versions(
+                sorted(spec.advertised for spec in specs), supported_features(self.release.name)
+            )
         )
 
     def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:
@@ -261,7 +260,7 @@ class ApiTable:
 
     def changed(self, change: Callable[[ApiSpec], ApiSpec]) -> ApiTable:
         """Return a table with what `change` makes of each API."""
-        table = ApiTable(self._release)
+        table = ApiTable(self.release.name)
         table._specs = {key: change(spec) for key, spec in self._specs.items()}
         return table
 

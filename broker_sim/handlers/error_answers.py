@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
 from broker_sim.handlers.error_table import Place, find_told
 from broker_sim.protocol import messages
-from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
+from broker_sim.protocol.api_keys import ApiKey, response_class
+from broker_sim.protocol.release import find_release
 from broker_sim.protocol.special_values import NO_NODE
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 
@@ -177,8 +178,8 @@ def _metadata(request: messages.MetadataRequest, api_version: int, error_code: E
 def _api_versions(_: messages.ApiVersionsRequest, _version: int, error_code: ErrorCode) -> messages.ApiVersionsResponse:
     response = messages.ApiVersionsResponse(error_code=error_code)
     if error_code is ErrorCode.UNSUPPORTED_VERSION:
-        of = request_class(ApiKey.API_VERSIONS)
-        response.api_keys = [response.ApiVersion(ApiKey.API_VERSIONS, of.MIN_VERSION, of.MAX_VERSION)]
+        versions = find_release().apis[ApiKey.API_VERSIONS]
+        response.api_keys = [response.ApiVersion(ApiKey.API_VERSIONS, *versions)]
     return response
 
 

@@ -1,6 +1,19 @@
-# Made by tools/update_schemas.py from kafka-clients 4.3.1; do not edit.
+# Made by tools/update_schemas.py from kafka-clients 4.4.0; do not edit.
 # ruff: noqa: A002 - Kafka has fields named id and type
 from broker_sim.protocol.message import BytesLike, Message, Records, Struct
+
+class AbortedTxn(Message):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+    def __init__(
+        self,
+        producer_id: int = ...,
+        first_offset: int = ...,
+        last_offset: int = ...,
+        last_stable_offset: int = ...,
+    ) -> None: ...
 
 class AddOffsetsToTxnRequest(Message):
     transactional_id: str
@@ -8,19 +21,31 @@ class AddOffsetsToTxnRequest(Message):
     producer_epoch: int
     group_id: str
     def __init__(
-        self, transactional_id: str = ..., producer_id: int = ..., producer_epoch: int = ..., group_id: str = ...
+        self,
+        transactional_id: str = ...,
+        producer_id: int = ...,
+        producer_epoch: int = ...,
+        group_id: str = ...,
     ) -> None: ...
 
 class AddOffsetsToTxnResponse(Message):
     throttle_time_ms: int
     error_code: int
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+    ) -> None: ...
 
 class AddPartitionsToTxnRequest(Message):
     class AddPartitionsToTxnTopic(Struct):
         name: str
         partitions: list[int]
-        def __init__(self, name: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class AddPartitionsToTxnTransaction(Struct):
         transactional_id: str
@@ -55,7 +80,11 @@ class AddPartitionsToTxnResponse(Message):
     class AddPartitionsToTxnPartitionResult(Struct):
         partition_index: int
         partition_error_code: int
-        def __init__(self, partition_index: int = ..., partition_error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            partition_error_code: int = ...,
+        ) -> None: ...
 
     class AddPartitionsToTxnTopicResult(Struct):
         name: str
@@ -92,7 +121,12 @@ class AddRaftVoterRequest(Message):
         name: str
         host: str
         port: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     cluster_id: str | None
     timeout_ms: int
@@ -114,12 +148,21 @@ class AddRaftVoterResponse(Message):
     throttle_time_ms: int
     error_code: int
     error_message: str | None
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+    ) -> None: ...
 
 class AllocateProducerIdsRequest(Message):
     broker_id: int
     broker_epoch: int
-    def __init__(self, broker_id: int = ..., broker_epoch: int = ...) -> None: ...
+    def __init__(
+        self,
+        broker_id: int = ...,
+        broker_epoch: int = ...,
+    ) -> None: ...
 
 class AllocateProducerIdsResponse(Message):
     throttle_time_ms: int
@@ -138,13 +181,22 @@ class AlterClientQuotasRequest(Message):
     class EntityData(Struct):
         entity_type: str
         entity_name: str | None
-        def __init__(self, entity_type: str = ..., entity_name: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            entity_type: str = ...,
+            entity_name: str | None = ...,
+        ) -> None: ...
 
     class OpData(Struct):
         key: str
         value: float
         remove: bool
-        def __init__(self, key: str = ..., value: float = ..., remove: bool = ...) -> None: ...
+        def __init__(
+            self,
+            key: str = ...,
+            value: float = ...,
+            remove: bool = ...,
+        ) -> None: ...
 
     class EntryData(Struct):
         entity: list[AlterClientQuotasRequest.EntityData]
@@ -157,13 +209,21 @@ class AlterClientQuotasRequest(Message):
 
     entries: list[AlterClientQuotasRequest.EntryData]
     validate_only: bool
-    def __init__(self, entries: list[AlterClientQuotasRequest.EntryData] = ..., validate_only: bool = ...) -> None: ...
+    def __init__(
+        self,
+        entries: list[AlterClientQuotasRequest.EntryData] = ...,
+        validate_only: bool = ...,
+    ) -> None: ...
 
 class AlterClientQuotasResponse(Message):
     class EntityData(Struct):
         entity_type: str
         entity_name: str | None
-        def __init__(self, entity_type: str = ..., entity_name: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            entity_type: str = ...,
+            entity_name: str | None = ...,
+        ) -> None: ...
 
     class EntryData(Struct):
         error_code: int
@@ -179,14 +239,20 @@ class AlterClientQuotasResponse(Message):
     throttle_time_ms: int
     entries: list[AlterClientQuotasResponse.EntryData]
     def __init__(
-        self, throttle_time_ms: int = ..., entries: list[AlterClientQuotasResponse.EntryData] = ...
+        self,
+        throttle_time_ms: int = ...,
+        entries: list[AlterClientQuotasResponse.EntryData] = ...,
     ) -> None: ...
 
 class AlterConfigsRequest(Message):
     class AlterableConfig(Struct):
         name: str
         value: str | None
-        def __init__(self, name: str = ..., value: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            value: str | None = ...,
+        ) -> None: ...
 
     class AlterConfigsResource(Struct):
         resource_type: int
@@ -202,7 +268,9 @@ class AlterConfigsRequest(Message):
     resources: list[AlterConfigsRequest.AlterConfigsResource]
     validate_only: bool
     def __init__(
-        self, resources: list[AlterConfigsRequest.AlterConfigsResource] = ..., validate_only: bool = ...
+        self,
+        resources: list[AlterConfigsRequest.AlterConfigsResource] = ...,
+        validate_only: bool = ...,
     ) -> None: ...
 
 class AlterConfigsResponse(Message):
@@ -222,20 +290,28 @@ class AlterConfigsResponse(Message):
     throttle_time_ms: int
     responses: list[AlterConfigsResponse.AlterConfigsResourceResponse]
     def __init__(
-        self, throttle_time_ms: int = ..., responses: list[AlterConfigsResponse.AlterConfigsResourceResponse] = ...
+        self,
+        throttle_time_ms: int = ...,
+        responses: list[AlterConfigsResponse.AlterConfigsResourceResponse] = ...,
     ) -> None: ...
 
 class AlterPartitionReassignmentsRequest(Message):
     class ReassignablePartition(Struct):
         partition_index: int
         replicas: list[int] | None
-        def __init__(self, partition_index: int = ..., replicas: list[int] | None = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            replicas: list[int] | None = ...,
+        ) -> None: ...
 
     class ReassignableTopic(Struct):
         name: str
         partitions: list[AlterPartitionReassignmentsRequest.ReassignablePartition]
         def __init__(
-            self, name: str = ..., partitions: list[AlterPartitionReassignmentsRequest.ReassignablePartition] = ...
+            self,
+            name: str = ...,
+            partitions: list[AlterPartitionReassignmentsRequest.ReassignablePartition] = ...,
         ) -> None: ...
 
     timeout_ms: int
@@ -254,7 +330,10 @@ class AlterPartitionReassignmentsResponse(Message):
         error_code: int
         error_message: str | None
         def __init__(
-            self, partition_index: int = ..., error_code: int = ..., error_message: str | None = ...
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
         ) -> None: ...
 
     class ReassignableTopicResponse(Struct):
@@ -284,7 +363,11 @@ class AlterPartitionRequest(Message):
     class BrokerState(Struct):
         broker_id: int
         broker_epoch: int
-        def __init__(self, broker_id: int = ..., broker_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            broker_id: int = ...,
+            broker_epoch: int = ...,
+        ) -> None: ...
 
     class PartitionData(Struct):
         partition_index: int
@@ -307,14 +390,19 @@ class AlterPartitionRequest(Message):
         topic_id: bytes
         partitions: list[AlterPartitionRequest.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[AlterPartitionRequest.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[AlterPartitionRequest.PartitionData] = ...,
         ) -> None: ...
 
     broker_id: int
     broker_epoch: int
     topics: list[AlterPartitionRequest.TopicData]
     def __init__(
-        self, broker_id: int = ..., broker_epoch: int = ..., topics: list[AlterPartitionRequest.TopicData] = ...
+        self,
+        broker_id: int = ...,
+        broker_epoch: int = ...,
+        topics: list[AlterPartitionRequest.TopicData] = ...,
     ) -> None: ...
 
 class AlterPartitionResponse(Message):
@@ -341,37 +429,55 @@ class AlterPartitionResponse(Message):
         topic_id: bytes
         partitions: list[AlterPartitionResponse.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[AlterPartitionResponse.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[AlterPartitionResponse.PartitionData] = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
     topics: list[AlterPartitionResponse.TopicData]
     def __init__(
-        self, throttle_time_ms: int = ..., error_code: int = ..., topics: list[AlterPartitionResponse.TopicData] = ...
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        topics: list[AlterPartitionResponse.TopicData] = ...,
     ) -> None: ...
 
 class AlterReplicaLogDirsRequest(Message):
     class AlterReplicaLogDirTopic(Struct):
         name: str
         partitions: list[int]
-        def __init__(self, name: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class AlterReplicaLogDir(Struct):
         path: str
         topics: list[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic]
         def __init__(
-            self, path: str = ..., topics: list[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic] = ...
+            self,
+            path: str = ...,
+            topics: list[AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic] = ...,
         ) -> None: ...
 
     dirs: list[AlterReplicaLogDirsRequest.AlterReplicaLogDir]
-    def __init__(self, dirs: list[AlterReplicaLogDirsRequest.AlterReplicaLogDir] = ...) -> None: ...
+    def __init__(
+        self,
+        dirs: list[AlterReplicaLogDirsRequest.AlterReplicaLogDir] = ...,
+    ) -> None: ...
 
 class AlterReplicaLogDirsResponse(Message):
     class AlterReplicaLogDirPartitionResult(Struct):
         partition_index: int
         error_code: int
-        def __init__(self, partition_index: int = ..., error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+        ) -> None: ...
 
     class AlterReplicaLogDirTopicResult(Struct):
         topic_name: str
@@ -394,7 +500,11 @@ class AlterShareGroupOffsetsRequest(Message):
     class AlterShareGroupOffsetsRequestPartition(Struct):
         partition_index: int
         start_offset: int
-        def __init__(self, partition_index: int = ..., start_offset: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            start_offset: int = ...,
+        ) -> None: ...
 
     class AlterShareGroupOffsetsRequestTopic(Struct):
         topic_name: str
@@ -408,7 +518,9 @@ class AlterShareGroupOffsetsRequest(Message):
     group_id: str
     topics: list[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic]
     def __init__(
-        self, group_id: str = ..., topics: list[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic] = ...
+        self,
+        group_id: str = ...,
+        topics: list[AlterShareGroupOffsetsRequest.AlterShareGroupOffsetsRequestTopic] = ...,
     ) -> None: ...
 
 class AlterShareGroupOffsetsResponse(Message):
@@ -417,7 +529,10 @@ class AlterShareGroupOffsetsResponse(Message):
         error_code: int
         error_message: str | None
         def __init__(
-            self, partition_index: int = ..., error_code: int = ..., error_message: str | None = ...
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
         ) -> None: ...
 
     class AlterShareGroupOffsetsResponseTopic(Struct):
@@ -447,7 +562,11 @@ class AlterUserScramCredentialsRequest(Message):
     class ScramCredentialDeletion(Struct):
         name: str
         mechanism: int
-        def __init__(self, name: str = ..., mechanism: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            mechanism: int = ...,
+        ) -> None: ...
 
     class ScramCredentialUpsertion(Struct):
         name: str
@@ -477,7 +596,12 @@ class AlterUserScramCredentialsResponse(Message):
         user: str
         error_code: int
         error_message: str | None
-        def __init__(self, user: str = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            user: str = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     results: list[AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult]
@@ -490,26 +614,49 @@ class AlterUserScramCredentialsResponse(Message):
 class ApiVersionsRequest(Message):
     client_software_name: str
     client_software_version: str
-    def __init__(self, client_software_name: str = ..., client_software_version: str = ...) -> None: ...
+    cluster_id: str | None
+    node_id: int
+    def __init__(
+        self,
+        client_software_name: str = ...,
+        client_software_version: str = ...,
+        cluster_id: str | None = ...,
+        node_id: int = ...,
+    ) -> None: ...
 
 class ApiVersionsResponse(Message):
     class ApiVersion(Struct):
         api_key: int
         min_version: int
         max_version: int
-        def __init__(self, api_key: int = ..., min_version: int = ..., max_version: int = ...) -> None: ...
+        def __init__(
+            self,
+            api_key: int = ...,
+            min_version: int = ...,
+            max_version: int = ...,
+        ) -> None: ...
 
     class SupportedFeatureKey(Struct):
         name: str
         min_version: int
         max_version: int
-        def __init__(self, name: str = ..., min_version: int = ..., max_version: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            min_version: int = ...,
+            max_version: int = ...,
+        ) -> None: ...
 
     class FinalizedFeatureKey(Struct):
         name: str
         max_version_level: int
         min_version_level: int
-        def __init__(self, name: str = ..., max_version_level: int = ..., min_version_level: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            max_version_level: int = ...,
+            min_version_level: int = ...,
+        ) -> None: ...
 
     error_code: int
     api_keys: list[ApiVersionsResponse.ApiVersion]
@@ -532,19 +679,28 @@ class ApiVersionsResponse(Message):
 class AssignReplicasToDirsRequest(Message):
     class PartitionData(Struct):
         partition_index: int
-        def __init__(self, partition_index: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+        ) -> None: ...
 
     class TopicData(Struct):
         topic_id: bytes
         partitions: list[AssignReplicasToDirsRequest.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[AssignReplicasToDirsRequest.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[AssignReplicasToDirsRequest.PartitionData] = ...,
         ) -> None: ...
 
     class DirectoryData(Struct):
         id: bytes
         topics: list[AssignReplicasToDirsRequest.TopicData]
-        def __init__(self, id: bytes = ..., topics: list[AssignReplicasToDirsRequest.TopicData] = ...) -> None: ...
+        def __init__(
+            self,
+            id: bytes = ...,
+            topics: list[AssignReplicasToDirsRequest.TopicData] = ...,
+        ) -> None: ...
 
     broker_id: int
     broker_epoch: int
@@ -560,19 +716,29 @@ class AssignReplicasToDirsResponse(Message):
     class PartitionData(Struct):
         partition_index: int
         error_code: int
-        def __init__(self, partition_index: int = ..., error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+        ) -> None: ...
 
     class TopicData(Struct):
         topic_id: bytes
         partitions: list[AssignReplicasToDirsResponse.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[AssignReplicasToDirsResponse.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[AssignReplicasToDirsResponse.PartitionData] = ...,
         ) -> None: ...
 
     class DirectoryData(Struct):
         id: bytes
         topics: list[AssignReplicasToDirsResponse.TopicData]
-        def __init__(self, id: bytes = ..., topics: list[AssignReplicasToDirsResponse.TopicData] = ...) -> None: ...
+        def __init__(
+            self,
+            id: bytes = ...,
+            topics: list[AssignReplicasToDirsResponse.TopicData] = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -602,14 +768,21 @@ class BeginQuorumEpochRequest(Message):
         topic_name: str
         partitions: list[BeginQuorumEpochRequest.PartitionData]
         def __init__(
-            self, topic_name: str = ..., partitions: list[BeginQuorumEpochRequest.PartitionData] = ...
+            self,
+            topic_name: str = ...,
+            partitions: list[BeginQuorumEpochRequest.PartitionData] = ...,
         ) -> None: ...
 
     class LeaderEndpoint(Struct):
         name: str
         host: str
         port: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     cluster_id: str | None
     voter_id: int
@@ -630,21 +803,32 @@ class BeginQuorumEpochResponse(Message):
         leader_id: int
         leader_epoch: int
         def __init__(
-            self, partition_index: int = ..., error_code: int = ..., leader_id: int = ..., leader_epoch: int = ...
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
         ) -> None: ...
 
     class TopicData(Struct):
         topic_name: str
         partitions: list[BeginQuorumEpochResponse.PartitionData]
         def __init__(
-            self, topic_name: str = ..., partitions: list[BeginQuorumEpochResponse.PartitionData] = ...
+            self,
+            topic_name: str = ...,
+            partitions: list[BeginQuorumEpochResponse.PartitionData] = ...,
         ) -> None: ...
 
     class NodeEndpoint(Struct):
         node_id: int
         host: str
         port: int
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     error_code: int
     topics: list[BeginQuorumEpochResponse.TopicData]
@@ -696,14 +880,23 @@ class BrokerRegistrationRequest(Message):
         host: str
         port: int
         security_protocol: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ..., security_protocol: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+            security_protocol: int = ...,
+        ) -> None: ...
 
     class Feature(Struct):
         name: str
         min_supported_version: int
         max_supported_version: int
         def __init__(
-            self, name: str = ..., min_supported_version: int = ..., max_supported_version: int = ...
+            self,
+            name: str = ...,
+            min_supported_version: int = ...,
+            max_supported_version: int = ...,
         ) -> None: ...
 
     broker_id: int
@@ -732,23 +925,40 @@ class BrokerRegistrationResponse(Message):
     throttle_time_ms: int
     error_code: int
     broker_epoch: int
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ..., broker_epoch: int = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        broker_epoch: int = ...,
+    ) -> None: ...
 
 class ConsumerGroupDescribeRequest(Message):
     group_ids: list[str]
     include_authorized_operations: bool
-    def __init__(self, group_ids: list[str] = ..., include_authorized_operations: bool = ...) -> None: ...
+    def __init__(
+        self,
+        group_ids: list[str] = ...,
+        include_authorized_operations: bool = ...,
+    ) -> None: ...
 
 class ConsumerGroupDescribeResponse(Message):
     class TopicPartitions(Struct):
         topic_id: bytes
         topic_name: str
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., topic_name: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            topic_name: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class Assignment(Struct):
         topic_partitions: list[ConsumerGroupDescribeResponse.TopicPartitions]
-        def __init__(self, topic_partitions: list[ConsumerGroupDescribeResponse.TopicPartitions] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_partitions: list[ConsumerGroupDescribeResponse.TopicPartitions] = ...,
+        ) -> None: ...
 
     class Member(Struct):
         member_id: str
@@ -803,14 +1013,20 @@ class ConsumerGroupDescribeResponse(Message):
     throttle_time_ms: int
     groups: list[ConsumerGroupDescribeResponse.DescribedGroup]
     def __init__(
-        self, throttle_time_ms: int = ..., groups: list[ConsumerGroupDescribeResponse.DescribedGroup] = ...
+        self,
+        throttle_time_ms: int = ...,
+        groups: list[ConsumerGroupDescribeResponse.DescribedGroup] = ...,
     ) -> None: ...
 
 class ConsumerGroupHeartbeatRequest(Message):
     class TopicPartitions(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     group_id: str
     member_id: str
@@ -840,11 +1056,18 @@ class ConsumerGroupHeartbeatResponse(Message):
     class TopicPartitions(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class Assignment(Struct):
         topic_partitions: list[ConsumerGroupHeartbeatResponse.TopicPartitions]
-        def __init__(self, topic_partitions: list[ConsumerGroupHeartbeatResponse.TopicPartitions] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_partitions: list[ConsumerGroupHeartbeatResponse.TopicPartitions] = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -868,7 +1091,11 @@ class ConsumerProtocolAssignment(Message):
     class TopicPartition(Struct):
         topic: str
         partitions: list[int]
-        def __init__(self, topic: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     assigned_partitions: list[ConsumerProtocolAssignment.TopicPartition]
     user_data: BytesLike | None
@@ -882,7 +1109,11 @@ class ConsumerProtocolSubscription(Message):
     class TopicPartition(Struct):
         topic: str
         partitions: list[int]
-        def __init__(self, topic: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     topics: list[str]
     user_data: BytesLike | None
@@ -900,7 +1131,10 @@ class ConsumerProtocolSubscription(Message):
 
 class ControlRecordTypeSchema(Message):
     type: int
-    def __init__(self, type: int = ...) -> None: ...
+    def __init__(
+        self,
+        type: int = ...,
+    ) -> None: ...
 
 class ControlledShutdownRequest(Message): ...
 class ControlledShutdownResponse(Message): ...
@@ -911,14 +1145,23 @@ class ControllerRegistrationRequest(Message):
         host: str
         port: int
         security_protocol: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ..., security_protocol: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+            security_protocol: int = ...,
+        ) -> None: ...
 
     class Feature(Struct):
         name: str
         min_supported_version: int
         max_supported_version: int
         def __init__(
-            self, name: str = ..., min_supported_version: int = ..., max_supported_version: int = ...
+            self,
+            name: str = ...,
+            min_supported_version: int = ...,
+            max_supported_version: int = ...,
         ) -> None: ...
 
     controller_id: int
@@ -939,7 +1182,12 @@ class ControllerRegistrationResponse(Message):
     throttle_time_ms: int
     error_code: int
     error_message: str | None
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+    ) -> None: ...
 
 class CreateAclsRequest(Message):
     class AclCreation(Struct):
@@ -962,25 +1210,38 @@ class CreateAclsRequest(Message):
         ) -> None: ...
 
     creations: list[CreateAclsRequest.AclCreation]
-    def __init__(self, creations: list[CreateAclsRequest.AclCreation] = ...) -> None: ...
+    def __init__(
+        self,
+        creations: list[CreateAclsRequest.AclCreation] = ...,
+    ) -> None: ...
 
 class CreateAclsResponse(Message):
     class AclCreationResult(Struct):
         error_code: int
         error_message: str | None
-        def __init__(self, error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     results: list[CreateAclsResponse.AclCreationResult]
     def __init__(
-        self, throttle_time_ms: int = ..., results: list[CreateAclsResponse.AclCreationResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        results: list[CreateAclsResponse.AclCreationResult] = ...,
     ) -> None: ...
 
 class CreateDelegationTokenRequest(Message):
     class CreatableRenewers(Struct):
         principal_type: str
         principal_name: str
-        def __init__(self, principal_type: str = ..., principal_name: str = ...) -> None: ...
+        def __init__(
+            self,
+            principal_type: str = ...,
+            principal_name: str = ...,
+        ) -> None: ...
 
     owner_principal_type: str | None
     owner_principal_name: str | None
@@ -1024,7 +1285,10 @@ class CreateDelegationTokenResponse(Message):
 class CreatePartitionsRequest(Message):
     class CreatePartitionsAssignment(Struct):
         broker_ids: list[int]
-        def __init__(self, broker_ids: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            broker_ids: list[int] = ...,
+        ) -> None: ...
 
     class CreatePartitionsTopic(Struct):
         name: str
@@ -1052,24 +1316,39 @@ class CreatePartitionsResponse(Message):
         name: str
         error_code: int
         error_message: str | None
-        def __init__(self, name: str = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     results: list[CreatePartitionsResponse.CreatePartitionsTopicResult]
     def __init__(
-        self, throttle_time_ms: int = ..., results: list[CreatePartitionsResponse.CreatePartitionsTopicResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        results: list[CreatePartitionsResponse.CreatePartitionsTopicResult] = ...,
     ) -> None: ...
 
 class CreateTopicsRequest(Message):
     class CreatableReplicaAssignment(Struct):
         partition_index: int
         broker_ids: list[int]
-        def __init__(self, partition_index: int = ..., broker_ids: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            broker_ids: list[int] = ...,
+        ) -> None: ...
 
     class CreatableTopicConfig(Struct):
         name: str
         value: str | None
-        def __init__(self, name: str = ..., value: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            value: str | None = ...,
+        ) -> None: ...
 
     class CreatableTopic(Struct):
         name: str
@@ -1090,7 +1369,10 @@ class CreateTopicsRequest(Message):
     timeout_ms: int
     validate_only: bool
     def __init__(
-        self, topics: list[CreateTopicsRequest.CreatableTopic] = ..., timeout_ms: int = ..., validate_only: bool = ...
+        self,
+        topics: list[CreateTopicsRequest.CreatableTopic] = ...,
+        timeout_ms: int = ...,
+        validate_only: bool = ...,
     ) -> None: ...
 
 class CreateTopicsResponse(Message):
@@ -1133,14 +1415,21 @@ class CreateTopicsResponse(Message):
     throttle_time_ms: int
     topics: list[CreateTopicsResponse.CreatableTopicResult]
     def __init__(
-        self, throttle_time_ms: int = ..., topics: list[CreateTopicsResponse.CreatableTopicResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        topics: list[CreateTopicsResponse.CreatableTopicResult] = ...,
     ) -> None: ...
 
 class DefaultPrincipalData(Message):
     type: str
     name: str
     token_authenticated: bool
-    def __init__(self, type: str = ..., name: str = ..., token_authenticated: bool = ...) -> None: ...
+    def __init__(
+        self,
+        type: str = ...,
+        name: str = ...,
+        token_authenticated: bool = ...,
+    ) -> None: ...
 
 class DeleteAclsRequest(Message):
     class DeleteAclsFilter(Struct):
@@ -1163,7 +1452,10 @@ class DeleteAclsRequest(Message):
         ) -> None: ...
 
     filters: list[DeleteAclsRequest.DeleteAclsFilter]
-    def __init__(self, filters: list[DeleteAclsRequest.DeleteAclsFilter] = ...) -> None: ...
+    def __init__(
+        self,
+        filters: list[DeleteAclsRequest.DeleteAclsFilter] = ...,
+    ) -> None: ...
 
 class DeleteAclsResponse(Message):
     class DeleteAclsMatchingAcl(Struct):
@@ -1203,66 +1495,101 @@ class DeleteAclsResponse(Message):
     throttle_time_ms: int
     filter_results: list[DeleteAclsResponse.DeleteAclsFilterResult]
     def __init__(
-        self, throttle_time_ms: int = ..., filter_results: list[DeleteAclsResponse.DeleteAclsFilterResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        filter_results: list[DeleteAclsResponse.DeleteAclsFilterResult] = ...,
     ) -> None: ...
 
 class DeleteGroupsRequest(Message):
     groups_names: list[str]
-    def __init__(self, groups_names: list[str] = ...) -> None: ...
+    def __init__(
+        self,
+        groups_names: list[str] = ...,
+    ) -> None: ...
 
 class DeleteGroupsResponse(Message):
     class DeletableGroupResult(Struct):
         group_id: str
         error_code: int
-        def __init__(self, group_id: str = ..., error_code: int = ...) -> None: ...
+        error_message: str | None
+        def __init__(
+            self,
+            group_id: str = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     results: list[DeleteGroupsResponse.DeletableGroupResult]
     def __init__(
-        self, throttle_time_ms: int = ..., results: list[DeleteGroupsResponse.DeletableGroupResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        results: list[DeleteGroupsResponse.DeletableGroupResult] = ...,
     ) -> None: ...
 
 class DeleteRecordsRequest(Message):
     class DeleteRecordsPartition(Struct):
         partition_index: int
         offset: int
-        def __init__(self, partition_index: int = ..., offset: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            offset: int = ...,
+        ) -> None: ...
 
     class DeleteRecordsTopic(Struct):
         name: str
         partitions: list[DeleteRecordsRequest.DeleteRecordsPartition]
         def __init__(
-            self, name: str = ..., partitions: list[DeleteRecordsRequest.DeleteRecordsPartition] = ...
+            self,
+            name: str = ...,
+            partitions: list[DeleteRecordsRequest.DeleteRecordsPartition] = ...,
         ) -> None: ...
 
     topics: list[DeleteRecordsRequest.DeleteRecordsTopic]
     timeout_ms: int
-    def __init__(self, topics: list[DeleteRecordsRequest.DeleteRecordsTopic] = ..., timeout_ms: int = ...) -> None: ...
+    def __init__(
+        self,
+        topics: list[DeleteRecordsRequest.DeleteRecordsTopic] = ...,
+        timeout_ms: int = ...,
+    ) -> None: ...
 
 class DeleteRecordsResponse(Message):
     class DeleteRecordsPartitionResult(Struct):
         partition_index: int
         low_watermark: int
         error_code: int
-        def __init__(self, partition_index: int = ..., low_watermark: int = ..., error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            low_watermark: int = ...,
+            error_code: int = ...,
+        ) -> None: ...
 
     class DeleteRecordsTopicResult(Struct):
         name: str
         partitions: list[DeleteRecordsResponse.DeleteRecordsPartitionResult]
         def __init__(
-            self, name: str = ..., partitions: list[DeleteRecordsResponse.DeleteRecordsPartitionResult] = ...
+            self,
+            name: str = ...,
+            partitions: list[DeleteRecordsResponse.DeleteRecordsPartitionResult] = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     topics: list[DeleteRecordsResponse.DeleteRecordsTopicResult]
     def __init__(
-        self, throttle_time_ms: int = ..., topics: list[DeleteRecordsResponse.DeleteRecordsTopicResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        topics: list[DeleteRecordsResponse.DeleteRecordsTopicResult] = ...,
     ) -> None: ...
 
 class DeleteShareGroupOffsetsRequest(Message):
     class DeleteShareGroupOffsetsRequestTopic(Struct):
         topic_name: str
-        def __init__(self, topic_name: str = ...) -> None: ...
+        def __init__(
+            self,
+            topic_name: str = ...,
+        ) -> None: ...
 
     group_id: str
     topics: list[DeleteShareGroupOffsetsRequest.DeleteShareGroupOffsetsRequestTopic]
@@ -1279,7 +1606,11 @@ class DeleteShareGroupOffsetsResponse(Message):
         error_code: int
         error_message: str | None
         def __init__(
-            self, topic_name: str = ..., topic_id: bytes = ..., error_code: int = ..., error_message: str | None = ...
+            self,
+            topic_name: str = ...,
+            topic_id: bytes = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
         ) -> None: ...
 
     throttle_time_ms: int
@@ -1297,19 +1628,26 @@ class DeleteShareGroupOffsetsResponse(Message):
 class DeleteShareGroupStateRequest(Message):
     class PartitionData(Struct):
         partition: int
-        def __init__(self, partition: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+        ) -> None: ...
 
     class DeleteStateData(Struct):
         topic_id: bytes
         partitions: list[DeleteShareGroupStateRequest.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[DeleteShareGroupStateRequest.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[DeleteShareGroupStateRequest.PartitionData] = ...,
         ) -> None: ...
 
     group_id: str
     topics: list[DeleteShareGroupStateRequest.DeleteStateData]
     def __init__(
-        self, group_id: str = ..., topics: list[DeleteShareGroupStateRequest.DeleteStateData] = ...
+        self,
+        group_id: str = ...,
+        topics: list[DeleteShareGroupStateRequest.DeleteStateData] = ...,
     ) -> None: ...
 
 class DeleteShareGroupStateResponse(Message):
@@ -1317,23 +1655,37 @@ class DeleteShareGroupStateResponse(Message):
         partition: int
         error_code: int
         error_message: str | None
-        def __init__(self, partition: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     class DeleteStateResult(Struct):
         topic_id: bytes
         partitions: list[DeleteShareGroupStateResponse.PartitionResult]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[DeleteShareGroupStateResponse.PartitionResult] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[DeleteShareGroupStateResponse.PartitionResult] = ...,
         ) -> None: ...
 
     results: list[DeleteShareGroupStateResponse.DeleteStateResult]
-    def __init__(self, results: list[DeleteShareGroupStateResponse.DeleteStateResult] = ...) -> None: ...
+    def __init__(
+        self,
+        results: list[DeleteShareGroupStateResponse.DeleteStateResult] = ...,
+    ) -> None: ...
 
 class DeleteTopicsRequest(Message):
     class DeleteTopicState(Struct):
         name: str | None
         topic_id: bytes
-        def __init__(self, name: str | None = ..., topic_id: bytes = ...) -> None: ...
+        def __init__(
+            self,
+            name: str | None = ...,
+            topic_id: bytes = ...,
+        ) -> None: ...
 
     topics: list[DeleteTopicsRequest.DeleteTopicState]
     topic_names: list[str]
@@ -1352,13 +1704,19 @@ class DeleteTopicsResponse(Message):
         error_code: int
         error_message: str | None
         def __init__(
-            self, name: str | None = ..., topic_id: bytes = ..., error_code: int = ..., error_message: str | None = ...
+            self,
+            name: str | None = ...,
+            topic_id: bytes = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     responses: list[DeleteTopicsResponse.DeletableTopicResult]
     def __init__(
-        self, throttle_time_ms: int = ..., responses: list[DeleteTopicsResponse.DeletableTopicResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        responses: list[DeleteTopicsResponse.DeletableTopicResult] = ...,
     ) -> None: ...
 
 class DescribeAclsRequest(Message):
@@ -1387,7 +1745,11 @@ class DescribeAclsResponse(Message):
         operation: int
         permission_type: int
         def __init__(
-            self, principal: str = ..., host: str = ..., operation: int = ..., permission_type: int = ...
+            self,
+            principal: str = ...,
+            host: str = ...,
+            operation: int = ...,
+            permission_type: int = ...,
         ) -> None: ...
 
     class DescribeAclsResource(Struct):
@@ -1420,24 +1782,39 @@ class DescribeClientQuotasRequest(Message):
         entity_type: str
         match_type: int
         match: str | None
-        def __init__(self, entity_type: str = ..., match_type: int = ..., match: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            entity_type: str = ...,
+            match_type: int = ...,
+            match: str | None = ...,
+        ) -> None: ...
 
     components: list[DescribeClientQuotasRequest.ComponentData]
     strict: bool
     def __init__(
-        self, components: list[DescribeClientQuotasRequest.ComponentData] = ..., strict: bool = ...
+        self,
+        components: list[DescribeClientQuotasRequest.ComponentData] = ...,
+        strict: bool = ...,
     ) -> None: ...
 
 class DescribeClientQuotasResponse(Message):
     class EntityData(Struct):
         entity_type: str
         entity_name: str | None
-        def __init__(self, entity_type: str = ..., entity_name: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            entity_type: str = ...,
+            entity_name: str | None = ...,
+        ) -> None: ...
 
     class ValueData(Struct):
         key: str
         value: float
-        def __init__(self, key: str = ..., value: float = ...) -> None: ...
+        def __init__(
+            self,
+            key: str = ...,
+            value: float = ...,
+        ) -> None: ...
 
     class EntryData(Struct):
         entity: list[DescribeClientQuotasResponse.EntityData]
@@ -1479,7 +1856,12 @@ class DescribeClusterResponse(Message):
         rack: str | None
         is_fenced: bool
         def __init__(
-            self, broker_id: int = ..., host: str = ..., port: int = ..., rack: str | None = ..., is_fenced: bool = ...
+            self,
+            broker_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+            rack: str | None = ...,
+            is_fenced: bool = ...,
         ) -> None: ...
 
     throttle_time_ms: int
@@ -1508,7 +1890,10 @@ class DescribeConfigsRequest(Message):
         resource_name: str
         configuration_keys: list[str] | None
         def __init__(
-            self, resource_type: int = ..., resource_name: str = ..., configuration_keys: list[str] | None = ...
+            self,
+            resource_type: int = ...,
+            resource_name: str = ...,
+            configuration_keys: list[str] | None = ...,
         ) -> None: ...
 
     resources: list[DescribeConfigsRequest.DescribeConfigsResource]
@@ -1526,7 +1911,12 @@ class DescribeConfigsResponse(Message):
         name: str
         value: str | None
         source: int
-        def __init__(self, name: str = ..., value: str | None = ..., source: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            value: str | None = ...,
+            source: int = ...,
+        ) -> None: ...
 
     class DescribeConfigsResourceResult(Struct):
         name: str
@@ -1567,25 +1957,36 @@ class DescribeConfigsResponse(Message):
     throttle_time_ms: int
     results: list[DescribeConfigsResponse.DescribeConfigsResult]
     def __init__(
-        self, throttle_time_ms: int = ..., results: list[DescribeConfigsResponse.DescribeConfigsResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        results: list[DescribeConfigsResponse.DescribeConfigsResult] = ...,
     ) -> None: ...
 
 class DescribeDelegationTokenRequest(Message):
     class DescribeDelegationTokenOwner(Struct):
         principal_type: str
         principal_name: str
-        def __init__(self, principal_type: str = ..., principal_name: str = ...) -> None: ...
+        def __init__(
+            self,
+            principal_type: str = ...,
+            principal_name: str = ...,
+        ) -> None: ...
 
     owners: list[DescribeDelegationTokenRequest.DescribeDelegationTokenOwner] | None
     def __init__(
-        self, owners: list[DescribeDelegationTokenRequest.DescribeDelegationTokenOwner] | None = ...
+        self,
+        owners: list[DescribeDelegationTokenRequest.DescribeDelegationTokenOwner] | None = ...,
     ) -> None: ...
 
 class DescribeDelegationTokenResponse(Message):
     class DescribedDelegationTokenRenewer(Struct):
         principal_type: str
         principal_name: str
-        def __init__(self, principal_type: str = ..., principal_name: str = ...) -> None: ...
+        def __init__(
+            self,
+            principal_type: str = ...,
+            principal_name: str = ...,
+        ) -> None: ...
 
     class DescribedDelegationToken(Struct):
         principal_type: str
@@ -1625,7 +2026,11 @@ class DescribeDelegationTokenResponse(Message):
 class DescribeGroupsRequest(Message):
     groups: list[str]
     include_authorized_operations: bool
-    def __init__(self, groups: list[str] = ..., include_authorized_operations: bool = ...) -> None: ...
+    def __init__(
+        self,
+        groups: list[str] = ...,
+        include_authorized_operations: bool = ...,
+    ) -> None: ...
 
 class DescribeGroupsResponse(Message):
     class DescribedGroupMember(Struct):
@@ -1669,17 +2074,26 @@ class DescribeGroupsResponse(Message):
     throttle_time_ms: int
     groups: list[DescribeGroupsResponse.DescribedGroup]
     def __init__(
-        self, throttle_time_ms: int = ..., groups: list[DescribeGroupsResponse.DescribedGroup] = ...
+        self,
+        throttle_time_ms: int = ...,
+        groups: list[DescribeGroupsResponse.DescribedGroup] = ...,
     ) -> None: ...
 
 class DescribeLogDirsRequest(Message):
     class DescribableLogDirTopic(Struct):
         topic: str
         partitions: list[int]
-        def __init__(self, topic: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     topics: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None
-    def __init__(self, topics: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None = ...) -> None: ...
+    def __init__(
+        self,
+        topics: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None = ...,
+    ) -> None: ...
 
 class DescribeLogDirsResponse(Message):
     class DescribeLogDirsPartition(Struct):
@@ -1699,7 +2113,9 @@ class DescribeLogDirsResponse(Message):
         name: str
         partitions: list[DescribeLogDirsResponse.DescribeLogDirsPartition]
         def __init__(
-            self, name: str = ..., partitions: list[DescribeLogDirsResponse.DescribeLogDirsPartition] = ...
+            self,
+            name: str = ...,
+            partitions: list[DescribeLogDirsResponse.DescribeLogDirsPartition] = ...,
         ) -> None: ...
 
     class DescribeLogDirsResult(Struct):
@@ -1733,10 +2149,17 @@ class DescribeProducersRequest(Message):
     class TopicRequest(Struct):
         name: str
         partition_indexes: list[int]
-        def __init__(self, name: str = ..., partition_indexes: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            partition_indexes: list[int] = ...,
+        ) -> None: ...
 
     topics: list[DescribeProducersRequest.TopicRequest]
-    def __init__(self, topics: list[DescribeProducersRequest.TopicRequest] = ...) -> None: ...
+    def __init__(
+        self,
+        topics: list[DescribeProducersRequest.TopicRequest] = ...,
+    ) -> None: ...
 
 class DescribeProducersResponse(Message):
     class ProducerState(Struct):
@@ -1773,29 +2196,41 @@ class DescribeProducersResponse(Message):
         name: str
         partitions: list[DescribeProducersResponse.PartitionResponse]
         def __init__(
-            self, name: str = ..., partitions: list[DescribeProducersResponse.PartitionResponse] = ...
+            self,
+            name: str = ...,
+            partitions: list[DescribeProducersResponse.PartitionResponse] = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     topics: list[DescribeProducersResponse.TopicResponse]
     def __init__(
-        self, throttle_time_ms: int = ..., topics: list[DescribeProducersResponse.TopicResponse] = ...
+        self,
+        throttle_time_ms: int = ...,
+        topics: list[DescribeProducersResponse.TopicResponse] = ...,
     ) -> None: ...
 
 class DescribeQuorumRequest(Message):
     class PartitionData(Struct):
         partition_index: int
-        def __init__(self, partition_index: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+        ) -> None: ...
 
     class TopicData(Struct):
         topic_name: str
         partitions: list[DescribeQuorumRequest.PartitionData]
         def __init__(
-            self, topic_name: str = ..., partitions: list[DescribeQuorumRequest.PartitionData] = ...
+            self,
+            topic_name: str = ...,
+            partitions: list[DescribeQuorumRequest.PartitionData] = ...,
         ) -> None: ...
 
     topics: list[DescribeQuorumRequest.TopicData]
-    def __init__(self, topics: list[DescribeQuorumRequest.TopicData] = ...) -> None: ...
+    def __init__(
+        self,
+        topics: list[DescribeQuorumRequest.TopicData] = ...,
+    ) -> None: ...
 
 class DescribeQuorumResponse(Message):
     class ReplicaState(Struct):
@@ -1838,19 +2273,30 @@ class DescribeQuorumResponse(Message):
         topic_name: str
         partitions: list[DescribeQuorumResponse.PartitionData]
         def __init__(
-            self, topic_name: str = ..., partitions: list[DescribeQuorumResponse.PartitionData] = ...
+            self,
+            topic_name: str = ...,
+            partitions: list[DescribeQuorumResponse.PartitionData] = ...,
         ) -> None: ...
 
     class Listener(Struct):
         name: str
         host: str
         port: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     class Node(Struct):
         node_id: int
         listeners: list[DescribeQuorumResponse.Listener]
-        def __init__(self, node_id: int = ..., listeners: list[DescribeQuorumResponse.Listener] = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            listeners: list[DescribeQuorumResponse.Listener] = ...,
+        ) -> None: ...
 
     error_code: int
     error_message: str | None
@@ -1868,7 +2314,11 @@ class DescribeShareGroupOffsetsRequest(Message):
     class DescribeShareGroupOffsetsRequestTopic(Struct):
         topic_name: str
         partitions: list[int]
-        def __init__(self, topic_name: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_name: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class DescribeShareGroupOffsetsRequestGroup(Struct):
         group_id: str
@@ -1881,7 +2331,8 @@ class DescribeShareGroupOffsetsRequest(Message):
 
     groups: list[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup]
     def __init__(
-        self, groups: list[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup] = ...
+        self,
+        groups: list[DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup] = ...,
     ) -> None: ...
 
 class DescribeShareGroupOffsetsResponse(Message):
@@ -1937,12 +2388,19 @@ class DescribeShareGroupOffsetsResponse(Message):
 class DescribeTopicPartitionsRequest(Message):
     class TopicRequest(Struct):
         name: str
-        def __init__(self, name: str = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+        ) -> None: ...
 
     class Cursor(Struct):
         topic_name: str
         partition_index: int
-        def __init__(self, topic_name: str = ..., partition_index: int = ...) -> None: ...
+        def __init__(
+            self,
+            topic_name: str = ...,
+            partition_index: int = ...,
+        ) -> None: ...
 
     topics: list[DescribeTopicPartitionsRequest.TopicRequest]
     response_partition_limit: int
@@ -1998,7 +2456,11 @@ class DescribeTopicPartitionsResponse(Message):
     class Cursor(Struct):
         topic_name: str
         partition_index: int
-        def __init__(self, topic_name: str = ..., partition_index: int = ...) -> None: ...
+        def __init__(
+            self,
+            topic_name: str = ...,
+            partition_index: int = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     topics: list[DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic]
@@ -2012,13 +2474,20 @@ class DescribeTopicPartitionsResponse(Message):
 
 class DescribeTransactionsRequest(Message):
     transactional_ids: list[str]
-    def __init__(self, transactional_ids: list[str] = ...) -> None: ...
+    def __init__(
+        self,
+        transactional_ids: list[str] = ...,
+    ) -> None: ...
 
 class DescribeTransactionsResponse(Message):
     class TopicData(Struct):
         topic: str
         partitions: list[int]
-        def __init__(self, topic: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class TransactionState(Struct):
         error_code: int
@@ -2044,22 +2513,34 @@ class DescribeTransactionsResponse(Message):
     throttle_time_ms: int
     transaction_states: list[DescribeTransactionsResponse.TransactionState]
     def __init__(
-        self, throttle_time_ms: int = ..., transaction_states: list[DescribeTransactionsResponse.TransactionState] = ...
+        self,
+        throttle_time_ms: int = ...,
+        transaction_states: list[DescribeTransactionsResponse.TransactionState] = ...,
     ) -> None: ...
 
 class DescribeUserScramCredentialsRequest(Message):
     class UserName(Struct):
         name: str
-        def __init__(self, name: str = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+        ) -> None: ...
 
     users: list[DescribeUserScramCredentialsRequest.UserName] | None
-    def __init__(self, users: list[DescribeUserScramCredentialsRequest.UserName] | None = ...) -> None: ...
+    def __init__(
+        self,
+        users: list[DescribeUserScramCredentialsRequest.UserName] | None = ...,
+    ) -> None: ...
 
 class DescribeUserScramCredentialsResponse(Message):
     class CredentialInfo(Struct):
         mechanism: int
         iterations: int
-        def __init__(self, mechanism: int = ..., iterations: int = ...) -> None: ...
+        def __init__(
+            self,
+            mechanism: int = ...,
+            iterations: int = ...,
+        ) -> None: ...
 
     class DescribeUserScramCredentialsResult(Struct):
         user: str
@@ -2090,7 +2571,11 @@ class ElectLeadersRequest(Message):
     class TopicPartitions(Struct):
         topic: str
         partitions: list[int]
-        def __init__(self, topic: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     election_type: int
     topic_partitions: list[ElectLeadersRequest.TopicPartitions] | None
@@ -2107,13 +2592,20 @@ class ElectLeadersResponse(Message):
         partition_id: int
         error_code: int
         error_message: str | None
-        def __init__(self, partition_id: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            partition_id: int = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     class ReplicaElectionResult(Struct):
         topic: str
         partition_result: list[ElectLeadersResponse.PartitionResult]
         def __init__(
-            self, topic: str = ..., partition_result: list[ElectLeadersResponse.PartitionResult] = ...
+            self,
+            topic: str = ...,
+            partition_result: list[ElectLeadersResponse.PartitionResult] = ...,
         ) -> None: ...
 
     throttle_time_ms: int
@@ -2130,7 +2622,11 @@ class EndQuorumEpochRequest(Message):
     class ReplicaInfo(Struct):
         candidate_id: int
         candidate_directory_id: bytes
-        def __init__(self, candidate_id: int = ..., candidate_directory_id: bytes = ...) -> None: ...
+        def __init__(
+            self,
+            candidate_id: int = ...,
+            candidate_directory_id: bytes = ...,
+        ) -> None: ...
 
     class PartitionData(Struct):
         partition_index: int
@@ -2151,14 +2647,21 @@ class EndQuorumEpochRequest(Message):
         topic_name: str
         partitions: list[EndQuorumEpochRequest.PartitionData]
         def __init__(
-            self, topic_name: str = ..., partitions: list[EndQuorumEpochRequest.PartitionData] = ...
+            self,
+            topic_name: str = ...,
+            partitions: list[EndQuorumEpochRequest.PartitionData] = ...,
         ) -> None: ...
 
     class LeaderEndpoint(Struct):
         name: str
         host: str
         port: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     cluster_id: str | None
     topics: list[EndQuorumEpochRequest.TopicData]
@@ -2177,21 +2680,32 @@ class EndQuorumEpochResponse(Message):
         leader_id: int
         leader_epoch: int
         def __init__(
-            self, partition_index: int = ..., error_code: int = ..., leader_id: int = ..., leader_epoch: int = ...
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
         ) -> None: ...
 
     class TopicData(Struct):
         topic_name: str
         partitions: list[EndQuorumEpochResponse.PartitionData]
         def __init__(
-            self, topic_name: str = ..., partitions: list[EndQuorumEpochResponse.PartitionData] = ...
+            self,
+            topic_name: str = ...,
+            partitions: list[EndQuorumEpochResponse.PartitionData] = ...,
         ) -> None: ...
 
     class NodeEndpoint(Struct):
         node_id: int
         host: str
         port: int
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     error_code: int
     topics: list[EndQuorumEpochResponse.TopicData]
@@ -2205,7 +2719,10 @@ class EndQuorumEpochResponse(Message):
 
 class EndTxnMarker(Message):
     coordinator_epoch: int
-    def __init__(self, coordinator_epoch: int = ...) -> None: ...
+    def __init__(
+        self,
+        coordinator_epoch: int = ...,
+    ) -> None: ...
 
 class EndTxnRequest(Message):
     transactional_id: str
@@ -2213,7 +2730,11 @@ class EndTxnRequest(Message):
     producer_epoch: int
     committed: bool
     def __init__(
-        self, transactional_id: str = ..., producer_id: int = ..., producer_epoch: int = ..., committed: bool = ...
+        self,
+        transactional_id: str = ...,
+        producer_id: int = ...,
+        producer_epoch: int = ...,
+        committed: bool = ...,
     ) -> None: ...
 
 class EndTxnResponse(Message):
@@ -2222,7 +2743,11 @@ class EndTxnResponse(Message):
     producer_id: int
     producer_epoch: int
     def __init__(
-        self, throttle_time_ms: int = ..., error_code: int = ..., producer_id: int = ..., producer_epoch: int = ...
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        producer_id: int = ...,
+        producer_epoch: int = ...,
     ) -> None: ...
 
 class EnvelopeRequest(Message):
@@ -2239,24 +2764,41 @@ class EnvelopeRequest(Message):
 class EnvelopeResponse(Message):
     response_data: BytesLike | None
     error_code: int
-    def __init__(self, response_data: BytesLike | None = ..., error_code: int = ...) -> None: ...
+    def __init__(
+        self,
+        response_data: BytesLike | None = ...,
+        error_code: int = ...,
+    ) -> None: ...
 
 class ExpireDelegationTokenRequest(Message):
     hmac: BytesLike
     expiry_time_period_ms: int
-    def __init__(self, hmac: BytesLike = ..., expiry_time_period_ms: int = ...) -> None: ...
+    def __init__(
+        self,
+        hmac: BytesLike = ...,
+        expiry_time_period_ms: int = ...,
+    ) -> None: ...
 
 class ExpireDelegationTokenResponse(Message):
     error_code: int
     expiry_timestamp_ms: int
     throttle_time_ms: int
-    def __init__(self, error_code: int = ..., expiry_timestamp_ms: int = ..., throttle_time_ms: int = ...) -> None: ...
+    def __init__(
+        self,
+        error_code: int = ...,
+        expiry_timestamp_ms: int = ...,
+        throttle_time_ms: int = ...,
+    ) -> None: ...
 
 class FetchRequest(Message):
     class ReplicaState(Struct):
         replica_id: int
         replica_epoch: int
-        def __init__(self, replica_id: int = ..., replica_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            replica_id: int = ...,
+            replica_epoch: int = ...,
+        ) -> None: ...
 
     class FetchPartition(Struct):
         partition: int
@@ -2284,14 +2826,22 @@ class FetchRequest(Message):
         topic_id: bytes
         partitions: list[FetchRequest.FetchPartition]
         def __init__(
-            self, topic: str = ..., topic_id: bytes = ..., partitions: list[FetchRequest.FetchPartition] = ...
+            self,
+            topic: str = ...,
+            topic_id: bytes = ...,
+            partitions: list[FetchRequest.FetchPartition] = ...,
         ) -> None: ...
 
     class ForgottenTopic(Struct):
         topic: str
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic: str = ..., topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     cluster_id: str | None
     replica_id: int
@@ -2325,22 +2875,38 @@ class FetchResponse(Message):
     class EpochEndOffset(Struct):
         epoch: int
         end_offset: int
-        def __init__(self, epoch: int = ..., end_offset: int = ...) -> None: ...
+        def __init__(
+            self,
+            epoch: int = ...,
+            end_offset: int = ...,
+        ) -> None: ...
 
     class LeaderIdAndEpoch(Struct):
         leader_id: int
         leader_epoch: int
-        def __init__(self, leader_id: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class SnapshotId(Struct):
         end_offset: int
         epoch: int
-        def __init__(self, end_offset: int = ..., epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            end_offset: int = ...,
+            epoch: int = ...,
+        ) -> None: ...
 
     class AbortedTransaction(Struct):
         producer_id: int
         first_offset: int
-        def __init__(self, producer_id: int = ..., first_offset: int = ...) -> None: ...
+        def __init__(
+            self,
+            producer_id: int = ...,
+            first_offset: int = ...,
+        ) -> None: ...
 
     class PartitionData(Struct):
         partition_index: int
@@ -2374,7 +2940,10 @@ class FetchResponse(Message):
         topic_id: bytes
         partitions: list[FetchResponse.PartitionData]
         def __init__(
-            self, topic: str = ..., topic_id: bytes = ..., partitions: list[FetchResponse.PartitionData] = ...
+            self,
+            topic: str = ...,
+            topic_id: bytes = ...,
+            partitions: list[FetchResponse.PartitionData] = ...,
         ) -> None: ...
 
     class NodeEndpoint(Struct):
@@ -2382,7 +2951,13 @@ class FetchResponse(Message):
         host: str
         port: int
         rack: str | None
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ..., rack: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+            rack: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -2402,7 +2977,11 @@ class FetchSnapshotRequest(Message):
     class SnapshotId(Struct):
         end_offset: int
         epoch: int
-        def __init__(self, end_offset: int = ..., epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            end_offset: int = ...,
+            epoch: int = ...,
+        ) -> None: ...
 
     class PartitionSnapshot(Struct):
         partition: int
@@ -2422,7 +3001,11 @@ class FetchSnapshotRequest(Message):
     class TopicSnapshot(Struct):
         name: str
         partitions: list[FetchSnapshotRequest.PartitionSnapshot]
-        def __init__(self, name: str = ..., partitions: list[FetchSnapshotRequest.PartitionSnapshot] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            partitions: list[FetchSnapshotRequest.PartitionSnapshot] = ...,
+        ) -> None: ...
 
     cluster_id: str | None
     replica_id: int
@@ -2440,12 +3023,20 @@ class FetchSnapshotResponse(Message):
     class SnapshotId(Struct):
         end_offset: int
         epoch: int
-        def __init__(self, end_offset: int = ..., epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            end_offset: int = ...,
+            epoch: int = ...,
+        ) -> None: ...
 
     class LeaderIdAndEpoch(Struct):
         leader_id: int
         leader_epoch: int
-        def __init__(self, leader_id: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class PartitionSnapshot(Struct):
         index: int
@@ -2470,14 +3061,21 @@ class FetchSnapshotResponse(Message):
         name: str
         partitions: list[FetchSnapshotResponse.PartitionSnapshot]
         def __init__(
-            self, name: str = ..., partitions: list[FetchSnapshotResponse.PartitionSnapshot] = ...
+            self,
+            name: str = ...,
+            partitions: list[FetchSnapshotResponse.PartitionSnapshot] = ...,
         ) -> None: ...
 
     class NodeEndpoint(Struct):
         node_id: int
         host: str
         port: int
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -2495,7 +3093,12 @@ class FindCoordinatorRequest(Message):
     key: str
     key_type: int
     coordinator_keys: list[str]
-    def __init__(self, key: str = ..., key_type: int = ..., coordinator_keys: list[str] = ...) -> None: ...
+    def __init__(
+        self,
+        key: str = ...,
+        key_type: int = ...,
+        coordinator_keys: list[str] = ...,
+    ) -> None: ...
 
 class FindCoordinatorResponse(Message):
     class Coordinator(Struct):
@@ -2535,7 +3138,10 @@ class FindCoordinatorResponse(Message):
 
 class GetTelemetrySubscriptionsRequest(Message):
     client_instance_id: bytes
-    def __init__(self, client_instance_id: bytes = ...) -> None: ...
+    def __init__(
+        self,
+        client_instance_id: bytes = ...,
+    ) -> None: ...
 
 class GetTelemetrySubscriptionsResponse(Message):
     throttle_time_ms: int
@@ -2566,20 +3172,33 @@ class HeartbeatRequest(Message):
     member_id: str
     group_instance_id: str | None
     def __init__(
-        self, group_id: str = ..., generation_id: int = ..., member_id: str = ..., group_instance_id: str | None = ...
+        self,
+        group_id: str = ...,
+        generation_id: int = ...,
+        member_id: str = ...,
+        group_instance_id: str | None = ...,
     ) -> None: ...
 
 class HeartbeatResponse(Message):
     throttle_time_ms: int
     error_code: int
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+    ) -> None: ...
 
 class IncrementalAlterConfigsRequest(Message):
     class AlterableConfig(Struct):
         name: str
         config_operation: int
         value: str | None
-        def __init__(self, name: str = ..., config_operation: int = ..., value: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            config_operation: int = ...,
+            value: str | None = ...,
+        ) -> None: ...
 
     class AlterConfigsResource(Struct):
         resource_type: int
@@ -2595,7 +3214,9 @@ class IncrementalAlterConfigsRequest(Message):
     resources: list[IncrementalAlterConfigsRequest.AlterConfigsResource]
     validate_only: bool
     def __init__(
-        self, resources: list[IncrementalAlterConfigsRequest.AlterConfigsResource] = ..., validate_only: bool = ...
+        self,
+        resources: list[IncrementalAlterConfigsRequest.AlterConfigsResource] = ...,
+        validate_only: bool = ...,
     ) -> None: ...
 
 class IncrementalAlterConfigsResponse(Message):
@@ -2659,19 +3280,28 @@ class InitializeShareGroupStateRequest(Message):
         partition: int
         state_epoch: int
         start_offset: int
-        def __init__(self, partition: int = ..., state_epoch: int = ..., start_offset: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            state_epoch: int = ...,
+            start_offset: int = ...,
+        ) -> None: ...
 
     class InitializeStateData(Struct):
         topic_id: bytes
         partitions: list[InitializeShareGroupStateRequest.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[InitializeShareGroupStateRequest.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[InitializeShareGroupStateRequest.PartitionData] = ...,
         ) -> None: ...
 
     group_id: str
     topics: list[InitializeShareGroupStateRequest.InitializeStateData]
     def __init__(
-        self, group_id: str = ..., topics: list[InitializeShareGroupStateRequest.InitializeStateData] = ...
+        self,
+        group_id: str = ...,
+        topics: list[InitializeShareGroupStateRequest.InitializeStateData] = ...,
     ) -> None: ...
 
 class InitializeShareGroupStateResponse(Message):
@@ -2679,23 +3309,37 @@ class InitializeShareGroupStateResponse(Message):
         partition: int
         error_code: int
         error_message: str | None
-        def __init__(self, partition: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     class InitializeStateResult(Struct):
         topic_id: bytes
         partitions: list[InitializeShareGroupStateResponse.PartitionResult]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[InitializeShareGroupStateResponse.PartitionResult] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[InitializeShareGroupStateResponse.PartitionResult] = ...,
         ) -> None: ...
 
     results: list[InitializeShareGroupStateResponse.InitializeStateResult]
-    def __init__(self, results: list[InitializeShareGroupStateResponse.InitializeStateResult] = ...) -> None: ...
+    def __init__(
+        self,
+        results: list[InitializeShareGroupStateResponse.InitializeStateResult] = ...,
+    ) -> None: ...
 
 class JoinGroupRequest(Message):
     class JoinGroupRequestProtocol(Struct):
         name: str
         metadata: BytesLike
-        def __init__(self, name: str = ..., metadata: BytesLike = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            metadata: BytesLike = ...,
+        ) -> None: ...
 
     group_id: str
     session_timeout_ms: int
@@ -2723,7 +3367,10 @@ class JoinGroupResponse(Message):
         group_instance_id: str | None
         metadata: BytesLike
         def __init__(
-            self, member_id: str = ..., group_instance_id: str | None = ..., metadata: BytesLike = ...
+            self,
+            member_id: str = ...,
+            group_instance_id: str | None = ...,
+            metadata: BytesLike = ...,
         ) -> None: ...
 
     throttle_time_ms: int
@@ -2751,7 +3398,11 @@ class JoinGroupResponse(Message):
 class KRaftVersionRecord(Message):
     version: int
     k_raft_version: int
-    def __init__(self, version: int = ..., k_raft_version: int = ...) -> None: ...
+    def __init__(
+        self,
+        version: int = ...,
+        k_raft_version: int = ...,
+    ) -> None: ...
 
 class LeaderAndIsrRequest(Message): ...
 class LeaderAndIsrResponse(Message): ...
@@ -2760,7 +3411,11 @@ class LeaderChangeMessage(Message):
     class Voter(Struct):
         voter_id: int
         voter_directory_id: bytes
-        def __init__(self, voter_id: int = ..., voter_directory_id: bytes = ...) -> None: ...
+        def __init__(
+            self,
+            voter_id: int = ...,
+            voter_directory_id: bytes = ...,
+        ) -> None: ...
 
     version: int
     leader_id: int
@@ -2780,14 +3435,20 @@ class LeaveGroupRequest(Message):
         group_instance_id: str | None
         reason: str | None
         def __init__(
-            self, member_id: str = ..., group_instance_id: str | None = ..., reason: str | None = ...
+            self,
+            member_id: str = ...,
+            group_instance_id: str | None = ...,
+            reason: str | None = ...,
         ) -> None: ...
 
     group_id: str
     member_id: str
     members: list[LeaveGroupRequest.MemberIdentity]
     def __init__(
-        self, group_id: str = ..., member_id: str = ..., members: list[LeaveGroupRequest.MemberIdentity] = ...
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+        members: list[LeaveGroupRequest.MemberIdentity] = ...,
     ) -> None: ...
 
 class LeaveGroupResponse(Message):
@@ -2796,25 +3457,38 @@ class LeaveGroupResponse(Message):
         group_instance_id: str | None
         error_code: int
         def __init__(
-            self, member_id: str = ..., group_instance_id: str | None = ..., error_code: int = ...
+            self,
+            member_id: str = ...,
+            group_instance_id: str | None = ...,
+            error_code: int = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
     members: list[LeaveGroupResponse.MemberResponse]
     def __init__(
-        self, throttle_time_ms: int = ..., error_code: int = ..., members: list[LeaveGroupResponse.MemberResponse] = ...
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        members: list[LeaveGroupResponse.MemberResponse] = ...,
     ) -> None: ...
 
 class ListConfigResourcesRequest(Message):
     resource_types: list[int]
-    def __init__(self, resource_types: list[int] = ...) -> None: ...
+    def __init__(
+        self,
+        resource_types: list[int] = ...,
+    ) -> None: ...
 
 class ListConfigResourcesResponse(Message):
     class ConfigResource(Struct):
         resource_name: str
         resource_type: int
-        def __init__(self, resource_name: str = ..., resource_type: int = ...) -> None: ...
+        def __init__(
+            self,
+            resource_name: str = ...,
+            resource_type: int = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -2829,7 +3503,11 @@ class ListConfigResourcesResponse(Message):
 class ListGroupsRequest(Message):
     states_filter: list[str]
     types_filter: list[str]
-    def __init__(self, states_filter: list[str] = ..., types_filter: list[str] = ...) -> None: ...
+    def __init__(
+        self,
+        states_filter: list[str] = ...,
+        types_filter: list[str] = ...,
+    ) -> None: ...
 
 class ListGroupsResponse(Message):
     class ListedGroup(Struct):
@@ -2838,14 +3516,21 @@ class ListGroupsResponse(Message):
         group_state: str
         group_type: str
         def __init__(
-            self, group_id: str = ..., protocol_type: str = ..., group_state: str = ..., group_type: str = ...
+            self,
+            group_id: str = ...,
+            protocol_type: str = ...,
+            group_state: str = ...,
+            group_type: str = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
     groups: list[ListGroupsResponse.ListedGroup]
     def __init__(
-        self, throttle_time_ms: int = ..., error_code: int = ..., groups: list[ListGroupsResponse.ListedGroup] = ...
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        groups: list[ListGroupsResponse.ListedGroup] = ...,
     ) -> None: ...
 
 class ListOffsetsRequest(Message):
@@ -2854,14 +3539,19 @@ class ListOffsetsRequest(Message):
         current_leader_epoch: int
         timestamp: int
         def __init__(
-            self, partition_index: int = ..., current_leader_epoch: int = ..., timestamp: int = ...
+            self,
+            partition_index: int = ...,
+            current_leader_epoch: int = ...,
+            timestamp: int = ...,
         ) -> None: ...
 
     class ListOffsetsTopic(Struct):
         name: str
         partitions: list[ListOffsetsRequest.ListOffsetsPartition]
         def __init__(
-            self, name: str = ..., partitions: list[ListOffsetsRequest.ListOffsetsPartition] = ...
+            self,
+            name: str = ...,
+            partitions: list[ListOffsetsRequest.ListOffsetsPartition] = ...,
         ) -> None: ...
 
     replica_id: int
@@ -2896,20 +3586,28 @@ class ListOffsetsResponse(Message):
         name: str
         partitions: list[ListOffsetsResponse.ListOffsetsPartitionResponse]
         def __init__(
-            self, name: str = ..., partitions: list[ListOffsetsResponse.ListOffsetsPartitionResponse] = ...
+            self,
+            name: str = ...,
+            partitions: list[ListOffsetsResponse.ListOffsetsPartitionResponse] = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     topics: list[ListOffsetsResponse.ListOffsetsTopicResponse]
     def __init__(
-        self, throttle_time_ms: int = ..., topics: list[ListOffsetsResponse.ListOffsetsTopicResponse] = ...
+        self,
+        throttle_time_ms: int = ...,
+        topics: list[ListOffsetsResponse.ListOffsetsTopicResponse] = ...,
     ) -> None: ...
 
 class ListPartitionReassignmentsRequest(Message):
     class ListPartitionReassignmentsTopics(Struct):
         name: str
         partition_indexes: list[int]
-        def __init__(self, name: str = ..., partition_indexes: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            partition_indexes: list[int] = ...,
+        ) -> None: ...
 
     timeout_ms: int
     topics: list[ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics] | None
@@ -2973,7 +3671,10 @@ class ListTransactionsResponse(Message):
         producer_id: int
         transaction_state: str
         def __init__(
-            self, transactional_id: str = ..., producer_id: int = ..., transaction_state: str = ...
+            self,
+            transactional_id: str = ...,
+            producer_id: int = ...,
+            transaction_state: str = ...,
         ) -> None: ...
 
     throttle_time_ms: int
@@ -2992,7 +3693,11 @@ class MetadataRequest(Message):
     class MetadataRequestTopic(Struct):
         topic_id: bytes
         name: str | None
-        def __init__(self, topic_id: bytes = ..., name: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            name: str | None = ...,
+        ) -> None: ...
 
     topics: list[MetadataRequest.MetadataRequestTopic] | None
     allow_auto_topic_creation: bool
@@ -3012,7 +3717,13 @@ class MetadataResponse(Message):
         host: str
         port: int
         rack: str | None
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ..., rack: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+            rack: str | None = ...,
+        ) -> None: ...
 
     class MetadataResponsePartition(Struct):
         error_code: int
@@ -3113,7 +3824,11 @@ class OffsetCommitResponse(Message):
     class OffsetCommitResponsePartition(Struct):
         partition_index: int
         error_code: int
-        def __init__(self, partition_index: int = ..., error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+        ) -> None: ...
 
     class OffsetCommitResponseTopic(Struct):
         name: str
@@ -3129,38 +3844,53 @@ class OffsetCommitResponse(Message):
     throttle_time_ms: int
     topics: list[OffsetCommitResponse.OffsetCommitResponseTopic]
     def __init__(
-        self, throttle_time_ms: int = ..., topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = ...
+        self,
+        throttle_time_ms: int = ...,
+        topics: list[OffsetCommitResponse.OffsetCommitResponseTopic] = ...,
     ) -> None: ...
 
 class OffsetDeleteRequest(Message):
     class OffsetDeleteRequestPartition(Struct):
         partition_index: int
-        def __init__(self, partition_index: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+        ) -> None: ...
 
     class OffsetDeleteRequestTopic(Struct):
         name: str
         partitions: list[OffsetDeleteRequest.OffsetDeleteRequestPartition]
         def __init__(
-            self, name: str = ..., partitions: list[OffsetDeleteRequest.OffsetDeleteRequestPartition] = ...
+            self,
+            name: str = ...,
+            partitions: list[OffsetDeleteRequest.OffsetDeleteRequestPartition] = ...,
         ) -> None: ...
 
     group_id: str
     topics: list[OffsetDeleteRequest.OffsetDeleteRequestTopic]
     def __init__(
-        self, group_id: str = ..., topics: list[OffsetDeleteRequest.OffsetDeleteRequestTopic] = ...
+        self,
+        group_id: str = ...,
+        topics: list[OffsetDeleteRequest.OffsetDeleteRequestTopic] = ...,
     ) -> None: ...
 
 class OffsetDeleteResponse(Message):
     class OffsetDeleteResponsePartition(Struct):
         partition_index: int
         error_code: int
-        def __init__(self, partition_index: int = ..., error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+        ) -> None: ...
 
     class OffsetDeleteResponseTopic(Struct):
         name: str
         partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition]
         def __init__(
-            self, name: str = ..., partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition] = ...
+            self,
+            name: str = ...,
+            partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition] = ...,
         ) -> None: ...
 
     error_code: int
@@ -3177,13 +3907,22 @@ class OffsetFetchRequest(Message):
     class OffsetFetchRequestTopic(Struct):
         name: str
         partition_indexes: list[int]
-        def __init__(self, name: str = ..., partition_indexes: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            partition_indexes: list[int] = ...,
+        ) -> None: ...
 
     class OffsetFetchRequestTopics(Struct):
         name: str
         topic_id: bytes
         partition_indexes: list[int]
-        def __init__(self, name: str = ..., topic_id: bytes = ..., partition_indexes: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            topic_id: bytes = ...,
+            partition_indexes: list[int] = ...,
+        ) -> None: ...
 
     class OffsetFetchRequestGroup(Struct):
         group_id: str
@@ -3230,7 +3969,9 @@ class OffsetFetchResponse(Message):
         name: str
         partitions: list[OffsetFetchResponse.OffsetFetchResponsePartition]
         def __init__(
-            self, name: str = ..., partitions: list[OffsetFetchResponse.OffsetFetchResponsePartition] = ...
+            self,
+            name: str = ...,
+            partitions: list[OffsetFetchResponse.OffsetFetchResponsePartition] = ...,
         ) -> None: ...
 
     class OffsetFetchResponsePartitions(Struct):
@@ -3287,19 +4028,28 @@ class OffsetForLeaderEpochRequest(Message):
         partition: int
         current_leader_epoch: int
         leader_epoch: int
-        def __init__(self, partition: int = ..., current_leader_epoch: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            current_leader_epoch: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class OffsetForLeaderTopic(Struct):
         topic: str
         partitions: list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition]
         def __init__(
-            self, topic: str = ..., partitions: list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition] = ...
+            self,
+            topic: str = ...,
+            partitions: list[OffsetForLeaderEpochRequest.OffsetForLeaderPartition] = ...,
         ) -> None: ...
 
     replica_id: int
     topics: list[OffsetForLeaderEpochRequest.OffsetForLeaderTopic]
     def __init__(
-        self, replica_id: int = ..., topics: list[OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = ...
+        self,
+        replica_id: int = ...,
+        topics: list[OffsetForLeaderEpochRequest.OffsetForLeaderTopic] = ...,
     ) -> None: ...
 
 class OffsetForLeaderEpochResponse(Message):
@@ -3309,27 +4059,39 @@ class OffsetForLeaderEpochResponse(Message):
         leader_epoch: int
         end_offset: int
         def __init__(
-            self, error_code: int = ..., partition: int = ..., leader_epoch: int = ..., end_offset: int = ...
+            self,
+            error_code: int = ...,
+            partition: int = ...,
+            leader_epoch: int = ...,
+            end_offset: int = ...,
         ) -> None: ...
 
     class OffsetForLeaderTopicResult(Struct):
         topic: str
         partitions: list[OffsetForLeaderEpochResponse.EpochEndOffset]
         def __init__(
-            self, topic: str = ..., partitions: list[OffsetForLeaderEpochResponse.EpochEndOffset] = ...
+            self,
+            topic: str = ...,
+            partitions: list[OffsetForLeaderEpochResponse.EpochEndOffset] = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     topics: list[OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult]
     def __init__(
-        self, throttle_time_ms: int = ..., topics: list[OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult] = ...
+        self,
+        throttle_time_ms: int = ...,
+        topics: list[OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult] = ...,
     ) -> None: ...
 
 class ProduceRequest(Message):
     class PartitionProduceData(Struct):
         index: int
         records: BytesLike | None
-        def __init__(self, index: int = ..., records: BytesLike | None = ...) -> None: ...
+        def __init__(
+            self,
+            index: int = ...,
+            records: BytesLike | None = ...,
+        ) -> None: ...
 
     class TopicProduceData(Struct):
         name: str
@@ -3358,12 +4120,20 @@ class ProduceResponse(Message):
     class BatchIndexAndErrorMessage(Struct):
         batch_index: int
         batch_index_error_message: str | None
-        def __init__(self, batch_index: int = ..., batch_index_error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            batch_index: int = ...,
+            batch_index_error_message: str | None = ...,
+        ) -> None: ...
 
     class LeaderIdAndEpoch(Struct):
         leader_id: int
         leader_epoch: int
-        def __init__(self, leader_id: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class PartitionProduceResponse(Struct):
         index: int
@@ -3402,7 +4172,13 @@ class ProduceResponse(Message):
         host: str
         port: int
         rack: str | None
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ..., rack: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+            rack: str | None = ...,
+        ) -> None: ...
 
     responses: list[ProduceResponse.TopicProduceResponse]
     throttle_time_ms: int
@@ -3432,24 +4208,38 @@ class PushTelemetryRequest(Message):
 class PushTelemetryResponse(Message):
     throttle_time_ms: int
     error_code: int
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+    ) -> None: ...
 
 class ReadShareGroupStateRequest(Message):
     class PartitionData(Struct):
         partition: int
         leader_epoch: int
-        def __init__(self, partition: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class ReadStateData(Struct):
         topic_id: bytes
         partitions: list[ReadShareGroupStateRequest.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[ReadShareGroupStateRequest.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ReadShareGroupStateRequest.PartitionData] = ...,
         ) -> None: ...
 
     group_id: str
     topics: list[ReadShareGroupStateRequest.ReadStateData]
-    def __init__(self, group_id: str = ..., topics: list[ReadShareGroupStateRequest.ReadStateData] = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        topics: list[ReadShareGroupStateRequest.ReadStateData] = ...,
+    ) -> None: ...
 
 class ReadShareGroupStateResponse(Message):
     class StateBatch(Struct):
@@ -3458,7 +4248,11 @@ class ReadShareGroupStateResponse(Message):
         delivery_state: int
         delivery_count: int
         def __init__(
-            self, first_offset: int = ..., last_offset: int = ..., delivery_state: int = ..., delivery_count: int = ...
+            self,
+            first_offset: int = ...,
+            last_offset: int = ...,
+            delivery_state: int = ...,
+            delivery_count: int = ...,
         ) -> None: ...
 
     class PartitionResult(Struct):
@@ -3482,29 +4276,42 @@ class ReadShareGroupStateResponse(Message):
         topic_id: bytes
         partitions: list[ReadShareGroupStateResponse.PartitionResult]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[ReadShareGroupStateResponse.PartitionResult] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ReadShareGroupStateResponse.PartitionResult] = ...,
         ) -> None: ...
 
     results: list[ReadShareGroupStateResponse.ReadStateResult]
-    def __init__(self, results: list[ReadShareGroupStateResponse.ReadStateResult] = ...) -> None: ...
+    def __init__(
+        self,
+        results: list[ReadShareGroupStateResponse.ReadStateResult] = ...,
+    ) -> None: ...
 
 class ReadShareGroupStateSummaryRequest(Message):
     class PartitionData(Struct):
         partition: int
         leader_epoch: int
-        def __init__(self, partition: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class ReadStateSummaryData(Struct):
         topic_id: bytes
         partitions: list[ReadShareGroupStateSummaryRequest.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[ReadShareGroupStateSummaryRequest.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ReadShareGroupStateSummaryRequest.PartitionData] = ...,
         ) -> None: ...
 
     group_id: str
     topics: list[ReadShareGroupStateSummaryRequest.ReadStateSummaryData]
     def __init__(
-        self, group_id: str = ..., topics: list[ReadShareGroupStateSummaryRequest.ReadStateSummaryData] = ...
+        self,
+        group_id: str = ...,
+        topics: list[ReadShareGroupStateSummaryRequest.ReadStateSummaryData] = ...,
     ) -> None: ...
 
 class ReadShareGroupStateSummaryResponse(Message):
@@ -3531,34 +4338,58 @@ class ReadShareGroupStateSummaryResponse(Message):
         topic_id: bytes
         partitions: list[ReadShareGroupStateSummaryResponse.PartitionResult]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[ReadShareGroupStateSummaryResponse.PartitionResult] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ReadShareGroupStateSummaryResponse.PartitionResult] = ...,
         ) -> None: ...
 
     results: list[ReadShareGroupStateSummaryResponse.ReadStateSummaryResult]
-    def __init__(self, results: list[ReadShareGroupStateSummaryResponse.ReadStateSummaryResult] = ...) -> None: ...
+    def __init__(
+        self,
+        results: list[ReadShareGroupStateSummaryResponse.ReadStateSummaryResult] = ...,
+    ) -> None: ...
 
 class RemoveRaftVoterRequest(Message):
     cluster_id: str | None
     voter_id: int
     voter_directory_id: bytes
-    def __init__(self, cluster_id: str | None = ..., voter_id: int = ..., voter_directory_id: bytes = ...) -> None: ...
+    def __init__(
+        self,
+        cluster_id: str | None = ...,
+        voter_id: int = ...,
+        voter_directory_id: bytes = ...,
+    ) -> None: ...
 
 class RemoveRaftVoterResponse(Message):
     throttle_time_ms: int
     error_code: int
     error_message: str | None
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+    ) -> None: ...
 
 class RenewDelegationTokenRequest(Message):
     hmac: BytesLike
     renew_period_ms: int
-    def __init__(self, hmac: BytesLike = ..., renew_period_ms: int = ...) -> None: ...
+    def __init__(
+        self,
+        hmac: BytesLike = ...,
+        renew_period_ms: int = ...,
+    ) -> None: ...
 
 class RenewDelegationTokenResponse(Message):
     error_code: int
     expiry_timestamp_ms: int
     throttle_time_ms: int
-    def __init__(self, error_code: int = ..., expiry_timestamp_ms: int = ..., throttle_time_ms: int = ...) -> None: ...
+    def __init__(
+        self,
+        error_code: int = ...,
+        expiry_timestamp_ms: int = ...,
+        throttle_time_ms: int = ...,
+    ) -> None: ...
 
 class RequestHeader(Message):
     request_api_key: int
@@ -3575,11 +4406,17 @@ class RequestHeader(Message):
 
 class ResponseHeader(Message):
     correlation_id: int
-    def __init__(self, correlation_id: int = ...) -> None: ...
+    def __init__(
+        self,
+        correlation_id: int = ...,
+    ) -> None: ...
 
 class SaslAuthenticateRequest(Message):
     auth_bytes: BytesLike
-    def __init__(self, auth_bytes: BytesLike = ...) -> None: ...
+    def __init__(
+        self,
+        auth_bytes: BytesLike = ...,
+    ) -> None: ...
 
 class SaslAuthenticateResponse(Message):
     error_code: int
@@ -3596,12 +4433,19 @@ class SaslAuthenticateResponse(Message):
 
 class SaslHandshakeRequest(Message):
     mechanism: str
-    def __init__(self, mechanism: str = ...) -> None: ...
+    def __init__(
+        self,
+        mechanism: str = ...,
+    ) -> None: ...
 
 class SaslHandshakeResponse(Message):
     error_code: int
     mechanisms: list[str]
-    def __init__(self, error_code: int = ..., mechanisms: list[str] = ...) -> None: ...
+    def __init__(
+        self,
+        error_code: int = ...,
+        mechanisms: list[str] = ...,
+    ) -> None: ...
 
 class ShareAcknowledgeRequest(Message):
     class AcknowledgementBatch(Struct):
@@ -3609,7 +4453,10 @@ class ShareAcknowledgeRequest(Message):
         last_offset: int
         acknowledge_types: list[int]
         def __init__(
-            self, first_offset: int = ..., last_offset: int = ..., acknowledge_types: list[int] = ...
+            self,
+            first_offset: int = ...,
+            last_offset: int = ...,
+            acknowledge_types: list[int] = ...,
         ) -> None: ...
 
     class AcknowledgePartition(Struct):
@@ -3625,7 +4472,9 @@ class ShareAcknowledgeRequest(Message):
         topic_id: bytes
         partitions: list[ShareAcknowledgeRequest.AcknowledgePartition]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[ShareAcknowledgeRequest.AcknowledgePartition] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ShareAcknowledgeRequest.AcknowledgePartition] = ...,
         ) -> None: ...
 
     group_id: str | None
@@ -3646,7 +4495,11 @@ class ShareAcknowledgeResponse(Message):
     class LeaderIdAndEpoch(Struct):
         leader_id: int
         leader_epoch: int
-        def __init__(self, leader_id: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class PartitionData(Struct):
         partition_index: int
@@ -3665,7 +4518,9 @@ class ShareAcknowledgeResponse(Message):
         topic_id: bytes
         partitions: list[ShareAcknowledgeResponse.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[ShareAcknowledgeResponse.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ShareAcknowledgeResponse.PartitionData] = ...,
         ) -> None: ...
 
     class NodeEndpoint(Struct):
@@ -3673,7 +4528,13 @@ class ShareAcknowledgeResponse(Message):
         host: str
         port: int
         rack: str | None
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ..., rack: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+            rack: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -3697,7 +4558,10 @@ class ShareFetchRequest(Message):
         last_offset: int
         acknowledge_types: list[int]
         def __init__(
-            self, first_offset: int = ..., last_offset: int = ..., acknowledge_types: list[int] = ...
+            self,
+            first_offset: int = ...,
+            last_offset: int = ...,
+            acknowledge_types: list[int] = ...,
         ) -> None: ...
 
     class FetchPartition(Struct):
@@ -3714,12 +4578,20 @@ class ShareFetchRequest(Message):
     class FetchTopic(Struct):
         topic_id: bytes
         partitions: list[ShareFetchRequest.FetchPartition]
-        def __init__(self, topic_id: bytes = ..., partitions: list[ShareFetchRequest.FetchPartition] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ShareFetchRequest.FetchPartition] = ...,
+        ) -> None: ...
 
     class ForgottenTopic(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     group_id: str | None
     member_id: str | None
@@ -3753,13 +4625,22 @@ class ShareFetchResponse(Message):
     class LeaderIdAndEpoch(Struct):
         leader_id: int
         leader_epoch: int
-        def __init__(self, leader_id: int = ..., leader_epoch: int = ...) -> None: ...
+        def __init__(
+            self,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
+        ) -> None: ...
 
     class AcquiredRecords(Struct):
         first_offset: int
         last_offset: int
         delivery_count: int
-        def __init__(self, first_offset: int = ..., last_offset: int = ..., delivery_count: int = ...) -> None: ...
+        def __init__(
+            self,
+            first_offset: int = ...,
+            last_offset: int = ...,
+            delivery_count: int = ...,
+        ) -> None: ...
 
     class PartitionData(Struct):
         partition_index: int
@@ -3785,14 +4666,24 @@ class ShareFetchResponse(Message):
     class ShareFetchableTopicResponse(Struct):
         topic_id: bytes
         partitions: list[ShareFetchResponse.PartitionData]
-        def __init__(self, topic_id: bytes = ..., partitions: list[ShareFetchResponse.PartitionData] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[ShareFetchResponse.PartitionData] = ...,
+        ) -> None: ...
 
     class NodeEndpoint(Struct):
         node_id: int
         host: str
         port: int
         rack: str | None
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ..., rack: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+            rack: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -3813,18 +4704,30 @@ class ShareFetchResponse(Message):
 class ShareGroupDescribeRequest(Message):
     group_ids: list[str]
     include_authorized_operations: bool
-    def __init__(self, group_ids: list[str] = ..., include_authorized_operations: bool = ...) -> None: ...
+    def __init__(
+        self,
+        group_ids: list[str] = ...,
+        include_authorized_operations: bool = ...,
+    ) -> None: ...
 
 class ShareGroupDescribeResponse(Message):
     class TopicPartitions(Struct):
         topic_id: bytes
         topic_name: str
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., topic_name: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            topic_name: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class Assignment(Struct):
         topic_partitions: list[ShareGroupDescribeResponse.TopicPartitions]
-        def __init__(self, topic_partitions: list[ShareGroupDescribeResponse.TopicPartitions] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_partitions: list[ShareGroupDescribeResponse.TopicPartitions] = ...,
+        ) -> None: ...
 
     class Member(Struct):
         member_id: str
@@ -3871,7 +4774,9 @@ class ShareGroupDescribeResponse(Message):
     throttle_time_ms: int
     groups: list[ShareGroupDescribeResponse.DescribedGroup]
     def __init__(
-        self, throttle_time_ms: int = ..., groups: list[ShareGroupDescribeResponse.DescribedGroup] = ...
+        self,
+        throttle_time_ms: int = ...,
+        groups: list[ShareGroupDescribeResponse.DescribedGroup] = ...,
     ) -> None: ...
 
 class ShareGroupHeartbeatRequest(Message):
@@ -3893,11 +4798,18 @@ class ShareGroupHeartbeatResponse(Message):
     class TopicPartitions(Struct):
         topic_id: bytes
         partitions: list[int]
-        def __init__(self, topic_id: bytes = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_id: bytes = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class Assignment(Struct):
         topic_partitions: list[ShareGroupHeartbeatResponse.TopicPartitions]
-        def __init__(self, topic_partitions: list[ShareGroupHeartbeatResponse.TopicPartitions] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_partitions: list[ShareGroupHeartbeatResponse.TopicPartitions] = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -3919,12 +4831,19 @@ class ShareGroupHeartbeatResponse(Message):
 
 class SnapshotFooterRecord(Message):
     version: int
-    def __init__(self, version: int = ...) -> None: ...
+    def __init__(
+        self,
+        version: int = ...,
+    ) -> None: ...
 
 class SnapshotHeaderRecord(Message):
     version: int
     last_contained_log_timestamp: int
-    def __init__(self, version: int = ..., last_contained_log_timestamp: int = ...) -> None: ...
+    def __init__(
+        self,
+        version: int = ...,
+        last_contained_log_timestamp: int = ...,
+    ) -> None: ...
 
 class StopReplicaRequest(Message): ...
 class StopReplicaResponse(Message): ...
@@ -3932,13 +4851,23 @@ class StopReplicaResponse(Message): ...
 class StreamsGroupDescribeRequest(Message):
     group_ids: list[str]
     include_authorized_operations: bool
-    def __init__(self, group_ids: list[str] = ..., include_authorized_operations: bool = ...) -> None: ...
+    include_topology_description: bool
+    def __init__(
+        self,
+        group_ids: list[str] = ...,
+        include_authorized_operations: bool = ...,
+        include_topology_description: bool = ...,
+    ) -> None: ...
 
 class StreamsGroupDescribeResponse(Message):
     class KeyValue(Struct):
         key: str
         value: str
-        def __init__(self, key: str = ..., value: str = ...) -> None: ...
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
 
     class TopicInfo(Struct):
         name: str
@@ -3972,24 +4901,39 @@ class StreamsGroupDescribeResponse(Message):
         epoch: int
         subtopologies: list[StreamsGroupDescribeResponse.Subtopology] | None
         def __init__(
-            self, epoch: int = ..., subtopologies: list[StreamsGroupDescribeResponse.Subtopology] | None = ...
+            self,
+            epoch: int = ...,
+            subtopologies: list[StreamsGroupDescribeResponse.Subtopology] | None = ...,
         ) -> None: ...
 
     class Endpoint(Struct):
         host: str
         port: int
-        def __init__(self, host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     class TaskOffset(Struct):
         subtopology_id: str
         partition: int
         offset: int
-        def __init__(self, subtopology_id: str = ..., partition: int = ..., offset: int = ...) -> None: ...
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partition: int = ...,
+            offset: int = ...,
+        ) -> None: ...
 
     class TaskIds(Struct):
         subtopology_id: str
         partitions: list[int]
-        def __init__(self, subtopology_id: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class Assignment(Struct):
         active_tasks: list[StreamsGroupDescribeResponse.TaskIds]
@@ -4037,6 +4981,50 @@ class StreamsGroupDescribeResponse(Message):
             is_classic: bool = ...,
         ) -> None: ...
 
+    class TopologyDescriptionNode(Struct):
+        name: str
+        node_type: int
+        source_topics: list[str]
+        sink_topic: str | None
+        stores: list[str]
+        successors: list[str]
+        def __init__(
+            self,
+            name: str = ...,
+            node_type: int = ...,
+            source_topics: list[str] = ...,
+            sink_topic: str | None = ...,
+            stores: list[str] = ...,
+            successors: list[str] = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionSubtopology(Struct):
+        subtopology_id: str
+        nodes: list[StreamsGroupDescribeResponse.TopologyDescriptionNode]
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            nodes: list[StreamsGroupDescribeResponse.TopologyDescriptionNode] = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionGlobalStore(Struct):
+        source: StreamsGroupDescribeResponse.TopologyDescriptionNode
+        processor: StreamsGroupDescribeResponse.TopologyDescriptionNode
+        def __init__(
+            self,
+            source: StreamsGroupDescribeResponse.TopologyDescriptionNode = ...,
+            processor: StreamsGroupDescribeResponse.TopologyDescriptionNode = ...,
+        ) -> None: ...
+
+    class TopologyDescription(Struct):
+        subtopologies: list[StreamsGroupDescribeResponse.TopologyDescriptionSubtopology]
+        global_stores: list[StreamsGroupDescribeResponse.TopologyDescriptionGlobalStore]
+        def __init__(
+            self,
+            subtopologies: list[StreamsGroupDescribeResponse.TopologyDescriptionSubtopology] = ...,
+            global_stores: list[StreamsGroupDescribeResponse.TopologyDescriptionGlobalStore] = ...,
+        ) -> None: ...
+
     class DescribedGroup(Struct):
         error_code: int
         error_message: str | None
@@ -4047,6 +5035,9 @@ class StreamsGroupDescribeResponse(Message):
         topology: StreamsGroupDescribeResponse.Topology | None
         members: list[StreamsGroupDescribeResponse.Member]
         authorized_operations: int
+        topology_description: StreamsGroupDescribeResponse.TopologyDescription | None
+        topology_description_status: int
+        assignor_name: str | None
         def __init__(
             self,
             error_code: int = ...,
@@ -4058,19 +5049,28 @@ class StreamsGroupDescribeResponse(Message):
             topology: StreamsGroupDescribeResponse.Topology | None = ...,
             members: list[StreamsGroupDescribeResponse.Member] = ...,
             authorized_operations: int = ...,
+            topology_description: StreamsGroupDescribeResponse.TopologyDescription | None = ...,
+            topology_description_status: int = ...,
+            assignor_name: str | None = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     groups: list[StreamsGroupDescribeResponse.DescribedGroup]
     def __init__(
-        self, throttle_time_ms: int = ..., groups: list[StreamsGroupDescribeResponse.DescribedGroup] = ...
+        self,
+        throttle_time_ms: int = ...,
+        groups: list[StreamsGroupDescribeResponse.DescribedGroup] = ...,
     ) -> None: ...
 
 class StreamsGroupHeartbeatRequest(Message):
     class KeyValue(Struct):
         key: str
         value: str
-        def __init__(self, key: str = ..., value: str = ...) -> None: ...
+        def __init__(
+            self,
+            key: str = ...,
+            value: str = ...,
+        ) -> None: ...
 
     class TopicInfo(Struct):
         name: str
@@ -4119,24 +5119,39 @@ class StreamsGroupHeartbeatRequest(Message):
         epoch: int
         subtopologies: list[StreamsGroupHeartbeatRequest.Subtopology]
         def __init__(
-            self, epoch: int = ..., subtopologies: list[StreamsGroupHeartbeatRequest.Subtopology] = ...
+            self,
+            epoch: int = ...,
+            subtopologies: list[StreamsGroupHeartbeatRequest.Subtopology] = ...,
         ) -> None: ...
 
     class TaskIds(Struct):
         subtopology_id: str
         partitions: list[int]
-        def __init__(self, subtopology_id: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class Endpoint(Struct):
         host: str
         port: int
-        def __init__(self, host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     class TaskOffset(Struct):
         subtopology_id: str
         partition: int
         offset: int
-        def __init__(self, subtopology_id: str = ..., partition: int = ..., offset: int = ...) -> None: ...
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partition: int = ...,
+            offset: int = ...,
+        ) -> None: ...
 
     group_id: str
     member_id: str
@@ -4180,22 +5195,38 @@ class StreamsGroupHeartbeatResponse(Message):
     class Status(Struct):
         status_code: int
         status_detail: str
-        def __init__(self, status_code: int = ..., status_detail: str = ...) -> None: ...
+        def __init__(
+            self,
+            status_code: int = ...,
+            status_detail: str = ...,
+        ) -> None: ...
 
     class TaskIds(Struct):
         subtopology_id: str
         partitions: list[int]
-        def __init__(self, subtopology_id: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class Endpoint(Struct):
         host: str
         port: int
-        def __init__(self, host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     class TopicPartition(Struct):
         topic: str
         partitions: list[int]
-        def __init__(self, topic: str = ..., partitions: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            partitions: list[int] = ...,
+        ) -> None: ...
 
     class EndpointToPartitions(Struct):
         user_endpoint: StreamsGroupHeartbeatResponse.Endpoint
@@ -4214,12 +5245,14 @@ class StreamsGroupHeartbeatResponse(Message):
     member_id: str
     member_epoch: int
     heartbeat_interval_ms: int
-    acceptable_recovery_lag: int
+    acceptable_recovery_lag_legacy: int
     task_offset_interval_ms: int
+    acceptable_recovery_lag: int
     status: list[StreamsGroupHeartbeatResponse.Status] | None
     active_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None
     standby_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None
     warmup_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None
+    topology_description_required: bool
     endpoint_information_epoch: int
     partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponse.EndpointToPartitions] | None
     def __init__(
@@ -4230,21 +5263,95 @@ class StreamsGroupHeartbeatResponse(Message):
         member_id: str = ...,
         member_epoch: int = ...,
         heartbeat_interval_ms: int = ...,
-        acceptable_recovery_lag: int = ...,
+        acceptable_recovery_lag_legacy: int = ...,
         task_offset_interval_ms: int = ...,
+        acceptable_recovery_lag: int = ...,
         status: list[StreamsGroupHeartbeatResponse.Status] | None = ...,
         active_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...,
         standby_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...,
         warmup_tasks: list[StreamsGroupHeartbeatResponse.TaskIds] | None = ...,
+        topology_description_required: bool = ...,
         endpoint_information_epoch: int = ...,
         partitions_by_user_endpoint: list[StreamsGroupHeartbeatResponse.EndpointToPartitions] | None = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyDescriptionUpdateRequest(Message):
+    class TopologyDescriptionNode(Struct):
+        name: str
+        node_type: int
+        source_topics: list[str]
+        sink_topic: str | None
+        stores: list[str]
+        successors: list[str]
+        def __init__(
+            self,
+            name: str = ...,
+            node_type: int = ...,
+            source_topics: list[str] = ...,
+            sink_topic: str | None = ...,
+            stores: list[str] = ...,
+            successors: list[str] = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionSubtopology(Struct):
+        subtopology_id: str
+        nodes: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode]
+        def __init__(
+            self,
+            subtopology_id: str = ...,
+            nodes: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode] = ...,
+        ) -> None: ...
+
+    class TopologyDescriptionGlobalStore(Struct):
+        source: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode
+        processor: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode
+        def __init__(
+            self,
+            source: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode = ...,
+            processor: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionNode = ...,
+        ) -> None: ...
+
+    class TopologyDescription(Struct):
+        subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionSubtopology]
+        global_stores: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionGlobalStore]
+        def __init__(
+            self,
+            subtopologies: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionSubtopology] = ...,
+            global_stores: list[StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescriptionGlobalStore] = ...,
+        ) -> None: ...
+
+    group_id: str
+    member_id: str
+    topology_epoch: int
+    topology_description: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescription
+    def __init__(
+        self,
+        group_id: str = ...,
+        member_id: str = ...,
+        topology_epoch: int = ...,
+        topology_description: StreamsGroupTopologyDescriptionUpdateRequest.TopologyDescription = ...,
+    ) -> None: ...
+
+class StreamsGroupTopologyDescriptionUpdateResponse(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
     ) -> None: ...
 
 class SyncGroupRequest(Message):
     class SyncGroupRequestAssignment(Struct):
         member_id: str
         assignment: BytesLike
-        def __init__(self, member_id: str = ..., assignment: BytesLike = ...) -> None: ...
+        def __init__(
+            self,
+            member_id: str = ...,
+            assignment: BytesLike = ...,
+        ) -> None: ...
 
     group_id: str
     generation_id: int
@@ -4295,16 +5402,20 @@ class TxnOffsetCommitRequest(Message):
 
     class TxnOffsetCommitRequestTopic(Struct):
         name: str
+        topic_id: bytes
         partitions: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition]
         def __init__(
-            self, name: str = ..., partitions: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = ...
+            self,
+            name: str = ...,
+            topic_id: bytes = ...,
+            partitions: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition] = ...,
         ) -> None: ...
 
     transactional_id: str
     group_id: str
     producer_id: int
     producer_epoch: int
-    generation_id: int
+    generation_id_or_member_epoch: int
     member_id: str
     group_instance_id: str | None
     topics: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic]
@@ -4314,7 +5425,7 @@ class TxnOffsetCommitRequest(Message):
         group_id: str = ...,
         producer_id: int = ...,
         producer_epoch: int = ...,
-        generation_id: int = ...,
+        generation_id_or_member_epoch: int = ...,
         member_id: str = ...,
         group_instance_id: str | None = ...,
         topics: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic] = ...,
@@ -4324,30 +5435,66 @@ class TxnOffsetCommitResponse(Message):
     class TxnOffsetCommitResponsePartition(Struct):
         partition_index: int
         error_code: int
-        def __init__(self, partition_index: int = ..., error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+        ) -> None: ...
 
     class TxnOffsetCommitResponseTopic(Struct):
         name: str
+        topic_id: bytes
         partitions: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition]
         def __init__(
-            self, name: str = ..., partitions: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = ...
+            self,
+            name: str = ...,
+            topic_id: bytes = ...,
+            partitions: list[TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition] = ...,
         ) -> None: ...
 
     throttle_time_ms: int
     topics: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic]
     def __init__(
-        self, throttle_time_ms: int = ..., topics: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = ...
+        self,
+        throttle_time_ms: int = ...,
+        topics: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = ...,
     ) -> None: ...
 
 class UnregisterBrokerRequest(Message):
     broker_id: int
-    def __init__(self, broker_id: int = ...) -> None: ...
+    def __init__(
+        self,
+        broker_id: int = ...,
+    ) -> None: ...
 
 class UnregisterBrokerResponse(Message):
     throttle_time_ms: int
     error_code: int
     error_message: str | None
-    def __init__(self, throttle_time_ms: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+    ) -> None: ...
+
+class UnregisterControllerRequest(Message):
+    controller_id: int
+    def __init__(
+        self,
+        controller_id: int = ...,
+    ) -> None: ...
+
+class UnregisterControllerResponse(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    def __init__(
+        self,
+        throttle_time_ms: int = ...,
+        error_code: int = ...,
+        error_message: str | None = ...,
+    ) -> None: ...
 
 class UpdateFeaturesRequest(Message):
     class FeatureUpdateKey(Struct):
@@ -4356,7 +5503,11 @@ class UpdateFeaturesRequest(Message):
         allow_downgrade: bool
         upgrade_type: int
         def __init__(
-            self, feature: str = ..., max_version_level: int = ..., allow_downgrade: bool = ..., upgrade_type: int = ...
+            self,
+            feature: str = ...,
+            max_version_level: int = ...,
+            allow_downgrade: bool = ...,
+            upgrade_type: int = ...,
         ) -> None: ...
 
     timeout_ms: int
@@ -4374,7 +5525,12 @@ class UpdateFeaturesResponse(Message):
         feature: str
         error_code: int
         error_message: str | None
-        def __init__(self, feature: str = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            feature: str = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -4396,12 +5552,21 @@ class UpdateRaftVoterRequest(Message):
         name: str
         host: str
         port: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     class KRaftVersionFeature(Struct):
         min_supported_version: int
         max_supported_version: int
-        def __init__(self, min_supported_version: int = ..., max_supported_version: int = ...) -> None: ...
+        def __init__(
+            self,
+            min_supported_version: int = ...,
+            max_supported_version: int = ...,
+        ) -> None: ...
 
     cluster_id: str | None
     current_leader_epoch: int
@@ -4425,7 +5590,13 @@ class UpdateRaftVoterResponse(Message):
         leader_epoch: int
         host: str
         port: int
-        def __init__(self, leader_id: int = ..., leader_epoch: int = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            leader_id: int = ...,
+            leader_epoch: int = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     throttle_time_ms: int
     error_code: int
@@ -4462,13 +5633,20 @@ class VoteRequest(Message):
     class TopicData(Struct):
         topic_name: str
         partitions: list[VoteRequest.PartitionData]
-        def __init__(self, topic_name: str = ..., partitions: list[VoteRequest.PartitionData] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_name: str = ...,
+            partitions: list[VoteRequest.PartitionData] = ...,
+        ) -> None: ...
 
     cluster_id: str | None
     voter_id: int
     topics: list[VoteRequest.TopicData]
     def __init__(
-        self, cluster_id: str | None = ..., voter_id: int = ..., topics: list[VoteRequest.TopicData] = ...
+        self,
+        cluster_id: str | None = ...,
+        voter_id: int = ...,
+        topics: list[VoteRequest.TopicData] = ...,
     ) -> None: ...
 
 class VoteResponse(Message):
@@ -4490,13 +5668,22 @@ class VoteResponse(Message):
     class TopicData(Struct):
         topic_name: str
         partitions: list[VoteResponse.PartitionData]
-        def __init__(self, topic_name: str = ..., partitions: list[VoteResponse.PartitionData] = ...) -> None: ...
+        def __init__(
+            self,
+            topic_name: str = ...,
+            partitions: list[VoteResponse.PartitionData] = ...,
+        ) -> None: ...
 
     class NodeEndpoint(Struct):
         node_id: int
         host: str
         port: int
-        def __init__(self, node_id: int = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            node_id: int = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     error_code: int
     topics: list[VoteResponse.TopicData]
@@ -4513,12 +5700,21 @@ class VotersRecord(Message):
         name: str
         host: str
         port: int
-        def __init__(self, name: str = ..., host: str = ..., port: int = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            host: str = ...,
+            port: int = ...,
+        ) -> None: ...
 
     class KRaftVersionFeature(Struct):
         min_supported_version: int
         max_supported_version: int
-        def __init__(self, min_supported_version: int = ..., max_supported_version: int = ...) -> None: ...
+        def __init__(
+            self,
+            min_supported_version: int = ...,
+            max_supported_version: int = ...,
+        ) -> None: ...
 
     class Voter(Struct):
         voter_id: int
@@ -4535,7 +5731,11 @@ class VotersRecord(Message):
 
     version: int
     voters: list[VotersRecord.Voter]
-    def __init__(self, version: int = ..., voters: list[VotersRecord.Voter] = ...) -> None: ...
+    def __init__(
+        self,
+        version: int = ...,
+        voters: list[VotersRecord.Voter] = ...,
+    ) -> None: ...
 
 class WriteShareGroupStateRequest(Message):
     class StateBatch(Struct):
@@ -4544,7 +5744,11 @@ class WriteShareGroupStateRequest(Message):
         delivery_state: int
         delivery_count: int
         def __init__(
-            self, first_offset: int = ..., last_offset: int = ..., delivery_state: int = ..., delivery_count: int = ...
+            self,
+            first_offset: int = ...,
+            last_offset: int = ...,
+            delivery_state: int = ...,
+            delivery_count: int = ...,
         ) -> None: ...
 
     class PartitionData(Struct):
@@ -4568,35 +5772,55 @@ class WriteShareGroupStateRequest(Message):
         topic_id: bytes
         partitions: list[WriteShareGroupStateRequest.PartitionData]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[WriteShareGroupStateRequest.PartitionData] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[WriteShareGroupStateRequest.PartitionData] = ...,
         ) -> None: ...
 
     group_id: str
     topics: list[WriteShareGroupStateRequest.WriteStateData]
-    def __init__(self, group_id: str = ..., topics: list[WriteShareGroupStateRequest.WriteStateData] = ...) -> None: ...
+    def __init__(
+        self,
+        group_id: str = ...,
+        topics: list[WriteShareGroupStateRequest.WriteStateData] = ...,
+    ) -> None: ...
 
 class WriteShareGroupStateResponse(Message):
     class PartitionResult(Struct):
         partition: int
         error_code: int
         error_message: str | None
-        def __init__(self, partition: int = ..., error_code: int = ..., error_message: str | None = ...) -> None: ...
+        def __init__(
+            self,
+            partition: int = ...,
+            error_code: int = ...,
+            error_message: str | None = ...,
+        ) -> None: ...
 
     class WriteStateResult(Struct):
         topic_id: bytes
         partitions: list[WriteShareGroupStateResponse.PartitionResult]
         def __init__(
-            self, topic_id: bytes = ..., partitions: list[WriteShareGroupStateResponse.PartitionResult] = ...
+            self,
+            topic_id: bytes = ...,
+            partitions: list[WriteShareGroupStateResponse.PartitionResult] = ...,
         ) -> None: ...
 
     results: list[WriteShareGroupStateResponse.WriteStateResult]
-    def __init__(self, results: list[WriteShareGroupStateResponse.WriteStateResult] = ...) -> None: ...
+    def __init__(
+        self,
+        results: list[WriteShareGroupStateResponse.WriteStateResult] = ...,
+    ) -> None: ...
 
 class WriteTxnMarkersRequest(Message):
     class WritableTxnMarkerTopic(Struct):
         name: str
         partition_indexes: list[int]
-        def __init__(self, name: str = ..., partition_indexes: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            name: str = ...,
+            partition_indexes: list[int] = ...,
+        ) -> None: ...
 
     class WritableTxnMarker(Struct):
         producer_id: int
@@ -4616,27 +5840,41 @@ class WriteTxnMarkersRequest(Message):
         ) -> None: ...
 
     markers: list[WriteTxnMarkersRequest.WritableTxnMarker]
-    def __init__(self, markers: list[WriteTxnMarkersRequest.WritableTxnMarker] = ...) -> None: ...
+    def __init__(
+        self,
+        markers: list[WriteTxnMarkersRequest.WritableTxnMarker] = ...,
+    ) -> None: ...
 
 class WriteTxnMarkersResponse(Message):
     class WritableTxnMarkerPartitionResult(Struct):
         partition_index: int
         error_code: int
-        def __init__(self, partition_index: int = ..., error_code: int = ...) -> None: ...
+        def __init__(
+            self,
+            partition_index: int = ...,
+            error_code: int = ...,
+        ) -> None: ...
 
     class WritableTxnMarkerTopicResult(Struct):
         name: str
         partitions: list[WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult]
         def __init__(
-            self, name: str = ..., partitions: list[WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult] = ...
+            self,
+            name: str = ...,
+            partitions: list[WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult] = ...,
         ) -> None: ...
 
     class WritableTxnMarkerResult(Struct):
         producer_id: int
         topics: list[WriteTxnMarkersResponse.WritableTxnMarkerTopicResult]
         def __init__(
-            self, producer_id: int = ..., topics: list[WriteTxnMarkersResponse.WritableTxnMarkerTopicResult] = ...
+            self,
+            producer_id: int = ...,
+            topics: list[WriteTxnMarkersResponse.WritableTxnMarkerTopicResult] = ...,
         ) -> None: ...
 
     markers: list[WriteTxnMarkersResponse.WritableTxnMarkerResult]
-    def __init__(self, markers: list[WriteTxnMarkersResponse.WritableTxnMarkerResult] = ...) -> None: ...
+    def __init__(
+        self,
+        markers: list[WriteTxnMarkersResponse.WritableTxnMarkerResult] = ...,
+    ) -> None: ...

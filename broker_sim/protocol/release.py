@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _FACTS: Final = "releases.jsonl"
 
+DEFAULT_RELEASE: Final = "4.3"
+"""The release that a cluster is unless `as_version` names another one."""
+
 
 class FeatureLevels(NamedTuple):
     """The levels of a feature that a release supports, and the one of a new cluster."""
@@ -37,6 +40,15 @@ class Release(NamedTuple):
     apis: Mapping[ApiKey, tuple[int, int]]
     """The lowest and the highest version of each API that its brokers advertise."""
     features: Mapping[str, FeatureLevels]
+
+    def is_at_least(self, name: str) -> bool:
+        """Return whether this is the release of that name, such as "4.4", or a newer one."""
+        return _numbers(self.name) >= _numbers(name)
+
+    def supports(self, feature: str, level: int) -> bool:
+        """Return whether its brokers know that level of the feature."""
+        levels = self.features.get(feature)
+        return levels is not None and levels.minimum <= level <= levels.maximum
 
     @property
     def finalized_features(self) -> dict[str, int]:
@@ -60,9 +72,19 @@ def releases() -> Mapping[str, Release]:
     return MappingProxyType(releases_by_name)
 
 
-def find_release(name: str) -> Release:
-    """Return the release of that name. Raises ConfigError, one line with the known ones."""
+def newest_release() -> Release:
+    """Return the newest known release."""
+    return list(releases().values())[-1]
+
+
+def find_release(name: str | None = None) -> Release:
+    """Return the release of that name, None: the default. Raises ConfigError, one line with the known ones."""
+    name = DEFAULT_RELEASE if name is None else name
     release = releases().get(name)
     if release is None:
         raise ConfigError(f"Unknown Kafka release {name!r}: must be one of {', '.join(releases())}")
     return release
+
+
+def _numbers(name: str) -> tuple[int, ...]:
+    return tuple(map(int, name.split(".")))

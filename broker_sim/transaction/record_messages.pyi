@@ -1,15 +1,22 @@
-# Made by tools/update_schemas.py from kafka-transaction-coordinator 4.3.1; do not edit.
+# Made by tools/update_schemas.py from kafka-transaction-coordinator 4.4.0; do not edit.
 from broker_sim.protocol.message import Message, Struct
 
 class TransactionLogKey(Message):
     transactional_id: str
-    def __init__(self, transactional_id: str = ...) -> None: ...
+    def __init__(
+        self,
+        transactional_id: str = ...,
+    ) -> None: ...
 
 class TransactionLogValue(Message):
     class PartitionsSchema(Struct):
         topic: str
         partition_ids: list[int]
-        def __init__(self, topic: str = ..., partition_ids: list[int] = ...) -> None: ...
+        def __init__(
+            self,
+            topic: str = ...,
+            partition_ids: list[int] = ...,
+        ) -> None: ...
 
     producer_id: int
     previous_producer_id: int

@@ -17,9 +17,10 @@ from broker_sim.handlers.faults.targets import (
     names_any,
 )
 from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.release import newest_release
 from broker_sim.runtime.arguments import checked_ms, names_checked
 
-_API_TABLE = ApiTable()
+_API_TABLE = ApiTable(newest_release().name)
 M = TypeVar("M", bound=Enum)
 
 

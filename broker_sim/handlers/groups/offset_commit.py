@@ -24,7 +24,7 @@ from broker_sim.metadata.topic_partition import by_topic
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from broker_sim.errors import ApiError
     from broker_sim.handlers.context import RequestContext
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
         messages.OffsetCommitRequest.OffsetCommitRequestPartition
         | messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
     )
+    RequestTopic = (
+        messages.OffsetCommitRequest.OffsetCommitRequestTopic
+        | messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+    )
+    CommitTopic = tuple[str, bytes | None, Sequence[OffsetPartition]]
 
 TOPIC_ID_VERSION: Final = 10
 Topic = messages.OffsetCommitResponse.OffsetCommitResponseTopic
@@ -46,14 +51,8 @@ def handle_offset_commit(
 ) -> None:
     """Commit what is valid, and answer for every partition."""
     by_id = context.api_version >= TOPIC_ID_VERSION
-    topic_names = context.broker.image.topic_names
     offsets, refused = check_offsets(
-        [
-            (topic_names.get(topic.topic_id, ""), topic.topic_id, topic.partitions)
-            if by_id
-            else (topic.name, None, topic.partitions)
-            for topic in request.topics
-        ],
+        topics_of_commit(request.topics, context, by_id=by_id),
         context,
         authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id),
     )
@@ -90,8 +89,19 @@ def handle_offset_commit(
     context.broker.groups.offset_commit(commit, done, fail_all)
 
 
+def topics_of_commit(topics: Iterable[RequestTopic], context: RequestContext, *, by_id: bool) -> list[CommitTopic]:
+    """Return name, id and partitions of each topic; an unknown id has no name, a topic that is named no id."""
+    topic_names = context.broker.image.topic_names
+    return [
+        (topic_names.get(topic.topic_id, ""), topic.topic_id, topic.partitions)
+        if by_id
+        else (topic.name, None, topic.partitions)
+        for topic in topics
+    ]
+
+
 def check_offsets(
-    topics: Sequence[tuple[str, bytes | None, Sequence[OffsetPartition]]], context: RequestContext, denial: ErrorCode
+    topics: Sequence[CommitTopic], context: RequestContext, denial: ErrorCode
 ) -> tuple[list[OffsetToCommit], list[tuple[OffsetToCommit, ErrorCode]]]:
     """Return the offsets that may be committed, and the others with their errors.
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (key 28), versions 0-5; mirrors `KafkaApis.handleTxnOffsetCommitRequest`.
+"""TxnOffsetCommit (key 28), versions 0-6; mirrors `KafkaApis.handleTxnOffsetCommitRequest`.
 
 Behaviour:
 * the offsets are pending until the transaction's marker commits or drops them
@@ -9,16 +9,16 @@ Behaviour:
   then COORDINATOR_NOT_AVAILABLE, and the offsets stay written
 
 Version notes: before 2 COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE, 3 names the
-member, 4 knows TRANSACTION_ABORTABLE, 5 adds the group's partition to the transaction (KIP-890).
+member, 4 knows TRANSACTION_ABORTABLE, 5 adds the group's partition to the transaction (KIP-890), 6 names topics by id.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.group.offsets import OffsetCommit
 from broker_sim.handlers.error_table import error_of_version
-from broker_sim.handlers.groups.offset_commit import check_offsets
+from broker_sim.handlers.groups.offset_commit import check_offsets, topics_of_commit
 from broker_sim.handlers.support.authorization import authorization_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.metadata.topic_partition import by_topic
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.handlers.context import RequestContext
 
+TOPIC_ID_VERSION: Final = 6
 Topic = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 Partition = messages.TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
@@ -43,17 +44,21 @@ def handle_txn_offset_commit(
     denial = authorization_error(
         context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ) or authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    requested_topics = [(topic.name, None, topic.partitions) for topic in request.topics]
-    offsets, refused = check_offsets(requested_topics, context, denial)
+    by_id = context.api_version >= TOPIC_ID_VERSION
+    offsets, refused = check_offsets(topics_of_commit(request.topics, context, by_id=by_id), context, denial)
 
     api, version = context.api_key, context.api_version
 
     def done(errors: Sequence[ErrorCode]) -> None:
         topics = by_topic(
-            (offset.topic, Partition(offset.partition, error_of_version(api, version, error_code)))
+            ((offset.topic, offset.topic_id), Partition(offset.partition, error_of_version(api, version, error_code)))
             for offset, error_code in [*refused, *zip(offsets, errors, strict=True)]
         )
-        respond(messages.TxnOffsetCommitResponse(topics=[Topic(*entry) for entry in topics.items()]))
+        respond(
+            messages.TxnOffsetCommitResponse(
+                topics=[Topic(name, topic_id, partitions) for (name, topic_id), partitions in topics.items()]
+            )
+        )
 
     def fail_all(error: ApiError) -> None:
         done([error.error_code] * len(offsets))
@@ -65,7 +70,7 @@ def handle_txn_offset_commit(
         request.group_id,
         request.member_id,
         request.group_instance_id,
-        request.generation_id,
+        request.generation_id_or_member_epoch,
         context.api_version,
         offsets,
     )

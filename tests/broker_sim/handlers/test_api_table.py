@@ -3,14 +3,14 @@
 import pytest
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
-from broker_sim.controller import initial_features, limited_features
+from broker_sim.controller import initial_features, supported_features
 from broker_sim.errors import ConfigError, ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.messages import ApiVersionsRequest, MetadataRequest
-from broker_sim.protocol.release import find_release, releases
+from broker_sim.protocol.release import DEFAULT_RELEASE, find_release, releases
 
-NEWEST = "4.3"
+NEWEST = "4.4"
 
 
 def advertised(broker, table, version=0):
@@ -37,17 +37,17 @@ def test_advertised_is_what_is_served_but_for_the_lowest_versions_of_produce(bro
         assert served(table, key) == list(range(lowest, highest + 1)), key.name
 
 
+def test_default_is_a_known_release(broker):
+    assert advertised(broker, ApiTable()) == advertised(broker, ApiTable(DEFAULT_RELEASE))
+
+
 @pytest.mark.parametrize("release", releases())
 def test_release_limits_every_api_to_the_versions_that_it_has_too(release):
-    ours, limited, limits = ApiTable(), ApiTable(release), find_release(release).apis
+    ours, limited, limits = ApiTable(NEWEST), ApiTable(release), find_release(release).apis
     for key in ApiKey:
         lowest, highest = limits.get(key, (0, -1))
         common = [version for version in served(ours, key) if lowest <= version <= highest]
         assert served(limited, key) == common, key.name
-
-
-def test_newest_release_sets_no_limit(broker):
-    assert advertised(broker, ApiTable(NEWEST)) == advertised(broker, ApiTable())
 
 
 def test_old_release_advertises_its_own_highest_versions_and_no_later_apis(broker):
@@ -75,17 +75,25 @@ def test_unknown_release_is_refused():
 
 @pytest.mark.parametrize("release", releases())
 def test_features_of_a_new_cluster_are_supported_by_its_release(release):
-    supported = {f.name: f for f in limited_features(find_release(release))}
+    supported = {f.name: f for f in supported_features(release)}
     for name, level in initial_features(release).items():
         assert supported[name].min_version <= level <= supported[name].max_version
 
 
 def test_features_are_those_of_the_release():
-    assert initial_features(NEWEST) == initial_features(None)
+    assert initial_features("4.4") == {
+        "metadata.version": 33,
+        "group.version": 1,
+        "transaction.version": 2,
+        "eligible.leader.replicas.version": 1,
+        "share.version": 2,
+        "streams.version": 1,
+    }
+    assert initial_features(DEFAULT_RELEASE) == initial_features(None)
     assert initial_features("4.0") == {"metadata.version": 25, "group.version": 1, "transaction.version": 2}
     assert initial_features("3.7") == {"metadata.version": 19}
     assert initial_features("3.2") == {}
-    assert limited_features(find_release("3.2")) == ()
+    assert supported_features("3.2") == ()
 
 
 def test_cluster_as_an_older_release_serves_its_versions_and_no_newer_ones():

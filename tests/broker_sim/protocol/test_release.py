@@ -15,7 +15,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kafka.protocol.broker_version_data import BROKER_API_VERSIONS
 
-NEWEST = "4.3"
+NEWEST = "4.4"
 CLIENT_APIS = (
     ApiKey.PRODUCE,
     ApiKey.FETCH,
@@ -53,7 +53,7 @@ def test_releases_go_from_2_1_to_the_one_that_is_mirrored_without_a_gap():
     assert numbers == [
         *((2, minor) for minor in range(1, 9)),
         *((3, minor) for minor in range(10)),
-        *((4, minor) for minor in range(4)),
+        *((4, minor) for minor in range(5)),
     ]
 
 

@@ -18,6 +18,7 @@ from broker_sim.chaos.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
 from broker_sim.cluster.virtual.virtual_client import FETCH_VERSION, OFFSET_FETCH_VERSION, PRODUCE_VERSION
 from broker_sim.protocol import messages
+from broker_sim.protocol.release import find_release
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,6 +32,10 @@ ANSWER_SLACK_MS: Final = 1_000
 """Time that a client waits beyond the maximum of a broker before it closes the connection."""
 REFRESH_SHARE: Final = 0.1
 """Share of requests before which a client refreshes the leader although nothing was refused: its metadata gets old."""
+_RANGES: Final[Mapping[int | None, tuple[int, int]]] = {
+    int(key): versions for key, versions in find_release().apis.items()
+}
+"""The versions that the clusters of runs advertise."""
 VERSIONS: Final[Mapping[type, int]] = {
     messages.FetchRequest: FETCH_VERSION,
     messages.ProduceRequest: PRODUCE_VERSION,
@@ -116,7 +121,7 @@ class Client:
             timeout_ms + ANSWER_SLACK_MS, lambda: self._give_up(broker_id, pending)
         )
         around.waiting += 1
-        version = self._versions.get(type(message), message.MAX_VERSION)
+        version = self._versions.get(type(message), _RANGES[message.API_KEY][1])
         pending = self._client.send(broker_id, message, version, self._resume)
         await _WAIT
         timer.cancel()

@@ -91,7 +91,7 @@ class TransactionalRequests:
             group_id=group,
             producer_id=self._producer_id,
             producer_epoch=self.epoch,
-            topics=[request.TxnOffsetCommitRequestTopic(TOPIC, [partition])],
+            topics=[request.TxnOffsetCommitRequestTopic(TOPIC, partitions=[partition])],
         )
 
     def end(self, *, is_commit: bool) -> messages.EndTxnRequest:

@@ -146,7 +146,7 @@ def groups_requests() -> list[Asked]:
                 0,
                 -1,
                 "",
-                topics=[txn.TxnOffsetCommitRequestTopic(TOPIC, [txn.TxnOffsetCommitRequestPartition(0, 5)])],
+                topics=[txn.TxnOffsetCommitRequestTopic(TOPIC, partitions=[txn.TxnOffsetCommitRequestPartition(0, 5)])],
             ),
             3,
             ID_RESOURCE,

@@ -143,7 +143,7 @@ def _commit_in_transaction(rng: random.Random) -> tuple[Request, ...]:
         version,
         **producer,
         group_id=group,
-        generation_id=epoch,
+        generation_id_or_member_epoch=epoch,
         member_id=member_id,
         group_instance_id=pick(rng, [None], ("i1",), 20),
         topics=_offsets(rng),

@@ -132,7 +132,7 @@ def _commit_offsets(rng: random.Random) -> Request:
         group_id=group,
         producer_id=producer_id,
         producer_epoch=epoch,
-        generation_id=pick(rng, [-1], (0, 1), 12),
+        generation_id_or_member_epoch=pick(rng, [-1], (0, 1), 12),
         member_id=pick(rng, [""], ("nobody",), 12),
         group_instance_id=pick(rng, [None], ("i1",), 20),
         topics=topics,

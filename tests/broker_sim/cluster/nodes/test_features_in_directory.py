@@ -15,8 +15,10 @@ from broker_sim import ConfigError
 from broker_sim.controller import DEFAULT_FEATURES, MetadataStore, initial_features
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
+from broker_sim.protocol.release import newest_release
 from tests.broker_sim.cluster.nodes.group_client import APP, TOPIC, Client, opened
 
+NEWEST = newest_release().name
 RECORDS = 3
 UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION
 Beat = messages.ConsumerGroupHeartbeatRequest
@@ -104,14 +106,14 @@ def test_older_cluster_is_opened_as_it_is_and_upgraded(tmp_path, release, has_co
 @pytest.mark.parametrize(
     ("name", "level", "why"),
     [
-        ("metadata.version", 31, "know 7-30"),
-        ("metadata.version", 6, "know 7-30"),
-        ("share.version", 2, "know 0-1"),
+        ("metadata.version", 34, "know 7-33"),
+        ("metadata.version", 6, "know 7-33"),
+        ("share.version", 3, "know 0-2"),
         ("tea.version", 1, "do not know it"),
     ],
 )
 def test_cluster_with_an_unknown_level_is_refused_and_left_as_it_is(tmp_path, name, level, why):
-    written(tmp_path, None)
+    written(tmp_path, NEWEST)
     path = tmp_path / "controller.metadata"
     store = MetadataStore(path)
     image, next_producer_id, _ = store.load()
@@ -119,7 +121,7 @@ def test_cluster_with_an_unknown_level_is_refused_and_left_as_it_is(tmp_path, na
     store.close()
     content = path.read_bytes()
     for _ in range(2):  # the directory is not left locked
-        with pytest.raises(ConfigError) as refused, opened(tmp_path):
+        with pytest.raises(ConfigError) as refused, opened(tmp_path, as_version=NEWEST):
             pass
         assert str(refused.value) == (
             f"The cluster in {tmp_path} has {name} {level}, but its brokers {why}: a newer broker-sim has "

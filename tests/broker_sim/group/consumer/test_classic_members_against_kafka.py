@@ -262,7 +262,7 @@ class CommittingMembers(RandomMembers):
         offset = request.TxnOffsetCommitRequestPartition(
             rng.randrange(3), rng.randrange(100), committed_metadata="kept"
         )
-        topic = request.TxnOffsetCommitRequestTopic(f"topic-{rng.randrange(5)}", [offset])
+        topic = request.TxnOffsetCommitRequestTopic(f"topic-{rng.randrange(5)}", partitions=[offset])
         error_code = self.sides.commit(request("id", "group", 1_000, 0, generation, member_id, instance_id, [topic]))
         group = self.sides.bench.shard.groups["group"] if self.is_known else None
         self.seen.add((group and group.group_type, bool(member_id), error_code))

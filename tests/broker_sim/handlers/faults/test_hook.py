@@ -167,7 +167,7 @@ def test_commit_in_a_transaction_and_add_partitions_fail_as_asked_for(user):
     cluster.inject(Fault(api="AddPartitionsToTxn", error="CONCURRENT_TRANSACTIONS"))
     commit = messages.TxnOffsetCommitRequest
     offsets = [commit.TxnOffsetCommitRequestPartition(0, 5)]
-    request = commit("tx", "g", 1, 0, topics=[commit.TxnOffsetCommitRequestTopic("t", offsets)])
+    request = commit("tx", "g", 1, 0, topics=[commit.TxnOffsetCommitRequestTopic("t", partitions=offsets)])
     answer = user.ask(request, 3, user.leader("g"))
     assert answer.topics[0].partitions[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     add = messages.AddPartitionsToTxnRequest

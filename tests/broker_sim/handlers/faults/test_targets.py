@@ -78,7 +78,7 @@ def test_apis_that_answer_for_the_request_name_nothing(targets):
 def test_commits_in_a_transaction_and_descriptions_of_producers_name_partitions(targets):
     commit = messages.TxnOffsetCommitRequest
     offsets = [commit.TxnOffsetCommitRequestPartition(index) for index in (1, 0)]
-    topic = commit.TxnOffsetCommitRequestTopic("t", offsets)
+    topic = commit.TxnOffsetCommitRequestTopic("t", partitions=offsets)
     assert targets(commit(topics=[topic]), 3) == [("t", 1), ("t", 0)]
     describe = messages.DescribeProducersRequest
     assert targets(describe([describe.TopicRequest("t", [1, 0])]), 0) == [("t", 1), ("t", 0)]

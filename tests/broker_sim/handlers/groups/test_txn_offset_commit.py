@@ -50,10 +50,10 @@ class Producer:
             COMMIT.TxnOffsetCommitRequestPartition(index, offset, committed_metadata="kept")
             for index, offset in offsets.items()
         ]
-        topics = [COMMIT.TxnOffsetCommitRequestTopic("t", partitions)]
+        topics = [COMMIT.TxnOffsetCommitRequestTopic("t", partitions=partitions)]
         request = COMMIT(self.name, group_id, *self.identity, topics=topics)
         if version >= 3:
-            request.member_id, request.generation_id = member, generation
+            request.member_id, request.generation_id_or_member_epoch = member, generation
         return request
 
     def commit(self, offsets, group_id="g", version=ADDS, broker=None, **more):

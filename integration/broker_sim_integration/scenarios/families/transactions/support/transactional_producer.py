@@ -170,7 +170,7 @@ class TransactionalProducer:
             group_id=group,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            generation_id=generation,
+            generation_id_or_member_epoch=generation,
             member_id=member_id,
             group_instance_id=instance_id,
             topics=list(topics.values()),
