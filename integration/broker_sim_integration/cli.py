@@ -23,7 +23,7 @@ from broker_sim_integration.comparison.distribution import Machines
 from broker_sim_integration.comparison.drift import comparable, drift_between
 from broker_sim_integration.comparison.expected_time import announcement
 from broker_sim_integration.comparison.lateness import compare_lateness
-from broker_sim_integration.comparison.machine import ControlTimer
+from broker_sim_integration.comparison.reader_waits import ReaderControl
 from broker_sim_integration.comparison.recorded import RECORDING, RecordedSide, write_recording
 from broker_sim_integration.comparison.runs import KafkaSide, Side, SimulatorSide
 from broker_sim_integration.comparison.version import catalogue_version
@@ -136,7 +136,7 @@ def main(
     known = read_known_differences()
     try:
         kafka = _kafka_side(selection, console)
-        with ControlTimer() as control:
+        with ReaderControl() as control:
             results = _compare(kafka, sim, scenarios, repeats, known, console, control)
     except (ReferenceClusterError, SimulatorError) as error:
         _fail(error)
@@ -245,7 +245,7 @@ def _compare(
     repeats: int,
     known: list[KnownDifference],
     console: Console,
-    control: ControlTimer,
+    control: ReaderControl,
 ) -> list[ScenarioResult]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as progress:

@@ -34,7 +34,7 @@ SHARED: Final = (
 )
 """Files and folders of `integration` that every scenario depends on."""
 NOT_SHARED: Final = frozenset(
-    f"comparison/{name}.py" for name in ("differences", "drift", "expected_time", "recorded", "version")
+    f"comparison/{name}.py" for name in ("differences", "drift", "expected_time", "reader_waits", "recorded", "version")
 )
 """Modules that only keep, read or explain observations."""
 SUPPORT: Final = "support"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from broker_sim_purgatory import DelayedOperationPurgatory
+from broker_sim_purgatory import DelayedOperationPurgatory, SystemClock
 from broker_sim_purgatory._delay_queue import DelayQueue
 
 from broker_sim.broker.lifecycle import BrokerLifecycle, LifecycleState
@@ -142,11 +142,10 @@ def isr_shrinks_one_check_too_late() -> None:
 
 def fetch_misses_the_last_wake_up() -> None:
     """A fetch whose timeout is near is not woken; it has the records when it times out."""
-    original = DelayedFetch.try_complete
+    original, clock = DelayedFetch.try_complete, SystemClock()
 
     def try_complete(self):
-        owner = self._partitions.purgatories.fetch
-        left_ms = self.expiration_ms - owner.timer.clock.now_ms()
+        left_ms = self.expiration_ms - clock.now_ms()
         if not self._params.is_from_follower and self.expiration_ms >= 0 and left_ms < LAST_MS:
             return False
         return original(self)

@@ -17,7 +17,7 @@ import pytest
 from broker_sim_integration.cluster_under_test.running_cluster import kafka_cluster
 from broker_sim_integration.comparison.both_sides import compare_sides
 from broker_sim_integration.comparison.differences import read_known_differences
-from broker_sim_integration.comparison.machine import ControlTimer
+from broker_sim_integration.comparison.reader_waits import ReaderControl
 from broker_sim_integration.comparison.recorded import RecordedSide
 from broker_sim_integration.comparison.runs import ClusterRunner, KafkaSide, SimulatorSide
 from broker_sim_integration.comparison.verdict import Verdict
@@ -255,7 +255,7 @@ def kafka(request):
 def play(kafka, mutant: str, scenarios: list[str]) -> dict[str, ScenarioResult]:
     """Compare a mutant with Kafka; return the results by scenario."""
     command = SimulatorCommand((sys.executable, "-P", str(MUTANT), mutant), "a mutant")
-    with ControlTimer() as control:
+    with ReaderControl() as control:
         results = compare_sides(
             kafka,
             SimulatorSide(command),

@@ -5,9 +5,10 @@ Each kind is repeated often enough to be judged by its distribution.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim_integration.clients.broker_client import Position, batch_of
+from broker_sim_integration.clients.broker_client import Append, Position, batch_of
+from broker_sim_integration.clients.stopwatch import now_ms
 from broker_sim_integration.observations import at_once, at_timeout
 from broker_sim_integration.scenarios.helpers.due import after
 from broker_sim_integration.scenarios.helpers.observe import fetched, produced
@@ -15,10 +16,11 @@ from broker_sim_integration.scenarios.helpers.side_by_side import SAMPLES, pause
 from broker_sim_integration.scenarios.scenario import scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from broker_sim.protocol import messages
-    from broker_sim_integration.clients.raw_client import Pending, Reply
+    from broker_sim_integration.clients.broker_client import BrokerClient
+    from broker_sim_integration.clients.raw_client import Reply
     from broker_sim_integration.clients.topics import Topic
     from broker_sim_integration.cluster_under_test.cluster_under_test import ClusterUnderTest
     from broker_sim_integration.observations import Observation
@@ -126,43 +128,52 @@ def a_record_shortly_before_the_timeout_is_not_missed(cluster: ClusterUnderTest)
 
     Then it is in the response at the timeout.
     """
-    left = set(range(SAMPLES))
+    # Connected before: on a busy machine that takes longer than the first fetches wait.
+    leader = cluster.connect(cluster.first)
+    lanes = [Lane(number, cluster.connect(cluster.first), cluster.connect(cluster.first)) for number in range(SAMPLES)]
     for _ in range(ROUNDS):
         topic = cluster.topics.create([cluster.first], partitions=SAMPLES)
-        for partition, modest, greedy, reply in _shortly_before_the_timeout(cluster, topic, left):
+        missed = []
+        for lane, modest, greedy, reply in _shortly_before_the_timeout(leader, topic, lanes):
             if reply.answered_ms > min(modest.sent_ms, greedy.sent_ms) + SHORT_MS:
-                continue  # the machine was too slow; it is played again
-            left.discard(partition)
-            due, attempt = after(modest, reply), partition + 1
+                missed.append(lane)  # the machine was too slow; it is played again
+                continue
+            due, partition, attempt = after(modest, reply), lane.partition, lane.partition + 1
             yield fetched("woken", modest, due, partition=partition, attempt=attempt)
             due = at_timeout(SHORT_MS)
             yield fetched("below min bytes", greedy, due, partition=partition, attempt=attempt)
-        if not left:
+        lanes = missed
+        if not lanes:
             return
 
 
+class Lane(NamedTuple):
+    """A partition, and the connections of its two fetches."""
+
+    partition: int
+    modest: BrokerClient
+    greedy: BrokerClient
+
+
 def _shortly_before_the_timeout(
-    cluster: ClusterUnderTest, topic: Topic, partitions: set[int]
-) -> list[tuple[int, FetchReply, FetchReply, ProduceReply]]:
-    """Return both fetches of each partition, and the produce that came before they timed out."""
-    leader = cluster.connect(cluster.first)
-    parked: list[tuple[int, Pending[messages.FetchResponse], Pending[messages.FetchResponse]]] = []
-    for partition in sorted(partitions):
-        modest, greedy = (
-            cluster.connect(cluster.first).start_fetch(
-                Position(topic, partition), max_wait_ms=SHORT_MS, min_bytes=min_bytes
-            )
-            for min_bytes in (1, 2 * BATCH_BYTES)
-        )
-        parked.append((partition, modest, greedy))
-        cluster.wait(STAGGER_MS)
-    replies = []
-    for partition, modest, _greedy in parked:
+    leader: BrokerClient, topic: Topic, lanes: Sequence[Lane]
+) -> list[tuple[Lane, FetchReply, FetchReply, ProduceReply]]:
+    """Return both fetches of each lane, and the produce that came before they timed out."""
+    parked = []
+    began_ms = now_ms()
+    for index, lane in enumerate(lanes):
+        pause_until(began_ms + index * STAGGER_MS)
+        position = Position(topic, lane.partition)
+        modest = lane.modest.start_fetch(position, max_wait_ms=SHORT_MS)
+        greedy = lane.greedy.start_fetch(position, max_wait_ms=SHORT_MS, min_bytes=2 * BATCH_BYTES)
+        parked.append((lane, modest, greedy))
+    produced = []
+    for lane, modest, _greedy in parked:
         pause_until(modest.sent_ms + SHORT_MS - LEFT_MS)
-        replies.append(leader.produce(topic, VALUE, partition=partition, acks=1))
+        produced.append(leader.start_produce(Append(topic, lane.partition, batch_of([VALUE])), acks=1))
     return [
-        (partition, modest.result(), greedy.result(), reply)
-        for (partition, modest, greedy), reply in zip(parked, replies, strict=True)
+        (lane, modest.result(), greedy.result(), produce.result())
+        for (lane, modest, greedy), produce in zip(parked, produced, strict=True)
     ]
 
 
