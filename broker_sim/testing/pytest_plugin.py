@@ -21,7 +21,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from broker_sim.runtime.virtual import VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError, install
-from broker_sim.testing import CHAOS_MARKER, VIRTUAL_MARKER
+from broker_sim.testing import CHAOS_MARKER, INSIDE_PLUGIN, PDB_ADVICE, VIRTUAL_MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -120,7 +120,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Set up, call and tear down a marked test with each of its seeds, until one fails."""
     marker = item.get_closest_marker(VIRTUAL_MARKER)
     under_chaos = item.get_closest_marker(CHAOS_MARKER)
-    if marker is None and under_chaos is None:
+    if (marker is None and under_chaos is None) or _inside(item.config) is not None:
         return None
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     reports = _run_seeds(item, marker, nextitem) if marker else _run_chaos(item, nextitem)
@@ -140,14 +140,47 @@ def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | N
         item.stash[_seed_of_item] = seed, passed
         # Until the last seed only what has function scope is torn down.
         next_one = nextitem if passed + 1 == len(seeds) else item.parent
-        reports = runtestprotocol(item, log=False, nextitem=next_one)
+        reports = _run_once(item, next_one)
         if not _has_passed(item, reports):
-            if item.config.getoption("virtual_shrink"):
+            if item.config.getoption("virtual_shrink") and not _runs_in_a_program(item):
                 next_one, reports = item.parent, _shrink_order(item, reports)
             break
         _forget_run(item)
     if next_one is not nextitem:
         reports += _tear_down_the_rest(item, nextitem)
+    return reports
+
+
+def _runs_in_a_program(item: pytest.Item) -> bool:
+    """Whether it is written with `def`, and so runs in a process of its own."""
+    return (
+        isinstance(item, pytest.Function)
+        and not inspect.iscoroutinefunction(item.obj)
+        and not (item.cls is not None and issubclass(item.cls, unittest.TestCase))
+    )
+
+
+def _run_once(item: pytest.Item, nextitem: Any) -> list[pytest.TestReport]:
+    """Run a test with one seed, with its fixtures on the loop, or in a process of its own; return its reports."""
+    if not _runs_in_a_program(item):
+        return runtestprotocol(item, log=False, nextitem=nextitem)
+    from broker_sim.testing.seeded_run import how_to_repeat  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.tests_in_programs import ProgramTest, refusal  # noqa: PLC0415 - see _checked
+
+    under_chaos = item.get_closest_marker(CHAOS_MARKER) is not None
+    item.stash[_test_of_item] = None
+    try:
+        if item.config.getoption("usepdb") or item.config.getoption("trace"):
+            _fail(f"{item.name}: {PDB_ADVICE}")
+        test = item.stash[_test_of_item] = _under_chaos(item) if under_chaos else _checked(item)
+    except pytest.fail.Exception as error:
+        return [refusal(item, str(error))]
+    program = ProgramTest(item, test.run)  # type: ignore[arg-type]
+    reports = program.play()
+    test.error = program.error
+    for report in reports:
+        if report.failed and not under_chaos:  # else the report of the search tells it
+            report.sections.append(("to repeat it", how_to_repeat(item, test.seed, test.passed, __name__)))
     return reports
 
 
@@ -196,7 +229,7 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
 
         item.stash[_begin_of_item] = begin_here
         _forget_run(item)
-        reports = runtestprotocol(item, log=False, nextitem=next_one)
+        reports = _run_once(item, next_one)
         test = item.stash.get(_test_of_item, None)
         return reports, None if run is None else run.outcome(None if test is None else test.error)
 
@@ -236,6 +269,11 @@ def _tear_down_the_rest(item: pytest.Item, nextitem: pytest.Item | None) -> list
     return [item.ihook.pytest_runtest_makereport(item=item, call=call)]
 
 
+def _inside(config: pytest.Config) -> Any:
+    """Return what gives the fixtures in the process of a test that is written with `def`, None elsewhere."""
+    return config.pluginmanager.get_plugin(INSIDE_PLUGIN)
+
+
 @pytest.fixture
 def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
     """Give the fixture `kafka` of a marked test the cluster of this seed, which runs.
@@ -245,6 +283,9 @@ def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[Simulated
     """
     from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see _checked
 
+    if (inside := _inside(request.config)) is not None:
+        yield inside.kafka
+        return
     test = request.node.stash[_test_of_item]
     assert test is not None
     yield as_marked(request.node, VIRTUAL_MARKER, test.run.open_cluster)
@@ -259,6 +300,9 @@ def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
     """
     from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see _checked
 
+    if (inside := _inside(request.config)) is not None:
+        yield inside.chaos
+        return
     test = request.node.stash.get(_test_of_item, None)
     if test is None or request.node.get_closest_marker(CHAOS_MARKER) is None:
         _fail(f"{request.node.name}: mark it with @pytest.mark.{CHAOS_MARKER} to use the fixture chaos")
@@ -270,6 +314,8 @@ def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Check the marker, and start the run that the fixtures and the test share."""
     item.stash[_test_of_item] = None
+    if _inside(item.config) is not None:
+        return
     if item.get_closest_marker(CHAOS_MARKER) is not None:
         item.stash[_test_of_item] = _under_chaos(item)
     elif item.get_closest_marker(VIRTUAL_MARKER) is not None:
@@ -282,7 +328,7 @@ def _checked(item: pytest.Item) -> _VirtualTest:
     from broker_sim.testing.options import VirtualTimeOptions, options_of  # noqa: PLC0415 - see above
     from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see above
 
-    function = _async_function(item, VIRTUAL_MARKER)
+    function = _function(item, VIRTUAL_MARKER)
     options = options_of(item, VIRTUAL_MARKER, VirtualTimeOptions)
     seed, passed = item.stash[_seed_of_item]
     run = SeededRun(options, seed, item.stash[_order_of_item])
@@ -294,18 +340,18 @@ def _under_chaos(item: pytest.Item) -> _VirtualTest:
     from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - see _checked
     from broker_sim.testing.options import options_of  # noqa: PLC0415 - see _checked
 
-    function = _async_function(item, CHAOS_MARKER)
+    function = _function(item, CHAOS_MARKER)
     options_of(item, CHAOS_MARKER, Settings)
-    if "chaos" not in getattr(item, "fixturenames", ()):
+    if not _runs_in_a_program(item) and "chaos" not in getattr(item, "fixturenames", ()):
         _fail(f"{item.name}: let it take the argument chaos, which starts its workers")
     run = item.stash[_begin_of_item]()
     return _VirtualTest(function, run, run.loop.seed, 0)
 
 
-def _async_function(item: pytest.Item, marker: str) -> Any:
+def _function(item: pytest.Item, marker: str) -> Any:
     """Return the function of a test that can run in virtual time."""
-    if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
-        _fail(f"{item.name}: @pytest.mark.{marker} is for tests written with async def")
+    if not isinstance(item, pytest.Function):
+        _fail(f"{item.name}: @pytest.mark.{marker} is for functions")
     if item.cls is not None and issubclass(item.cls, unittest.TestCase):
         _fail(f"{item.name}: @pytest.mark.{marker} does not work in a unittest.TestCase")
     return item.obj

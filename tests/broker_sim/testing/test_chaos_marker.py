@@ -298,9 +298,6 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
         async def test_d(chaos): ...
 
         @pytest.mark.chaos
-        def test_e(chaos): ...
-
-        @pytest.mark.chaos
         async def test_f(): ...
 
         def test_g(chaos): ...
@@ -312,7 +309,7 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
         async def test_l(chaos): ...
         """
     )
-    result.assert_outcomes(errors=12)
+    result.assert_outcomes(errors=11)
     result.stdout.fnmatch_lines(
         [
             "*seeds=0: give a whole number of at least 1",
@@ -322,7 +319,6 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
             "*exhaustive='all': choose True, 'workers' or 'brokers'",
             "*max_runs=0: give a whole number of at least 1",
             "*there is no argument 'length', only *",
-            "*is for tests written with async def",
             "*let it take the argument chaos, which starts its workers",
             "*mark it with @pytest.mark.chaos to use the fixture chaos",
             "*write an action as '3200 crash worker-1 for=3000', in ms",

@@ -174,10 +174,6 @@ async def test_raises_in_a_task_that_nobody_awaits():
 
 def test_what_a_test_in_virtual_time_cannot_be_is_one_line(run_suite):
     result = run_suite("""
-@pytest.mark.virtual_time
-def test_sync(kafka):
-    pass
-
 @pytest.mark.virtual_time(seed=3)
 async def test_argument():
     pass
@@ -211,10 +207,9 @@ async def narrow():
 async def test_asks_late(request):
     request.getfixturevalue("narrow")
 """)
-    result.assert_outcomes(errors=6, failed=1)
+    result.assert_outcomes(errors=5, failed=1)
     marker = "@pytest.mark.virtual_time"
     expected = [
-        f"test_sync: {marker} is for tests written with async def",
         f"test_argument: {marker}: there is no argument 'seed' (did you mean seeds[?]), only brokers, *",
         f"test_topic: {marker}: Unable to replicate the partition 9 time(s)*",
         f"test_config: {marker}: Unknown broker config name: no.such",

@@ -44,6 +44,7 @@ STANDS_STILL_AFTER_S: Final = 120.0
 """Real time of a program between two waits after which it counts as hanging, whatever it computes."""
 MOST_ALONE_NS: Final = 3_600 * 10**9
 """Virtual time that a program may pass without asking the loop."""
+ORDER_BITS: Final = 63
 OUTPUT_TOLD: Final = 4_000
 """Maximum number of last characters of its output that an error of a program shows."""
 _SIGTERM: Final = int(signal.SIGTERM)
@@ -60,7 +61,9 @@ class Program:
     """One start of a command. Thread rule: the loop's thread.
 
     `name` is unique in the loop. It belongs to `process`, or to a new process of its name. Chance inside follows from
-    the seed of the loop, the name, and the number of the start. `on_output(line)` is called for each line printed.
+    the seed of the loop, the name, and the number of the start. `order` other than 0 chooses which of its ready
+    threads runs next; None is 0, or a number that the seed draws where the loop's tasks do not run first in, first
+    out. `on_output(line)` is called for each line printed.
     Raises NoVirtualProgramsError, and OSError if the command cannot be started.
     """
 
@@ -74,7 +77,7 @@ class Program:
         cwd: str | Path | None = None,
         process: Process | None = None,
         start: int = 1,
-        order: int = 0,
+        order: int | None = None,
         on_output: Callable[[str], object] | None = None,
     ) -> None:
         self.name = name
@@ -111,8 +114,10 @@ class Program:
         env: dict[str, str],
         cwd: str | Path | None,
         seed: str,
-        order: int,
+        order: int | None,
     ) -> subprocess.Popen[bytes]:
+        if order is None and self._loop.task_order is not None:
+            order = self._loop.stream(f"threads of {seed}").getrandbits(ORDER_BITS)
         own = {"LD_PRELOAD": str(library()), "VT_FD": str(control.fileno()), "VT_SEED": seed}
         if order:
             own["VT_ORDER"] = str(order)

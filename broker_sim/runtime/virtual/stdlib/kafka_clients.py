@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 CONFLUENT_CLIENTS: Final = ("Producer", "Consumer", "_AdminClientImpl")
 """The classes in C, from which all others are made."""
 CONFLUENT_ADVICE: Final = (
-    "librdkafka runs in real time, on the real network; use aiokafka here, start the application as a program of its "
-    'own, by kafka.start_program("python", "app.py"), or test it with the fixture kafka in a test that is not marked '
-    "virtual_time"
+    "librdkafka cannot run on an event loop in virtual time, but in a process of its own it can: write this test with "
+    '"def" in place of "async def", under the same marker, or start the application with '
+    'kafka.start_program("python", "app.py")'
 )
 
 

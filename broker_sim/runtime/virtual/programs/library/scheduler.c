@@ -5,11 +5,11 @@
 
 /* Costs of code that never waits; without them `while (now() < end) {}` would not end.
  *
- *   a thread reads clocks and takes locks     after 50 000 calls each 256th costs 1 us, doubling every 8 up to 1 ms
+ *   a thread reads clocks and takes locks     after 500 000 calls each 256th costs 1 us, doubling every 8 up to 1 ms
  *   a thread yields, or polls without waiting  after 8 of them each costs the same
  *   threads wake each other, and none is idle  after 500 turns each costs 1 us, doubling every 64 up to 1 ms
  */
-#define FREE_CALLS 50000
+#define FREE_CALLS 500000
 #define CALLS_PER_YIELD 256
 #define FREE_YIELDS 8
 #define FREE_TURNS 500

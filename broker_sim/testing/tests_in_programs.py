@@ -1,0 +1,188 @@
+"""Tests written with `def` in virtual time: each seed runs in a process of its own, beside its cluster on the loop.
+
+The process is pytest for this one test: fixtures of all scopes are made there, asserts are rewritten, and its reports
+come back. The test's fixtures `kafka` and `chaos` reach the cluster by a connection of the virtual network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import sys
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import pytest
+from broker_sim_purgatory import SystemClock
+
+from broker_sim.chaos.history import InvariantError
+from broker_sim.chaos.run import ScheduledRun
+from broker_sim.runtime.virtual.programs import Program
+from broker_sim.runtime.virtual.stdlib import pinned_hash_seed
+from broker_sim.testing.inside_program import REPORTS, TASK, Task
+from broker_sim.testing.remote_objects import ObjectServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from broker_sim.chaos.chaos import Chaos
+    from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+    from broker_sim.runtime.virtual import VirtualEventLoop
+    from broker_sim.testing.seeded_run import SeededRun
+
+START: Final = "import sys; from broker_sim.testing.inside_program import main; sys.exit(main(sys.argv[1]))"
+OPTIONS: Final[dict[str, Any]] = {
+    "usepdb": False, "trace": False, "maxfail": 0, "collectonly": False, "dist": "no", "numprocesses": None, "tx": [],
+    "lf": False, "failedfirst": False, "newfirst": False, "cacheclear": False, "cacheshow": None, "stepwise": False,
+    "no_cov": True, "keyword": "", "markexpr": "", "deselect": None, "virtual_seed": None, "virtual_seeds": None,
+    "xmlpath": None, "setupshow": False, "setupplan": False, "setuponly": False,
+}  # fmt: skip
+"""Options of pytest that are not those of the command line in the test's process."""
+WORKER: Final[dict[str, Any]] = {"workerid": "master", "testrunuid": "virtual"}
+"""What pytest-xdist tells a worker: plugins then leave summaries and caches to the process that waits."""
+ABSENT: Final = ("no:terminal", "no:timeout")
+"""Plugins that the test's process goes without: it has no terminal, and a real timer has no virtual form."""
+FOLDER: Final = "virtual"
+"""Name of the folder of a run, below pytest's temporary folder; it is kept until the next run."""
+END_S: Final = 1.0
+"""Virtual time in which the connections of a process that has ended are closed."""
+
+
+class ProgramTest:
+    """One seed of one test, with its reports."""
+
+    def __init__(self, item: pytest.Function, run: SeededRun | ScheduledRun) -> None:
+        self._item = item
+        self._run = run
+        self._failure: tuple[str, str] | None = None
+        self.error: BaseException | None = None
+        """The error that failed the seed."""
+
+    def play(self) -> list[pytest.TestReport]:
+        """Run it to its end; return the reports of its phases. What fails outside of it is a report too."""
+        begin_ms = SystemClock().now_ms()
+        # One name for all runs: a test that sends its tmp_path takes the same course again.
+        factory = self._item.config._tmp_path_factory  # type: ignore[attr-defined]  # noqa: SLF001 - no other way to it
+        folder, text = factory.getbasetemp() / FOLDER, ""
+        rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            self._run_on_the_loop(folder)
+        except Exception as error:  # noqa: BLE001 - what the loop has raised is the failure of the test
+            self.error = error
+            text = "\n".join((f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())))
+        reports = self._reports(folder)
+        if text or not any(report.when == "teardown" for report in reports):
+            reports = [report for report in reports if report.when == "setup" or report.failed]
+            if not any(report.failed for report in reports):
+                reports.append(_report(self._item, text or self._ending(), "call"))
+        for report in reports:
+            report.duration = (SystemClock().now_ms() - begin_ms) / 1_000 * (report.when == "call")
+        return reports
+
+    def _run_on_the_loop(self, folder: Path) -> None:
+        run, item = self._run, self._item
+        try:
+            if isinstance(run, ScheduledRun):
+                chaos = run.open_chaos()
+                kafka: SimulatedCluster | None = chaos.kafka
+            else:
+                chaos, kafka = None, run.open_cluster() if "kafka" in item.fixturenames else None
+            run.wait_for_test(self._main(folder, kafka, chaos))
+            run.raise_what_nobody_took()
+            if isinstance(run, ScheduledRun):
+                run.close_chaos()
+            elif kafka is not None:
+                run.close_cluster()
+        except BaseException as error:
+            error.add_note(run.report())
+            raise
+        finally:
+            run.close()
+
+    async def _main(self, folder: Path, kafka: SimulatedCluster | None, chaos: Chaos | None) -> None:
+        loop: Any = asyncio.get_running_loop()
+        server = ObjectServer(kafka=kafka, chaos=chaos, run=self)
+        self._write_task(folder, await server.open())
+        faults = None
+        if chaos is not None and "chaos" not in self._item.fixturenames:
+            faults = asyncio.create_task(chaos.faults_over())
+        program = self._program = self._start(loop, folder)
+        await program.wait()
+        if faults is not None:
+            faults.cancel()
+        if self._item.config.getoption("capture") == "no":
+            sys.stdout.write(program.text)
+        server.close()
+        await asyncio.sleep(END_S)
+
+    def _start(self, loop: VirtualEventLoop, folder: Path) -> Program:
+        return Program(
+            loop,
+            "test",
+            ["python", "-c", START, str(folder)],
+            env={"PYTHONHASHSEED": str(pinned_hash_seed() or 0)},
+            cwd=self._item.config.invocation_params.dir,
+        )
+
+    def _write_task(self, folder: Path, port: int) -> None:
+        item = self._item
+        config = item.config
+        options = {name: value for name, value in vars(config.option).items() if _can_be_sent(value)}
+        options.pop("file_or_dir", None)
+        options |= {name: value for name, value in OPTIONS.items() if name in options}
+        options["plugins"] = [*(options.get("plugins") or ()), *ABSENT]
+        options["basetemp"] = str(folder / "tmp")
+        arguments = [f"--rootdir={config.rootpath}"]
+        if config.inipath is not None:
+            arguments += ["-c", str(config.inipath)]
+        node = f"{item.path}::{item.nodeid.partition('::')[2]}"
+        worker = getattr(config, "workerinput", WORKER)
+        task = Task(node, port, options, tuple(arguments), tuple(sys.path), worker)
+        (folder / TASK).write_bytes(pickle.dumps(task))
+
+    def fail(self, invariant: str, text: str) -> None:
+        """Take note of a failure at its time, before the test's own clients are closed; called by its process."""
+        if self._failure is None:
+            self._failure = invariant, text
+            self._run.on_failure(AssertionError(text))
+
+    # -- reports ------------------------------------------------------------------------------------
+
+    def _reports(self, folder: Path) -> list[pytest.TestReport]:
+        path = folder / REPORTS
+        reports = []
+        for line in path.read_text().splitlines() if path.exists() else ():
+            data, failure = json.loads(line)
+            config = self._item.config
+            report = config.hook.pytest_report_from_serializable(config=config, data=data)
+            if failure is not None:
+                self.error = self.error or InvariantError(*failure)
+                if isinstance(self.error, InvariantError):
+                    report.sections.append(("virtual time", self._run.report()))
+            reports.append(report)
+        return reports
+
+    def _ending(self) -> str:
+        """Return why there is no report: its process has ended by itself."""
+        program = self._program
+        self.error = RuntimeError(f"its process ended with exit code {program.exit_code}, before its report")
+        return f"{self.error}; its last output:\n{program.text}"
+
+
+def refusal(item: pytest.Item, text: str) -> pytest.TestReport:
+    """Return the report of a test that cannot begin."""
+    return _report(item, text, "setup")
+
+
+def _report(item: pytest.Item, text: str, when: Literal["setup", "call"]) -> pytest.TestReport:
+    return pytest.TestReport(item.nodeid, item.location, dict.fromkeys(item.keywords, 1), "failed", text, when)
+
+
+def _can_be_sent(value: object) -> bool:
+    try:
+        pickle.dumps(value)
+    except Exception:  # noqa: BLE001 - whatever it says, it cannot be sent
+        return False
+    return True
