@@ -79,6 +79,7 @@ class _Options(NamedTuple):
     as_version: str
     seed: int | None
     memory_limit: int | None
+    cluster_id: str | None
     data_dir: str | None
     until_stdin_closes: bool
 
@@ -216,9 +217,14 @@ class _Options(NamedTuple):
     type=click.Choice(tuple(releases())),
     default=DEFAULT_RELEASE,
     show_default=True,
-    help="The Kafka release whose API versions are advertised and served.",
+    help="The Kafka release whose API versions, features and behaviour the cluster has.",
 )
 @click.option("--seed", type=int, help="Seed of ids and random choices, for repeatable runs.")
+@click.option(
+    "--cluster-id",
+    metavar="UUID",
+    help="Id of the cluster as Kafka writes it, 22 characters of base64 [default: drawn, by --seed if given].",
+)
 @click.option(
     "--memory-limit",
     callback=parse_memory,
@@ -373,6 +379,7 @@ async def _run(options: _Options) -> None:
             control=control,
             as_version=options.as_version,
             memory_limit=options.memory_limit,
+            cluster_id=options.cluster_id,
             data_dir=options.data_dir,
         )
         if not await ending.or_done(stack.enter_async_context(cluster)):

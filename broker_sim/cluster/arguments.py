@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -189,6 +190,17 @@ def check_data_dir(data_dir: object) -> None:
         raise ConfigError(
             "no data directory on Windows, where files that are open cannot be renamed or removed:"
             " leave out data_dir (--data-dir), data is in memory then"
+        )
+
+
+def check_cluster_id(cluster_id: object) -> None:
+    """Raise ConfigError unless it is None or a UUID as Kafka writes it."""
+    if cluster_id is None:
+        return
+    if not (isinstance(cluster_id, str) and re.fullmatch(r"[A-Za-z0-9_-]{21}[AQgw]", cluster_id)):
+        raise ConfigError(
+            f"cluster_id must be a UUID as Kafka writes it, 22 characters of URL-safe base64 such as"
+            f" 'MkU3OEVBNTcwNTJENDM2Qg', not {cluster_id!r}"
         )
 
 

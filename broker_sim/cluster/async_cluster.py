@@ -20,6 +20,7 @@ from broker_sim.cluster.arguments import (
     FIRST_BROKER_ID,
     added_config,
     broker_configs_by_id,
+    check_cluster_id,
     check_control,
     check_data_dir,
     check_hosts,
@@ -131,11 +132,12 @@ class AsyncCluster(Verbs, AsyncFace):
     or a `Trace`, which its owner closes later. `control` serves the control port: True on any free
     port, a number on that port, or by an existing `ControlServer`; with `control_token` only
     requests with the token are answered. `as_version` is the Kafka release, such as "3.7", whose
-    API versions are advertised; None is the newest one. `memory_limit` bounds what the logs of all
+    behaviour is the cluster's; None is the default one, 4.3. `memory_limit` bounds what the logs of all
     brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the limit clients'
     records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in that directory, and
     a cluster that is opened with it again, also after a kill, has everything: topics, records, groups,
-    transactions. Logs then take no memory.
+    transactions. Logs then take no memory. `cluster_id` is the cluster's id, a UUID as Kafka writes it; without one
+    it is drawn, by `seed` if there is one.
 
     Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when
     the cluster is opened, OSError for a port in use or a trace that cannot be written, ApiError for
@@ -166,6 +168,7 @@ class AsyncCluster(Verbs, AsyncFace):
         as_version: str | None = None,
         memory_limit: int | str | None = None,
         data_dir: str | Path | None = None,
+        cluster_id: str | None = None,
     ) -> None:
         self._security = read_security(security, users)
         protocol = self._security.protocol
@@ -178,6 +181,8 @@ class AsyncCluster(Verbs, AsyncFace):
         self._topics = creatable_topics(topics)
         self._seed = seed
         check_data_dir(data_dir)
+        check_cluster_id(cluster_id)
+        self._cluster_id = cluster_id
         self._data = None if data_dir is None else DataDirectory(data_dir)
         self._rng = random.Random(seed)
         self._as_version = None if as_version is None else find_release(as_version).name
@@ -261,11 +266,12 @@ class AsyncCluster(Verbs, AsyncFace):
             self._control = control_server(self._wanted_control, self._control_token)
         if self._data is not None:
             self._open_data(self._data)
+        drawn_id = base64.urlsafe_b64encode(self._rng.randbytes(16)).decode().rstrip("=")
         self._nodes = Nodes(
             scheduler,
             self._configs,
             {broker_id: self.listeners.advertised(broker_id) for broker_id in self._configs},
-            cluster_id=base64.urlsafe_b64encode(self._rng.randbytes(16)).decode().rstrip("="),
+            cluster_id=self._cluster_id or drawn_id,
             rng=self._rng,
             make_purgatory=PurgatoryFactory(scheduler, self.observers),
             latency_ms=self.latency_ms,
@@ -294,6 +300,11 @@ class AsyncCluster(Verbs, AsyncFace):
             return
         image = data.restored.image
         check_finalized_features(image.features, self._as_version, data.path)
+        if self._cluster_id not in {None, image.cluster_id}:
+            raise ConfigError(
+                f"The cluster in {data.path} has the id {image.cluster_id}: leave out cluster_id,"
+                " or take another directory"
+            )
         if self._seed is not None:
             # The ids that this seed has given to the earlier cluster must not be repeated.
             self._rng.seed(f"{self._seed} {image.version}")

@@ -43,6 +43,7 @@ class KafkaContainer:
         self.image = image
         self.port = port
         self._configs = dict(DEFAULTS)
+        self._cluster_id: str | None = None
         self._host_port = 0
         self._cluster: Cluster | None = None
 
@@ -62,7 +63,7 @@ class KafkaContainer:
         del timeout
         if self._cluster is not None:
             raise WrongStateError("the container runs already")
-        self._cluster = Cluster(1, configs=self._configs, ports=[self._host_port]).open()
+        self._cluster = Cluster(1, configs=self._configs, ports=[self._host_port], cluster_id=self._cluster_id).open()
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
@@ -135,8 +136,8 @@ class KafkaContainer:
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Do nothing: the cluster has an id of its own."""
-        del cluster_id
+        """Give the cluster that id, a UUID as Kafka writes it; without it the id is drawn."""
+        self._cluster_id = cluster_id
         return self
 
     def with_exposed_ports(self, *ports: str | int) -> Self:

@@ -139,7 +139,7 @@ _SPECS = (
     ApiSpec(ApiKey.SYNC_GROUP, 0, 5, handle_sync_group),
     ApiSpec(ApiKey.DESCRIBE_GROUPS, 0, 6, handle_describe_groups),
     ApiSpec(ApiKey.LIST_GROUPS, 0, 5, handle_list_groups),
-    ApiSpec(ApiKey.DELETE_GROUPS, 0, 2, handle_delete_groups),
+    ApiSpec(ApiKey.DELETE_GROUPS, 0, 3, handle_delete_groups),
     ApiSpec(ApiKey.OFFSET_DELETE, 0, 0, handle_offset_delete),
     ApiSpec(ApiKey.DELETE_RECORDS, 0, 2, handle_delete_records),
     ApiSpec(ApiKey.INIT_PRODUCER_ID, 0, 5, handle_init_producer_id),
@@ -229,7 +229,7 @@ _SPECS = (
     ApiSpec(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, handle_alter_share_group_offsets),
     ApiSpec(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, handle_delete_share_group_offsets),
 )
-API_VERSIONS_RANGE = (0, 4)
+API_VERSIONS_RANGE = (0, 5)
 
 
 class ApiTable:

@@ -87,6 +87,7 @@ class VirtualCluster(Verbs, BlockingFace):
         as_version: str | None = None,
         memory_limit: int | str | None = None,
         disk: DiskOptions | None = None,
+        cluster_id: str | None = None,
     ) -> None:
         self.seed = seed
         self.random = random.Random(f"{seed}/run")
@@ -114,6 +115,7 @@ class VirtualCluster(Verbs, BlockingFace):
             as_version=as_version,
             memory_limit=memory_limit,
             disk=disk,
+            cluster_id=cluster_id,
         )
         """The same cluster for code that runs on its loop, in callbacks and coroutines."""
         self.wait_for(self.inside.open())

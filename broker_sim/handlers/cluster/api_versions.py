@@ -1,11 +1,13 @@
-"""ApiVersions (key 18), versions 0-4; mirrors `KafkaApis.handleApiVersionsRequest`.
+"""ApiVersions (key 18), versions 0-5; mirrors `KafkaApis.handleApiVersionsRequest`.
 
 Behaviour:
 * lists the APIs that are served, in the versions that are advertised, and the features
 * an unknown version is answered by `RequestDispatcher`, in version 0, with UNSUPPORTED_VERSION
 
+* a client that expects another cluster or node is answered REBOOTSTRAP_REQUIRED (KIP-1242)
+
 Version notes: 3 is flexible and names the client's software (KIP-511), 4 may carry features whose
-lowest version is 0.
+lowest version is 0, 5 names the cluster and the node that the client expects, both or neither.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING
 from broker_sim.controller import SUPPORTED_FEATURES
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
+from broker_sim.protocol.special_values import NO_NODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 SOFTWARE_VERSION = 3
 ZERO_FEATURES_VERSION = 4
+EXPECTATION_VERSION = 5
 
 
 _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -45,9 +49,16 @@ def handle_api_versions(
             _SOFTWARE_NAME.fullmatch(request.client_software_name) is not None
             and _SOFTWARE_NAME.fullmatch(request.client_software_version) is not None
         )
+        if context.api_version >= EXPECTATION_VERSION:
+            valid = valid and (request.cluster_id is None) == (request.node_id == NO_NODE)
         if not valid:
             respond(messages.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST))
             return
+        if request.cluster_id is not None:
+            expected = request.cluster_id, request.node_id
+            if expected != (context.broker.image.cluster_id, context.broker.broker_id):
+                respond(messages.ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED))
+                return
         response = messages.ApiVersionsResponse(api_keys=api_keys)
         key = messages.ApiVersionsResponse.SupportedFeatureKey
         response.supported_features = [

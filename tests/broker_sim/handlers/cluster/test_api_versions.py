@@ -22,7 +22,7 @@ def ask(broker, version=4, name="client", software_version="1.0"):
     return broker.ask(handle_api_versions(RANGES), request, version)
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 def test_every_version_lists_each_api_with_its_range(broker, version):
     response = ask(broker, version)
     assert response.error_code == ErrorCode.NONE
@@ -63,6 +63,29 @@ def test_finalized_features_carry_the_version_of_their_metadata(broker):
         feature.name: (feature.min_version_level, feature.max_version_level) for feature in response.finalized_features
     }
     assert levels == {name: (level, level) for name, level in broker.image.features.items()}
+
+
+def ask_expecting(broker, cluster_id, node_id):
+    """Ask in version 5, as a client that expects this cluster and node; KIP-1242."""
+    request = ApiVersionsRequest("client", "1.0", cluster_id, node_id)
+    return broker.ask(handle_api_versions(RANGES), request, 5)
+
+
+def test_expected_cluster_and_node_are_answered_as_if_nothing_was_expected(broker):
+    answer = ask_expecting(broker, broker.image.cluster_id, broker.broker_id)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.api_keys == ask(broker).api_keys
+
+
+def test_client_that_expects_another_cluster_or_node_has_to_bootstrap_again(broker):
+    for cluster_id, node_id in ((broker.image.cluster_id, broker.broker_id + 1), ("another", broker.broker_id)):
+        answer = ask_expecting(broker, cluster_id, node_id)
+        assert (answer.error_code, answer.api_keys) == (ErrorCode.REBOOTSTRAP_REQUIRED, [])
+
+
+def test_cluster_without_node_or_node_without_cluster_is_an_invalid_request(broker):
+    for cluster_id, node_id in ((broker.image.cluster_id, -1), (None, broker.broker_id)):
+        assert ask_expecting(broker, cluster_id, node_id).error_code == ErrorCode.INVALID_REQUEST
 
 
 # -- versions that are not served, answered before there is a handler --------------------------------
