@@ -38,12 +38,13 @@ installed alone. This page is made from their docstrings by `python -m tools.api
 """
 HTTP_HEAD = """# HTTP and `broker-sim ctl`
 
-Every verb of a [cluster](api.md#cluster) is a request to the control port and a subcommand of `broker-sim ctl`, whose
-`--help` has its options. This page is made from their docstrings by `python -m tools.api_page`; see
-[Control](../operate/control.md) for examples, answers and errors. A field with a default may be left out of the body.
+Every verb of a [cluster](api.md#cluster) is a request to the control port and a subcommand of `broker-sim ctl`, called as the
+path ends unless another name stands there; its `--help` has its options. This page is made from their docstrings by
+`python -m tools.api_page`; see [Control](../operate/control.md) for examples, answers and errors. A field with a default may be
+left out of the body.
 
-| request | `ctl` | fields of the body | what it does |
-|---|---|---|---|
+| request | fields of the body | what it does |
+|---|---|---|
 """
 PURGATORY_INTERNAL = (
     "locked_add",
@@ -111,7 +112,8 @@ def _http_row(verb: Verb[Any, Any]) -> str:
     if verb.name == "inject":
         fields = "those of [`Fault`](api.md#fault)"
     what = _first_paragraph(verb).partition(". Raises")[0].removesuffix(".")
-    return f"| `{method} {path}` | `{verb.word}` | {fields} | {what} |\n"
+    command = "" if path.endswith(f"/{verb.word}") else f" (`ctl {verb.word}`)"
+    return f"| `{method} {path}` | {fields} | {what}{command} |\n"
 
 
 def _order(name: str) -> tuple[bool, str]:
