@@ -38,10 +38,10 @@ installed alone. This page is made from their docstrings by `python -m tools.api
 """
 HTTP_HEAD = """# HTTP and `broker-sim ctl`
 
-Every verb of a [cluster](api.md#cluster) is a request to the control port and a subcommand of `broker-sim ctl`, called as the
-path ends unless another name stands there; its `--help` has its options. This page is made from their docstrings by
-`python -m tools.api_page`; see [Control](../operate/control.md) for examples, answers and errors. A field with a default may be
-left out of the body.
+Every verb of a [cluster](api.md#cluster) is a request to the control port and a subcommand of `broker-sim ctl`,
+called as the path ends unless another name stands there; its `--help` has its options. This page is made from their
+docstrings by `python -m tools.api_page`; see [Control](../operate/control.md) for examples, answers and errors. A
+field with a default may be left out of the body.
 
 | request | fields of the body | what it does |
 |---|---|---|
