@@ -17,7 +17,7 @@ from broker_sim.cli.standard_streams import Program
 from broker_sim_integration.pipeline.errors import PipelineError, extras_or_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 @click.group("broker-sim-pipeline", cls=Program)
@@ -59,6 +59,11 @@ _FILES: Final = click.option(
 _BUCKET: Final = click.option("--bucket-ms", type=click.IntRange(1), default=1_000, show_default=True)
 
 
+def _reads_traces(options: Mapping[str, Any]) -> bool:
+    """Whether a job's work depends on the size of its input alone; a sweep has work of its own."""
+    return ("inputs" in options or "directory" in options) and not options.get("path")
+
+
 def _job(
     name: str, *, module_name: str = "", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
@@ -71,8 +76,10 @@ def _job(
                 with extras_or_error():
                     session = import_module(".spark.session", __package__)
                     module = import_module(f".{module_name or f'jobs.{name}'}", __package__)
+                paths = options.get("inputs") or [options["directory"]] if _reads_traces(options) else ()
+                small = bool(paths) and session.are_small(paths)
                 opened = session.spark_session(
-                    f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose
+                    f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose, small=small
                 )
                 with opened as spark:
                     if writes_tables:

@@ -27,6 +27,7 @@ from broker_sim_integration.pipeline.jobs.quick_lines import SLOT, quick_events
 from broker_sim_integration.pipeline.jobs.schema import EVENT_SCHEMA, is_observation, parse
 from broker_sim_integration.pipeline.spark import tables
 from broker_sim_integration.pipeline.spark.counting import Counted, counting
+from broker_sim_integration.pipeline.spark.session import are_small
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -122,7 +123,7 @@ def _slot() -> Column:
 def large_gzips(spark: SparkSession, inputs: Sequence[str]) -> list[str]:
     """Return a warning for each compressed file that keeps one task busy for long."""
     lines, _ = _by_format(inputs)
-    if not lines:
+    if not lines or are_small(lines):
         return []
     if not any(path.endswith(GZIP) for path in _text(spark, lines).inputFiles()):
         return []

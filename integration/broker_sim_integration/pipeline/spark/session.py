@@ -25,7 +25,7 @@ from broker_sim_integration.pipeline.errors import PipelineError
 from broker_sim_integration.pipeline.spark.java_output import KeptOutput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 OLDEST_JAVA: Final = 17
 NEWEST_JAVA: Final = 21
@@ -50,6 +50,17 @@ LOCAL_CONF: Final[Mapping[str, str]] = {
     # Other shuffles begin with many parts, and Spark puts small ones together: so one fits into memory.
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "32",
 }
+SMALL_BYTES: Final = 8 << 20
+"""Size of input on this machine up to which a session starts for little work."""
+SMALL_CONF: Final[Mapping[str, str]] = {
+    # To compile the code of a query, or to plan it anew after each shuffle, costs more than to run it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
+SMALL_JVM_OPTIONS: Final = ("-XX:TieredStopAtLevel=1",)
+SMALL_COLLECTOR: Final = "-XX:+UseSerialGC"
 COMMON_CONF: Final[Mapping[str, str]] = {
     "spark.log.level": "ERROR",
     # Dates of partitions and minutes of groups must not depend on the driver's time zone.
@@ -129,21 +140,34 @@ def require_python() -> None:
     raise PipelineError(f"PYSPARK_PYTHON={python} {trouble}, and the jobs need {needed}: unset PYSPARK_PYTHON")
 
 
-def default_conf(master: str | None, *, kafka: bool = False) -> dict[str, str]:
-    """Return what a session gets unless the user sets it; `kafka` asks for the connector."""
+def are_small(paths: Iterable[str]) -> bool:
+    """Whether all paths are files and directories of this machine, with less than SMALL_BYTES together."""
+    size_bytes = 0
+    for path in map(Path, paths):
+        if not path.exists():
+            return False
+        for file in path.rglob("*") if path.is_dir() else [path]:
+            size_bytes += file.stat().st_size
+    return size_bytes < SMALL_BYTES
+
+
+def default_conf(master: str | None, *, kafka: bool = False, small: bool = False) -> dict[str, str]:
+    """Return what a session gets unless the user sets it; `kafka` asks for the connector, `small` is for few data."""
     conf = dict(COMMON_CONF)
     if _is_here(master):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master is not None and master.startswith("local"):
-        conf |= {**LOCAL_CONF, "spark.driver.extraJavaOptions": " ".join(_jvm_options())}
+        conf |= {**LOCAL_CONF, "spark.driver.extraJavaOptions": " ".join(_jvm_options(small=small))}
+        conf |= SMALL_CONF if small else {}
     if kafka:
         conf["spark.jars.packages"] = KAFKA_CONNECTOR
     return conf
 
 
-def _jvm_options() -> tuple[str, ...]:
-    options = " ".join(os.environ.get(name, "") for name in OPTIONS_FOR_ANY_JAVA)
-    return JVM_OPTIONS if CHOSEN_COLLECTOR.search(options) else (COLLECTOR, *JVM_OPTIONS)
+def _jvm_options(*, small: bool) -> tuple[str, ...]:
+    chosen = " ".join(os.environ.get(name, "") for name in OPTIONS_FOR_ANY_JAVA)
+    options, collector = (SMALL_JVM_OPTIONS, SMALL_COLLECTOR) if small else (JVM_OPTIONS, COLLECTOR)
+    return options if CHOSEN_COLLECTOR.search(chosen) else (collector, *options)
 
 
 @contextmanager
@@ -154,10 +178,11 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     kafka: bool = False,
     quiet: bool = False,
+    small: bool = False,
 ) -> Iterator[SparkSession]:
     """Start a session and stop it at the end.
 
-    `master` None is local[*], or what spark-submit was given if it runs this program. `quiet`
+    `master` None is local[*], with `small` local[1], or what spark-submit was given if it runs this program. `quiet`
     keeps back the output of Spark's process and shows it only with an unexpected error; it is for a
     program's first session, which starts that process. Raises PipelineError for what is missing.
     """
@@ -165,11 +190,11 @@ def spark_session(
     if not submitted:
         require_java()
         require_home()
-        master = master or "local[*]"
+        master = master or ("local[1]" if small else "local[*]")
     if _is_here(master):
         require_python()
     user_conf = dict(conf or {})
-    settings = default_conf(master, kafka=kafka and not submitted and "spark.jars" not in user_conf)
+    settings = default_conf(master, kafka=kafka and not submitted and "spark.jars" not in user_conf, small=small)
     _prepare_environment(master)
     if master is not None:
         settings["spark.master"] = master

@@ -12,6 +12,8 @@ pytestmark = pytest.mark.spark
 from broker_sim_integration.pipeline.errors import PipelineError  # noqa: E402 - needs pyspark
 from broker_sim_integration.pipeline.spark.session import (  # noqa: E402 - the same
     KAFKA_CONNECTOR,
+    SMALL_BYTES,
+    are_small,
     default_conf,
     ivy_settings,
     require_home,
@@ -142,6 +144,24 @@ def test_only_a_driver_on_this_machine_is_bound_to_loopback():
         assert default_conf(master)["spark.driver.host"] == "127.0.0.1"
     for master in (None, "yarn", "spark://elsewhere:7077"):
         assert "spark.driver.host" not in default_conf(master)
+
+
+def test_little_work_is_not_compiled_and_the_user_may_say_otherwise():
+    small, large = (default_conf("local[1]", small=each) for each in (True, False))
+    assert small["spark.sql.codegen.wholeStage"] == small["spark.sql.adaptive.enabled"] == "false"
+    assert "-XX:TieredStopAtLevel=1" in small["spark.driver.extraJavaOptions"]
+    assert "spark.sql.codegen.wholeStage" not in large
+    assert "spark.sql.codegen.wholeStage" not in default_conf("spark://elsewhere:7077", small=True)
+
+
+def test_size_of_files_and_directories_of_this_machine_decides_what_is_little(tmp_path):
+    (tmp_path / "trace.jsonl").write_bytes(b"x" * 1_000)
+    assert are_small([str(tmp_path / "trace.jsonl"), str(tmp_path)])
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(SMALL_BYTES)
+    assert not are_small([str(tmp_path)])
+    assert not are_small(["hdfs:///tables"])
+    assert not are_small([str(tmp_path / "*.jsonl")])
 
 
 @pytest.mark.parametrize("variable", ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"])
