@@ -36,7 +36,7 @@ REPAIRS: Final = MappingProxyType(
         "offsets_not_stable": "a consumer with isolation_level=read_committed asks for stable offsets",
     }
 )
-"""What each repair does, by the name of the program in examples/aiokafka_bugs that shows the bug."""
+"""Effects of the repairs, by the name of the program in examples/aiokafka_bugs that shows the bug."""
 
 
 @contextmanager

@@ -173,7 +173,7 @@ class Chaos:
 
     @property
     def history(self) -> History:
-        """What happened so far, with ready judgements in place of counters.
+        """The events so far, with ready judgements in place of counters.
 
         A test, or a function of its module, that names it has all of it. Elsewhere ask for it before the workers start:
         raises WrongStateError later.

@@ -63,7 +63,7 @@ class CommandOutcome:
     begin_with: str = ""
     """Part of the id of the client that faults waited for; any client if empty."""
     broken: tuple[str, ...] = ()
-    """What does not hold of the judgements that were asked for."""
+    """Failed judgements among those that were asked for."""
 
     @property
     def code(self) -> int:

@@ -37,7 +37,7 @@ WITHIN_S: Final = 30.0
 ASKED_EVERY_S: Final = 0.1
 JUDGEMENTS: Final = ("lost=TOPIC", "lost=TOPIC:OUTPUT", "twice=TOPIC", "order=TOPIC:OUTPUT", "once=TOPIC:OUTPUT",
                      "once=TOPIC:OUTPUT:GROUP", "back=GROUP")  # fmt: skip
-"""What `--judge` takes."""
+"""Values of `--judge`."""
 
 
 class InvariantError(AssertionError):
@@ -55,7 +55,7 @@ def value_of(record: Any) -> Hashable:
 
 
 class _Transaction:
-    """What a transaction has written and committed so far."""
+    """Records and offsets of a transaction so far."""
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
@@ -63,7 +63,7 @@ class _Transaction:
 
 
 class History:
-    """What happened in one run. Thread rule: the event loop of the cluster."""
+    """The events of one run. Thread rule: the event loop of the cluster."""
 
     def __init__(self, kafka: AsyncCluster) -> None:
         self._kafka = kafka

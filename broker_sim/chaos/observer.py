@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CLUSTER: Final = "cluster"
 TEST: Final = "test"
-"""Who logs in a time line what no worker does: the test, and clients of its own."""
+"""Name in a time line of lines that no worker logs: those of the test and of clients of its own."""
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")
 _OTHERS: Final = ("broker_sim", "asyncio")

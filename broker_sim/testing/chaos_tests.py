@@ -33,7 +33,7 @@ class MarkedTest(ApplicationTest):
         self.exploration: Exploration | None = None
         """The number of orders that were run, of an exhaustive search."""
         self.sightings = Sightings()
-        """What the seeds that were run have seen."""
+        """Sightings of the seeds that were run."""
         self.is_full = False
         """Whether a report has all lines of its time line."""
         self._run_once = run_once
