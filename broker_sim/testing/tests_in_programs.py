@@ -40,7 +40,7 @@ OPTIONS: Final[dict[str, Any]] = {
 }  # fmt: skip
 """Options of pytest that are not those of the command line in the test's process."""
 WORKER: Final[dict[str, Any]] = {"workerid": "master", "testrunuid": "virtual"}
-"""What pytest-xdist tells a worker: plugins then leave summaries and caches to the process that waits."""
+"""Variables of a worker of pytest-xdist: plugins then leave summaries and caches to the process that waits."""
 ABSENT: Final = ("no:terminal", "no:timeout")
 """Plugins that the test's process goes without: it has no terminal, and a real timer has no virtual form."""
 FOLDER: Final = "virtual"
