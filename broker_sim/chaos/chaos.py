@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.chaos.dependency import Dependency
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.history import History, InvariantError
@@ -27,11 +28,18 @@ if TYPE_CHECKING:
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.runtime.virtual.core.processes import Process
+    from broker_sim.runtime.virtual.programs import Program
 
 RECOVERY_S: Final = 60
 """Maximum time the cluster needs to recover after the last fault; longer is a defect of the simulator."""
 WORKER_VARIABLE: Final = "WORKER"
 """Environment variable in which a program finds the name of its worker."""
+DEPENDENCY_VARIABLE: Final = "DEPENDENCY_URL"
+"""Environment variable in which a program finds what stands for a dependency."""
+CRASHES_IN_A_WAIT: Final = 0.25
+"""Part of the crashes that hit a program while it waits, as most times of its life."""
+MOST_CALLS: Final = 500
+"""Maximum number of calls of a program until a crash hits it; a message that is handled makes some dozens."""
 NO_FAILED_PROGRAM: Final = "no worker ends with an exit code other than 0"
 ASKED_EVERY_S: Final = 0.1
 _OWN_CODE: Final = str(Path(__file__).parents[1])
@@ -134,32 +142,44 @@ class Chaos:
 
         `chaos.start(chaos.program("python", "worker.py"), count=2)`. It finds the cluster in `KAFKA_BOOTSTRAP_SERVERS`
         and its own name in `WORKER`. An exit code other than 0 counts as an error of its environment: it is started
-        again, unless `may_fail` is False: then the run fails. What it prints is on the time line.
+        again, unless `may_fail` is False: then the run fails. What it prints is on the time line. `crash` may kill it
+        between two statements. `DEPENDENCY_URL` stands for what it needs besides Kafka: a GET is answered 200, and
+        while a fault of the kind `fail` is in force its connection is closed.
         """
 
         async def main(worker: Worker) -> None:
+            dependency = Dependency(worker)
             program = self.kafka.start_program(
                 *command,
                 name=f"{worker.name} start {worker.starts}",
-                env={WORKER_VARIABLE: worker.name, **(env or {})},
+                env={WORKER_VARIABLE: worker.name, DEPENDENCY_VARIABLE: await dependency.open(), **(env or {})},
                 cwd=cwd,
                 process=worker.process,
                 on_output=partial(self.note, worker.name),
             )
             worker.on_death(program.kill)
+            worker.on_crash(partial(self._crash, program))
             try:
                 code = await program.wait()
             except asyncio.CancelledError:
                 program.send_signal()
                 await program.wait()
                 raise
-            if code and not may_fail:
+            if code and not may_fail and not program.is_killed:
                 last = next(iter(program.text.splitlines()[::-1]), "nothing")
                 raise InvariantError(NO_FAILED_PROGRAM, f"{worker.name} has {code}, and printed last: {last}")
             if code:
                 raise OSError(f"exit code {code}")
 
         return main
+
+    def _crash(self, program: Program) -> None:
+        """Kill a program now, in a wait, or at a call that the seed draws."""
+        draw = self._loop.stream(f"crash of {program.name} at {self._loop.clock.now_ns}")
+        if draw.random() < CRASHES_IN_A_WAIT:
+            program.kill()
+        else:
+            program.kill_at_call(int(MOST_CALLS ** draw.random()))
 
     async def faults_over(self) -> None:
         """Let the faults of the schedule happen; return when the last is over and the cluster is well.

@@ -90,6 +90,7 @@ class Worker:
         self._start_takes_s = 0.0
         self._is_over = False
         self._gives_back: list[Callable[[], object]] = []
+        self._crash_now: Callable[[], object] | None = None
 
     def __repr__(self) -> str:
         return f"<Worker {self.name}: {'down' if self.process is None else self.process.state}>"
@@ -99,8 +100,7 @@ class Worker:
 
         Raises ConnectionError while a fault of the kind `fail` is in force.
         """
-        if self._failures:
-            self._failed_calls += 1
+        if self.is_failing:
             raise ConnectionError(f"{on} cannot be reached")
 
     def on_death(self, give_back: Callable[[], object]) -> None:
@@ -110,6 +110,19 @@ class Worker:
         `worker.on_death(database.close)`.
         """
         self._gives_back.append(give_back)
+
+    def on_crash(self, crash: Callable[[], object]) -> None:
+        """Let a fault of the kind `crash` call `crash()`, which ends the process that runs now soon: `main` returns.
+
+        A process that is still there when the fault is over is killed then.
+        """
+        self._crash_now = crash
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether a fault of the kind `fail` is in force; to be asked by what stands for a dependency."""
+        self._failed_calls += bool(self._failures)
+        return bool(self._failures)
 
     def start(self) -> None:
         """Start the program in a new process."""
@@ -137,6 +150,7 @@ class Worker:
 
     def _end(self) -> None:
         process, self.process = self.process, None
+        self._crash_now = None
         if process is not None:
             process.kill()
         returns, self._gives_back = self._gives_back, []
@@ -189,12 +203,14 @@ class Worker:
 
     def crash(self) -> Callable[[], object]:
         """Kill it, and keep it down until the fault is over."""
-        self._running()
+        process = self._running()
         self._holds += 1
-        self._end()
+        (self._crash_now or self._end)()
 
         def restart() -> None:
             self._holds -= 1
+            if self.process is process:
+                self._end()
             self._start_again()
 
         return restart

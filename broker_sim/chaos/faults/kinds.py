@@ -7,7 +7,7 @@
 | `freeze` | worker | stands still, as with SIGSTOP | |
 | `cut` | worker, and a broker or `brokers` | nothing passes | `both`, `to` or `from` the brokers |
 | `slow` | worker | messages to and from it take longer | ms |
-| `fail` | worker | `depend` raises ConnectionError | |
+| `fail` | worker | `depend` raises ConnectionError; a program's `DEPENDENCY_URL` does not answer | |
 | `clock` | worker | its wall clock is off | seconds |
 | `deploy` | `workers`, or one worker | asked to stop, after 10 s killed; its next version starts | `rolling`, `all` |
 | `scale` | `workers` | so many more of them, or fewer with a minus, until the fault is over | number |

@@ -91,6 +91,9 @@ class Program:
         self._connections: dict[int, Connection] = {}
         self._results: list[tuple[int, int, int]] = []
         self._signal = 0
+        self._calls_left = 0
+        self.is_killed = False
+        """Whether `kill` has ended it, or is about to."""
         self._is_running = False
         self._is_new = True
         self._ended: asyncio.Future[int] = loop.create_future()
@@ -166,9 +169,19 @@ class Program:
             self._signal = number
             self.process.call(self.on_arrival)
 
+    def kill_at_call(self, calls: int) -> None:
+        """End it as SIGKILL does at its `calls`th call from its next step on: between two statements, not in a wait.
+
+        Calls that read a clock, read, write, open, close or send count. `wait` tells when it has ended.
+        """
+        if self.exit_code is None:
+            self.is_killed = True
+            self._calls_left = calls
+
     def kill(self) -> None:
         """End it at once, as SIGKILL does; its host closes its connections. Idempotent."""
         if self.exit_code is None:
+            self.is_killed = True
             os.kill(self._popen.pid, signal.SIGKILL)
             self._end("killed")
             if self._is_own_process:
@@ -209,7 +222,7 @@ class Program:
         self._connections = {key: one for key, one in self._connections.items() if not one.is_closed}
         self._read_output()
         if deadline_ns is None:
-            self._end("exits")
+            self._end("killed" if self.is_killed else "exits")
             if self._is_own_process:
                 self._loop.call_soon(self.process.kill, context=self._loop.processes.outside)
         elif any(has_sent):
@@ -228,12 +241,19 @@ class Program:
         wall_start_ns = clock.wall_clock_ns() - clock.now_ns + self.process.clock_offset_ns
         results, self._results = self._results[:_MOST_RESULTS], self._results[_MOST_RESULTS:]
         number, self._signal = self._signal, 0
-        self._answer(clock.now_ns, horizon_ns, wall_start_ns, number, results)
+        calls_left, self._calls_left = self._calls_left, 0
+        self._answer(clock.now_ns, horizon_ns, wall_start_ns, number, results, calls_left)
 
     def _answer(
-        self, now_ns: int, horizon_ns: int, wall_start_ns: int, number: int, results: Sequence[tuple[int, int, int]]
+        self,
+        now_ns: int,
+        horizon_ns: int,
+        wall_start_ns: int,
+        number: int,
+        results: Sequence[tuple[int, int, int]],
+        calls_left: int = 0,
     ) -> None:
-        head = _ANSWER.pack(_GO, number, len(results), 0, now_ns, horizon_ns, wall_start_ns)
+        head = _ANSWER.pack(_GO, number, len(results), calls_left, now_ns, horizon_ns, wall_start_ns)
         self._send(head + b"".join(_RESULT.pack(*result) for result in results))
 
     def _send(self, data: bytes) -> None:

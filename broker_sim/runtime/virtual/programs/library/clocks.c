@@ -38,6 +38,7 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
     int64_t start = vt_active() ? start_ns(clock) : NEVER;
     if (start == NEVER) return (int)with_errno(raw(SYS_clock_gettime, clock, time));
     vt_on_call();
+    vt_count_call();
     int64_t ns = vt_now_ns + start_ns(clock);
     *time = (struct timespec){ns / NS_PER_S, ns % NS_PER_S};
     return 0;

@@ -21,7 +21,7 @@ struct message {
 };
 
 struct answer {
-    uint32_t kind, signal, result_count, unused;
+    uint32_t kind, signal, result_count, calls_left;
     int64_t now_ns, horizon_ns, wall_start_ns;
     struct {
         uint32_t number;
@@ -71,6 +71,7 @@ static void receive_answer(void) {
 static void receive_go(void) {
     receive_answer();
     vt_wall_start_ns = answer.wall_start_ns;
+    if (answer.calls_left) vt_calls_left = answer.calls_left;
     vt_move_time(answer.now_ns, answer.horizon_ns);
     for (uint32_t i = 0; i < answer.result_count; i++)
         vt_on_connected(answer.results[i].number, answer.results[i].error);

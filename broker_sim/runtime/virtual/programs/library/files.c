@@ -10,6 +10,7 @@ static unsigned char is_chance[MAX_FDS];  /* /dev/random and /dev/urandom */
 int vt_is_chance(int fd) { return fd >= 0 && fd < MAX_FDS && is_chance[fd]; }
 
 static int open_file(int folder, const char *path, int flags, mode_t mode) {
+    vt_count_call();
     long fd = raw(SYS_openat, folder, path, flags, mode);
     if (vt_enabled && fd >= 0 && fd < MAX_FDS)
         is_chance[fd] = !strcmp(path, "/dev/urandom") || !strcmp(path, "/dev/random");
@@ -31,6 +32,7 @@ EXPORT int openat(int folder, const char *path, int flags, ...) { return open_fi
 EXPORT int openat64(int folder, const char *path, int flags, ...) { return open_file(folder, path, flags, MODE(flags)); }
 
 EXPORT int close(int fd) {
+    vt_count_call();
     if (vt_is_control(fd)) return 0;  /* a program that closes all files does not mean this one */
     if (vt_enabled && fd >= 0 && fd < MAX_FDS) {
         is_chance[fd] = 0;

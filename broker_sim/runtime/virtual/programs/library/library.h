@@ -31,7 +31,7 @@
  *   REPORT   text                         answers DESCRIBE: what each thread waits for
  *   BYE      now                          the program ends
  *
- *   GO        now, horizon, wall clock, signal, results of connections
+ *   GO        now, horizon, wall clock, signal, calls until it is killed (0: it is not), results of connections
  *   DESCRIBE                              tell what each thread waits for, and wait on
  */
 #ifndef LIBRARY_H
@@ -117,11 +117,18 @@ extern int vt_enabled;
 extern int64_t vt_now_ns;  /* since the simulator's loop was made */
 extern int vt_has_sent;    /* whether the simulator has to look at connections before time moves */
 extern pid_t vt_pid;
+extern uint32_t vt_calls_left;  /* the program is killed at this call from now on; 0: it is not */
 extern struct vt_thread *vt_threads;
 extern __thread struct vt_thread *vt_self;
 
 /* Whether the calling thread takes part; a thread that was made behind the library's back does not. */
 static inline int vt_active(void) { return __builtin_expect(vt_enabled && vt_self != 0, 1); }
+
+void vt_die(void);
+/* Count a call after which another program could tell what happened: there a kill falls between two statements. */
+static inline void vt_count_call(void) {
+    if (__builtin_expect(vt_calls_left != 0, 0) && vt_active() && !--vt_calls_left) vt_die();
+}
 
 enum vt_outcome vt_wait(struct vt_wait wait);
 #define VT_WAIT(...) vt_wait((struct vt_wait){__VA_ARGS__})

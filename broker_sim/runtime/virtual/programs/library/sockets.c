@@ -194,6 +194,7 @@ EXPORT int shutdown(int fd, int how) {
 /* -- writing: a blocking write of more than the buffer holds lets the simulator read -- */
 
 static ssize_t write_all(int fd, const struct iovec *parts, size_t count, int flags) {
+    vt_count_call();
     vt_has_sent = 1;
     int blocks = !(flags & MSG_DONTWAIT) && !(raw(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK);
     ssize_t written = 0;
@@ -239,6 +240,7 @@ EXPORT ssize_t send(int fd, const void *data, size_t size, int flags) { return s
 
 /* Write to a file that is no connection. A pipe that is ready takes PIPE_BUF bytes without blocking. */
 static ssize_t write_file(int fd, const char *data, size_t size) {
+    vt_count_call();
     struct stat status;
     int is_pipe = vt_active() && fd > STDERR_FILENO && !fstat(fd, &status) && S_ISFIFO(status.st_mode) &&
                   !(raw(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK);

@@ -122,6 +122,7 @@ EXPORT int epoll_pwait2(
 /* -- blocking reads; standard streams lead out of virtual time and block really -- */
 
 int vt_await(const char *call, int fd, short events) {
+    vt_count_call();
     if (!vt_active() || fd <= STDERR_FILENO) return 0;
     struct pollfd one = {fd, events, 0};
     if (poll_now(&one, 1)) return 0;

@@ -178,3 +178,17 @@ def test_missing_compiler_is_told_in_one_line(monkeypatch, tmp_path):
     with pytest.raises(NoVirtualProgramsError, match="apt-get install gcc") as caught:
         compiling.library()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("calls", "lines"), [(1, 0), (3, 1), (5, 2)])
+def test_kill_falls_between_two_statements(calls, lines):
+    text = "import os, time\ntime.sleep(1)\nos.write(1, b'one\\n')\nos.write(1, b'two\\n')\ntime.sleep(9)"
+
+    async def scenario(app):
+        await asyncio.sleep(0.5)
+        app.kill_at_call(calls)
+        return await app.wait()
+
+    code, app = play(scenario, *python(text))
+    assert code == -9
+    assert app.text.split() == ["one", "two"][:lines]
