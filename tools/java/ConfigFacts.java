@@ -1,7 +1,9 @@
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.coordinator.group.GroupConfig;
 import org.apache.kafka.server.config.AbstractKafkaConfig;
 import org.apache.kafka.server.config.DynamicBrokerConfig;
+import org.apache.kafka.server.config.QuotaConfig;
 import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
@@ -15,6 +17,15 @@ public class ConfigFacts {
         for (ConfigDef.ConfigKey key : LogConfig.configKeys().values()) {
             String synonym = ServerTopicConfigSynonyms.TOPIC_CONFIG_SYNONYMS.get(key.name);
             print("topic", key, String.valueOf(synonym));
+        }
+        printAll("group", GroupConfig.CONFIG_DEF);
+        printAll("client quota", QuotaConfig.userAndClientQuotaConfigs());
+        printAll("connection quota", QuotaConfig.ipConfigs());
+    }
+
+    private static void printAll(String kind, ConfigDef configs) {
+        for (ConfigDef.ConfigKey key : configs.configKeys().values()) {
+            print(kind, key, "");
         }
     }
 
