@@ -42,7 +42,20 @@ class _Heartbeats:
 
     registered_at_version: int
     metadata_version: int = -1
+    end_version: int = -1
+    """The version of the controller's image when the last heartbeat was processed."""
+    heartbeat_ms: int = -1
+    caught_up_ms: int = -1
+    """When the broker last had all metadata that there was, as in `LeaderState.ReplicaState`; -1 for never."""
     controlled_shutdown_version: int | None = None
+
+    def heard(self, metadata_version: int, end_version: int, now_ms: int) -> None:
+        """Record how far the broker had come at a heartbeat, and whether it had all of this or of the last one."""
+        if metadata_version >= end_version:
+            self.caught_up_ms = now_ms
+        elif metadata_version >= self.end_version >= 0:
+            self.caught_up_ms = max(self.caught_up_ms, self.heartbeat_ms)
+        self.metadata_version, self.end_version, self.heartbeat_ms = metadata_version, end_version, now_ms
 
 
 class ClusterControlManager:
@@ -159,7 +172,7 @@ class ClusterControlManager:
     def touch(self, broker_id: int, *, metadata_version: int, state: BrokerControlState, version: int) -> None:
         """Remember the result of a heartbeat; `version` is that of the image that follows it."""
         heartbeats = self._heartbeats[broker_id]
-        heartbeats.metadata_version = metadata_version
+        heartbeats.heard(metadata_version, version, self._clock.now_ms())
         if state is not BrokerControlState.CONTROLLED_SHUTDOWN:
             heartbeats.controlled_shutdown_version = None
         elif heartbeats.controlled_shutdown_version is None:
@@ -214,8 +227,11 @@ class ClusterControlManager:
         for _, broker in sorted(image.brokers.items()):
             contact_ms = self.last_contact_ms(broker)
             if contact_ms is not None:
-                version = self._heartbeats[broker.broker_id].metadata_version
-                yield QuorumObserver(broker.broker_id, version, contact_ms + passed_ms)
+                heartbeats = self._heartbeats[broker.broker_id]
+                caught_up_ms = -1 if heartbeats.caught_up_ms < 0 else heartbeats.caught_up_ms + passed_ms
+                yield QuorumObserver(
+                    broker.broker_id, heartbeats.metadata_version, contact_ms + passed_ms, caught_up_ms
+                )
 
     def _has_valid_session(self, broker: BrokerState) -> bool:
         contact_ms = self.last_contact_ms(broker)

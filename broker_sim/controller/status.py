@@ -22,6 +22,8 @@ class QuorumObserver:
     log_end_offset: int
     last_heartbeat_ms: int
     """Time in ms of the wall clock."""
+    last_caught_up_ms: int
+    """Time in ms of the wall clock when it last had all metadata, -1 for never."""
 
 
 @dataclass(frozen=True, slots=True)

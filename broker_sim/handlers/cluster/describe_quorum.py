@@ -6,11 +6,11 @@ Behaviour:
 * the controller is the only voter and leads in epoch 1, because it never fails
 * the brokers whose session lasts observe; a broker's last heartbeat stands for its last fetch, and
   says how far its metadata had come
+* a broker was last caught up at a heartbeat that had all metadata, of that moment or of the next heartbeat
 
 Version notes: 1 adds timestamps (KIP-836), 2 error messages and the voters' addresses (KIP-853).
 
-Left out: the controller's address, as clients cannot reach it; when a broker that lags behind was
-last caught up, which is -1.
+Left out: the controller's address, as clients cannot reach it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 LEADER_EPOCH = 1
 METADATA_TOPIC = "__cluster_metadata"
 METADATA_PARTITION = 0
-NOT_KNOWN_MS = -1
 WITH_NODES = 2
 Response = messages.DescribeQuorumResponse
 
@@ -76,7 +75,7 @@ def _described(status: QuorumStatus, version: int) -> messages.DescribeQuorumRes
             replica_id=observer.broker_id,
             log_end_offset=observer.log_end_offset,
             last_fetch_timestamp=observer.last_heartbeat_ms,
-            last_caught_up_timestamp=(observer.last_heartbeat_ms if observer.log_end_offset == end else NOT_KNOWN_MS),
+            last_caught_up_timestamp=observer.last_caught_up_ms,
         )
         for observer in status.observers
     ]

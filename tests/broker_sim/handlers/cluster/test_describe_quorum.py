@@ -1,5 +1,6 @@
 import pytest
 
+from broker_sim.controller.cluster_control_manager import _Heartbeats
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
 from broker_sim.protocol.messages import DescribeQuorumRequest
@@ -60,9 +61,31 @@ def test_timestamps_are_those_of_the_last_heartbeats(broker, version):
         assert (observer.last_fetch_timestamp, observer.last_caught_up_timestamp) == (heard_ms,) * 2
 
 
-def test_a_broker_that_lags_behind_was_caught_up_at_an_unknown_time(broker):
+def caught_up(broker):
+    return {observer.last_caught_up_timestamp for observer in described(broker).observers}
+
+
+def test_broker_that_lags_behind_was_caught_up_at_its_last_heartbeat(broker):
+    broker.pass_time(500)
+    heard_ms = broker.clock.wall_clock_ms()
     broker.create("t", [1])
-    assert {o.last_caught_up_timestamp for o in described(broker).observers} == {-1}
+    assert caught_up(broker) == {heard_ms}
+
+
+def test_broker_that_has_never_had_all_metadata_was_never_caught_up():
+    heartbeats = _Heartbeats(registered_at_version=0)
+    heartbeats.heard(1, end_version=5, now_ms=10)
+    heartbeats.heard(4, end_version=9, now_ms=20)
+    assert heartbeats.caught_up_ms == -1
+
+
+def test_broker_that_has_all_of_the_last_heartbeat_was_caught_up_then():
+    heartbeats = _Heartbeats(registered_at_version=0)
+    heartbeats.heard(1, end_version=5, now_ms=10)
+    heartbeats.heard(5, end_version=9, now_ms=20)
+    assert heartbeats.caught_up_ms == 10
+    heartbeats.heard(9, end_version=9, now_ms=30)
+    assert heartbeats.caught_up_ms == 30
 
 
 def test_a_broker_whose_session_has_ended_observes_no_more(broker):
