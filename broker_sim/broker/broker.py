@@ -40,7 +40,7 @@ from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
-from broker_sim.replica import Purgatories, ReplicaServer
+from broker_sim.replica import LogDirMoves, Purgatories, ReplicaServer
 from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ class Broker:
         self.replica_manager = make_replica_manager(
             config, process, logs, self.metadata, self.purgatories, self.replication_quotas.leader
         )
+        self.log_dir_moves = LogDirMoves(logs, process.call_later, config, self.replication_quotas.moves)
         self.replica_server = ReplicaServer(self.replica_manager, process.actions)
         context = self._context = self._make_context(environment)
         self.controller = ControllerLink(context, environment.controller)

@@ -55,7 +55,7 @@ REASONS: Final = (
     ("share.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
-    ("alter.log.dirs", "a move between log directories is not throttled"),
+    ("alter.log.dirs", "a move between log directories is measured as replication.quota.window says"),
     ("telemetry.", "clients send no telemetry"),
     ("metric", "metrics are those of the control port"),
     ("kafka.metrics", "metrics are those of the control port"),
@@ -160,7 +160,6 @@ TOPIC_WITHOUT_EFFECT: Final = _by_name(_TOPIC_REASONS)
 """Topic configurations without effect: the reason by name."""
 
 CHANGE_WITHOUT_EFFECT: Final = PER_LISTENER | {
-    "replica.alter.log.dirs.io.max.bytes.per.second",
     "listener.security.protocol.map",
     "listeners",
     "sasl.enabled.mechanisms",

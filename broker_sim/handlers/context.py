@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.protocol.headers import RequestHeader
     from broker_sim.quota import ControllerMutationQuotaManager
-    from broker_sim.replica import ReplicaManager, TransactionalAppends
+    from broker_sim.replica import LogDirMoves, ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
     from broker_sim.share.partition.share_partition_manager import SharePartitionManager
@@ -215,6 +215,10 @@ class BrokerServices(Protocol):
     @property
     def logs(self) -> LogManager:
         """The logs of this broker, and where they are kept."""
+
+    @property
+    def log_dir_moves(self) -> LogDirMoves:
+        """The replicas that move between the log directories of this broker."""
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
         """Run `work()`, which must not raise, beside the loop if it is a real one, then `on_done(result)`.

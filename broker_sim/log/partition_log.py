@@ -296,6 +296,12 @@ class PartitionLog:
         """Return the bytes before the batch that holds `offset`, deleted segments included."""
         return self._local_log.position(offset)
 
+    def offset_after(self, offset: int, max_bytes: int) -> int:
+        """Return the offset that follows a read of that many bytes, at least one batch, from `offset` on."""
+        if offset >= self.log_end_offset:
+            return self.log_end_offset
+        return self._local_log.fetch_upper_bound_offset(offset, max(1, max_bytes))
+
     def aborted_transactions(self, start_offset: int, size_bytes: int) -> list[AbortedTxn]:
         """Return the aborted transactions of a read of that many bytes, and possibly later ones."""
         producer_state = self.producer_state

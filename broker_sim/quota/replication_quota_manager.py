@@ -2,6 +2,7 @@
 
     leader     what a broker sends to followers: a fetch leaves out those that are not in the ISR
     follower   what it fetches itself: partitions that are not in sync are not fetched
+    moves      what it copies between its log directories, whatever the topic lists
 
 Both hold for the replicas that a topic lists, `PARTITION:BROKER` or all (`*`), while the rate of their bytes is
 above the broker's limit. Bytes of replicas in sync count too, but these are never held back. The rate is measured
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+MOVES_RATE: Final = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 _ALL: Final = "*"
@@ -87,7 +89,7 @@ class ReplicationQuotaManager:
 
 
 class ReplicationQuotas:
-    """The replication quotas of one broker, as leader and as follower."""
+    """The replication quotas of one broker: as leader, as follower, and of moves between log directories."""
 
     def __init__(
         self, config: BrokerConfig, clock: Clock, broker_id: int, topic_configs: Callable[[str], Mapping[str, str]]
@@ -98,10 +100,15 @@ class ReplicationQuotas:
         parts = (window, clock, broker_id, topic_configs)
         self.leader = ReplicationQuotaManager(*parts, LEADER_REPLICAS)
         self.follower = ReplicationQuotaManager(*parts, FOLLOWER_REPLICAS)
+        self.moves = ReplicationQuotaManager(*parts, FOLLOWER_REPLICAS)
 
     def reconfigure(self, dynamic: Mapping[str, str]) -> None:
         """Apply the broker's dynamic configurations."""
-        for name, manager in ((LEADER_RATE, self.leader), (FOLLOWER_RATE, self.follower)):
+        for name, manager in (
+            (LEADER_RATE, self.leader),
+            (FOLLOWER_RATE, self.follower),
+            (MOVES_RATE, self.moves),
+        ):
             bound = REPLICATION_QUOTA_CONFIGS[name].parse(dynamic.get(name, str(MAX_LONG)))
             assert isinstance(bound, int)
             manager.upper_bound = bound

@@ -11,6 +11,7 @@ from broker_sim.replica.fetcher import FetcherManager
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch, FollowerSession
 from broker_sim.replica.isr_state import CommittedIsr, PendingIsr
 from broker_sim.replica.leader_link import LeaderLink, ReplicaServer
+from broker_sim.replica.log_dir_moves import LogDirMoves
 from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
 from broker_sim.replica.partition import Partition
 from broker_sim.replica.purgatories import Purgatories
@@ -39,6 +40,7 @@ __all__ = [
     "IsrDecision",
     "IsrProposal",
     "LeaderLink",
+    "LogDirMoves",
     "MetadataApplier",
     "Partition",
     "PartitionStore",

@@ -3,23 +3,20 @@
 Mirrors `KafkaApis.handleAlterReplicaLogDirsRequest` and `ReplicaManager.alterReplicaLogDirs`.
 
 Behaviour:
-* every broker answers for itself, and moves its replica to the directory
+* every broker answers for itself, before its replica has moved to the directory (see `LogDirMoves`)
 * a path that is none of its directories is LOG_DIR_NOT_FOUND, also one that leads to the same place
 * a partition whose replicas are elsewhere is REPLICA_NOT_AVAILABLE, and UNKNOWN_TOPIC_OR_PARTITION if there is none;
   when its replica comes here, it is made in that directory
 * of a partition that is named for several directories the last one counts
 
 Version notes: 2 is flexible.
-
-Deliberate difference: a replica has moved before the answer is given, so there is no future replica that catches up,
-and `replica.alter.log.dirs.io.max.bytes.per.second` has no effect.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
 from broker_sim.hash_order.scala_order import group_by_order, mutable_map_order
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -44,7 +41,7 @@ def handle_alter_replica_log_dirs(
     context: RequestContext,
     respond: Callable[[messages.AlterReplicaLogDirsResponse], None],
 ) -> None:
-    """Move each replica to its directory."""
+    """Begin to move each replica to its directory."""
     paths = {
         TopicPartition(topic.name, number): directory.path
         for directory in request.dirs
@@ -79,11 +76,8 @@ def _error_of(broker: BrokerServices, key: TopicPartition, path: str) -> ErrorCo
         return ErrorCode.REPLICA_NOT_AVAILABLE
     if isinstance(partition, ErrorCode):
         return partition
-    if broker.logs.directory_of(key) != path:
-        try:
-            broker.logs.move(key, path)
-        except ApiError as error:
-            return error.error_code
+    if partition.log is not None:
+        broker.log_dir_moves.start(partition.log, path)
     return ErrorCode.NONE
 
 

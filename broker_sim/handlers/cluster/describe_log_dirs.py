@@ -5,7 +5,8 @@ Mirrors `KafkaApis.handleDescribeLogDirsRequest` and `ReplicaManager.describeLog
 Behaviour:
 * every broker answers for itself, with each of its log directories in the order of `log.dirs`
 * without topics in the request all logs are described; a partition that is not here is left out
-* the lag of a log is 0, as a move is over before its answer; -1 for a log without a replica
+* the lag of a log is 0, -1 for a log without a replica; of a future replica, which is in the directory that it moves
+  to, that of the copy
 * a directory that cannot be looked at is KAFKA_STORAGE_ERROR, without logs
 
 Version notes: 2 is flexible, 3 adds an error code (before, a client without the right gets no directory),
@@ -68,6 +69,11 @@ def _describe(broker: BrokerServices, name: str, logs: list[PartitionLog]) -> Di
         described = topics.setdefault(topic, Topic(topic))
         lag = 0 if log.topic_partition in partitions else NOT_KNOWN
         described.partitions.append(Partition(number, log.size_bytes, lag))
+    for future in broker.log_dir_moves.futures():
+        if future.directory == name and future.log in logs:
+            topic, number = future.log.topic_partition
+            copied = Partition(number, future.size_bytes, future.offset_lag, is_future_key=True)
+            topics.setdefault(topic, Topic(topic)).partitions.append(copied)
     return Directory(
         ErrorCode.NONE, name, list(topics.values()), total_bytes=space.total_bytes, usable_bytes=space.usable_bytes
     )

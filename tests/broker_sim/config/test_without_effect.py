@@ -76,6 +76,7 @@ CHANGED_IN_THE_QUOTAS = {
     "max.connections",
     "max.connections.per.ip",
     "max.connections.per.ip.overrides",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
 }
 """Dynamic configurations that `ConnectionQuotas` and `ReplicationQuotas` take over."""
 

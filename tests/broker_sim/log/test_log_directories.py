@@ -8,6 +8,7 @@ from broker_sim_purgatory import VirtualClock
 from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import DiskOptions, LogDirectory, LogDirectoryError, LogManager, SimulatedDisk
+from broker_sim.log.storage import PARTITION_METADATA
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 
@@ -20,8 +21,8 @@ A, B = "/a", "/b"
 class Machine:
     """A broker with two directories, and the process that has them open."""
 
-    def __init__(self, kind, path):
-        self.disk = SimulatedDisk("seed", DiskOptions()) if kind == "simulated" else None
+    def __init__(self, kind, path, seed="seed"):
+        self.disk = SimulatedDisk(f"{seed}", DiskOptions()) if kind == "simulated" else None
         self.root = path if self.disk is None else self.disk.root
         self.kind = kind
         self.clock = VirtualClock(wall_start_ms=1_000_000)
@@ -158,6 +159,16 @@ def test_moved_log_survives_a_power_loss(tmp_path):
     machine.disk.lose_power()
     machine.start()
     assert (values(machine.create()), machine.place()) == (before, B)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_moved_files_have_their_name_after_a_power_loss(tmp_path, seed):
+    machine = Machine("simulated", tmp_path, seed)
+    storage = filled(machine).storage
+    target = machine.directories[1].log_path(KEY)
+    storage.move_to(target)  # without the checkpoints, which the log manager writes next
+    machine.disk.lose_power()
+    assert (target / PARTITION_METADATA).exists()
 
 
 def test_files_of_a_moved_log_are_deleted_with_it(on_disk):

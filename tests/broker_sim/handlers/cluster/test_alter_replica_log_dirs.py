@@ -4,11 +4,16 @@ import pytest
 
 from broker_sim.cluster.virtual.virtual_client import produce_request
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
+from broker_sim.controller.requests import ConfigResourceType
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.error_answers import whole_answer
 from broker_sim.log import DiskOptions
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.messages import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
+from broker_sim.protocol.messages import (
+    AlterReplicaLogDirsRequest,
+    DescribeLogDirsRequest,
+    IncrementalAlterConfigsRequest,
+)
 from broker_sim.protocol.records import build_batch
 
 HERE, NOWHERE = "/memory", "/no/such/directory"
@@ -121,8 +126,8 @@ def test_request_that_fails_as_a_whole_tells_of_each_partition_as_asked():
 class TwoDirectories(Replicas):
     """The same with two log directories on each broker."""
 
-    def __init__(self):
-        super().__init__(configs={"log.dirs": f"{A},{B}"})
+    def __init__(self, configs=None):
+        super().__init__(configs={"log.dirs": f"{A},{B}"} | (configs or {}))
 
     def ask(self, request, version):
         pending = self.client.send(1, request, version)
@@ -163,6 +168,59 @@ def test_moved_replica_is_written_and_described(two_directories):
     two_directories.alter((B, {"t": [0]}))
     two_directories.ask(produce_request(("t", 0), batch=batch), 9)
     assert two_directories.described()[B]["t", 0] == (2 * len(batch), 0, False)
+
+
+BATCHES = 40
+BATCH = build_batch([b"v" * 1000])
+BYTES_PER_SECOND = 10_000
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+def throttle_of(broker_id):
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    config = IncrementalAlterConfigsRequest.AlterableConfig(THROTTLE, value=str(BYTES_PER_SECOND))
+    return IncrementalAlterConfigsRequest([resource(ConfigResourceType.BROKER, str(broker_id), [config])])
+
+
+@pytest.fixture
+def throttled():
+    """Return replicas that copy 5 000 bytes at a time, and 10 000 in a second; partition 0 has 40 batches."""
+    replicas = TwoDirectories({"replica.fetch.max.bytes": "5000"})
+    replicas.ask(throttle_of(broker_id=1), 1)
+    for _ in range(BATCHES):
+        replicas.ask(produce_request(("t", 0), batch=BATCH), 9)
+    return replicas
+
+
+def test_throttled_replica_copies_until_it_has_caught_up_and_then_takes_the_place(throttled):
+    assert throttled.alter((B, {"t": [0]})) == [("t", [(0, NONE)])]
+    whole = BATCHES * len(BATCH)
+    lags = []
+    began_ms = throttled.cluster.now_ms
+    while ("t", 0) in throttled.described()[A]:
+        size, lag, is_future = throttled.described()[B]["t", 0]
+        assert is_future
+        assert size < whole
+        lags.append(lag)
+        throttled.cluster.advance(500)
+    assert lags == sorted(lags, reverse=True)
+    assert 0 < lags[-1] < lags[0] <= BATCHES
+    assert throttled.described()[B]["t", 0] == (whole, 0, False)
+    assert throttled.cluster.now_ms - began_ms >= 1000 * (whole - 3 * BYTES_PER_SECOND) / BYTES_PER_SECOND
+
+
+def test_move_back_ends_the_future_replica(throttled):
+    throttled.alter((B, {"t": [0]}))
+    throttled.alter((A, {"t": [0]}))
+    throttled.cluster.advance(30_000)
+    assert ("t", 0) not in throttled.described()[B]
+
+
+def test_future_replica_goes_with_its_topic(throttled):
+    throttled.alter((B, {"t": [0]}))
+    throttled.cluster.delete_topic("t")
+    throttled.cluster.advance(30_000)
+    assert throttled.partitions() == {A: [], B: []}
 
 
 def test_coming_replica_is_made_in_its_directory(two_directories):
