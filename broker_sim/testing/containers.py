@@ -23,7 +23,7 @@ OPTION: Final = "--kafka-containers"
 GROUP: Final = "broker_sim.kafka_containers"
 """Its one entry point is a function of configurations that returns a cluster, not open yet."""
 BROKERS: Final = 3
-REMEDY: Final = "pip install broker-sim-compare"
+REMEDY: Final = "pip install ./integration, in the clone that broker-sim is from"
 
 
 class _Containers(Protocol):
