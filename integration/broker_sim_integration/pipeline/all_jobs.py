@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from broker_sim_integration.clients.stopwatch import now_ms
-from broker_sim_integration.pipeline.jobs import ingest, latency, lifecycle, occupancy, parity, sweep
+from broker_sim_integration.pipeline.jobs import ingest, latency, lifecycle, occupancy, parity
 from broker_sim_integration.pipeline.report import report
 from broker_sim_integration.pipeline.spark import tables
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
+
+    from broker_sim_integration.pipeline.jobs.sweep import SweepPlan
 
 BUCKET_MS: Final = 1_000
 
@@ -36,7 +38,7 @@ def run(
     inputs: Sequence[str],
     output: str,
     bucket_ms: int = BUCKET_MS,
-    sweep_plan: sweep.SweepPlan | None = None,
+    sweep_plan: SweepPlan | None = None,
 ) -> str:
     """Run every job on the inputs, with a line for each; returns how many seconds all took.
 
@@ -50,6 +52,8 @@ def run(
     if tables.read_or_none(spark, output, "observations") is not None:
         step("parity", lambda: parity.run(spark, output, output))
     if sweep_plan is not None:
+        from broker_sim_integration.pipeline.jobs import sweep  # noqa: PLC0415 - it imports the simulator
+
         step("sweep", lambda: sweep.run(spark, sweep_plan, output))
     step("report", lambda: report.run(spark, output, output))
     return f"{(now_ms() - started_ms) / 1000:.1f} s"

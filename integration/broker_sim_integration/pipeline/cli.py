@@ -107,7 +107,10 @@ def _job(
 )
 def run_all(module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucket_ms: int, path: str | None) -> str:
     """Run every job on a trace in one session, up to the report."""
-    plan = module.sweep.SweepPlan(module.sweep.read_specification(path)) if path else None
+    plan = None
+    if path:
+        jobs = import_module(".jobs.sweep", __package__)
+        plan = jobs.SweepPlan(jobs.read_specification(path))
     return str(module.run(spark, inputs, output, bucket_ms, plan))
 
 
