@@ -6,6 +6,7 @@ from broker_sim.cluster.kafka_container import KafkaContainer as KafkaContainer
 from broker_sim.cluster.nodes.node import LostRecords as LostRecords
 from broker_sim.cluster.records import TopicRecord as TopicRecord
 from broker_sim.cluster.records import TopicRecords as TopicRecords
+from broker_sim.cluster.status.clients_status import ClientsMetrics as ClientsMetrics
 from broker_sim.cluster.status.clients_status import ClientsStatus as ClientsStatus
 from broker_sim.cluster.status.clients_status import ClientStatus as ClientStatus
 from broker_sim.cluster.status.cluster_status import (
@@ -122,6 +123,8 @@ from broker_sim.handlers.faults import (
 )
 from broker_sim.handlers.request_log import RequestsStatus as RequestsStatus
 from broker_sim.handlers.request_log import RequestStatus as RequestStatus
+from broker_sim.handlers.telemetry.client_metrics import ClientMetricsStatus as ClientMetricsStatus
+from broker_sim.handlers.telemetry.otlp import ClientMetric as ClientMetric
 from broker_sim.log import DiskOptions as DiskOptions
 from broker_sim.log import SimulatedDisk as SimulatedDisk
 from broker_sim.metadata.topic_partition import TopicPartition as TopicPartition

@@ -59,13 +59,17 @@ MISSING_HEAD: Final = f"""
 | key | API | in Kafka {RELEASE} | belongs to |
 |---:|---|---|---|
 """
-NOTES: Final = {ApiKey.PRODUCE: "0 to 2 are advertised, as by Kafka, for librdkafka"}
-ONLY_WITH_PLUGIN: Final = "client metrics: Kafka serves it only with a plugin that takes them"
+ONLY_WITH_PLUGIN: Final = "as by Kafka, only if `metric.reporters` names a class that takes clients' metrics"
+NOTES: Final = {
+    ApiKey.PRODUCE: "0 to 2 are advertised, as by Kafka, for librdkafka",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ONLY_WITH_PLUGIN,
+    ApiKey.PUSH_TELEMETRY: ONLY_WITH_PLUGIN,
+}
 
 
 def page() -> str:
     """Return the whole page."""
-    table = ApiTable()
+    table = ApiTable(client_metrics=True)
     served = [spec for key in ApiKey if (spec := table.get(key)) is not None]
     refused = [spec for spec in served if _is_refused(spec)]
     parts = [INTRODUCTION, SERVED_HEAD]
@@ -90,7 +94,8 @@ def _missing_rows(served: set[ApiKey]) -> Iterator[str]:
     for key, versions in sorted(find_release(RELEASE).apis.items()):
         if key not in served:
             reason = reason_for(known, SCENARIO, STEP, f"api_keys.{int(key)}.min_version", "None")
-            why = ONLY_WITH_PLUGIN if reason is None else reason.removeprefix("Not served: ").removesuffix(".")
+            assert reason is not None, f"no row says why {key.api_name} is not served"
+            why = reason.removeprefix("Not served: ").removesuffix(".")
             yield _line(key, _versions(versions), why)
 
 

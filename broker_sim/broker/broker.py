@@ -34,6 +34,7 @@ from broker_sim.coordinator.broker_context import BrokerContext
 from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.support.auto_topic_creation import create_coordinators_topic
+from broker_sim.handlers.telemetry.client_metrics import ClientMetricsManager
 from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
@@ -86,6 +87,9 @@ class Broker:
         self._on_change = environment.on_change
         # -- what clients may do
         self.authorizer = make_authorizer(config, environment.denials.add)
+        self.client_metrics = ClientMetricsManager(
+            broker_id, config, process.clock, environment.random, environment.client_metrics
+        )
         self.dynamic_config = DynamicBrokerConfig(broker_id, config)
         self.quotas = QuotaManagers(config, process.clock)
         self.controller_quotas = environment.controller_quotas

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.denial_log import DenialLog
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
+    from broker_sim.handlers.telemetry.client_metrics import ClientMetricsLog
     from broker_sim.protocol import messages
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import ReplicaServer
@@ -64,5 +65,6 @@ class BrokerEnvironment:
     requests: RequestLog
     controller_quotas: ControllerMutationQuotaManager
     denials: DenialLog
+    client_metrics: ClientMetricsLog
     on_change: Callable[[], object]
     """Called when a broker has applied new metadata, and when it begins to accept connections."""

@@ -126,6 +126,14 @@ def _print_denials(_: Any, answer: Any) -> None:
     print_denials(answer["denials"])
 
 
+def _print_client_metrics(_: Any, answer: Any) -> None:
+    for client in answer["clients"]:
+        click.echo(f"{client['client_id']} ({client['software']}): {client['pushes']} pushes")
+        for metric in client["metrics"]:
+            attributes = ",".join(f"{name}={value}" for name, value in metric["attributes"].items())
+            click.echo(f"\t{metric['name']}{f'{{{attributes}}}' if attributes else ''}\t{metric['value']:g}")
+
+
 _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "status": _print_status,
     "purgatory": _print_purgatory,
@@ -138,6 +146,7 @@ _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {
     "requests": _print_requests,
     "clients": _print_clients,
     "denials": _print_denials,
+    "client_metrics": _print_client_metrics,
     "group": _print_group,
     "wait_for_group": _print_group,
 }

@@ -39,6 +39,7 @@ from broker_sim.config.listeners import (
     parse_overrides,
     parse_protocol_map,
     shift_ports,
+    takes_client_metrics,
     without_listener,
 )
 from broker_sim.config.other_configs import (
@@ -134,6 +135,7 @@ __all__ = [
     "parse_overrides",
     "parse_protocol_map",
     "shift_ports",
+    "takes_client_metrics",
     "thread_count_reason",
     "to_text",
     "to_texts",

@@ -20,6 +20,8 @@ from broker_sim.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from broker_sim.config.broker_config import BrokerConfig
+
 LISTENERS: Final = "listeners"
 ADVERTISED_LISTENERS: Final = "advertised.listeners"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
@@ -235,6 +237,12 @@ def check_connection_limits(changes: Mapping[str, str], listeners: Iterable[str]
 
 def _is_zero(text: str | None) -> bool:
     return text is not None and int(text) == 0
+
+
+def takes_client_metrics(config: BrokerConfig) -> bool:
+    """Whether a metrics reporter that is not Kafka's own is set; it stands for one that takes clients' metrics."""
+    names = (name.strip() for name in config.others.get(METRIC_REPORTERS, "").split(","))
+    return any(name and name != _REPORTER for name in names)
 
 
 def check_metric_reporters(text: str) -> None:

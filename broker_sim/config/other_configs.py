@@ -56,7 +56,7 @@ REASONS: Final = (
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
     ("alter.log.dirs", "a move between log directories is measured as replication.quota.window says"),
-    ("telemetry.", "clients send no telemetry"),
+    ("telemetry.", "read only where `metric.reporters` lets clients push metrics"),
     ("metric", "metrics are those of the control port"),
     ("kafka.metrics", "metrics are those of the control port"),
     ("num.", "a broker is one thread"),

@@ -26,6 +26,7 @@ from broker_sim.config import (
     check_metric_reporters,
     effective_topic_config,
     every_broker_config,
+    takes_client_metrics,
     thread_count_reason,
     without_listener,
 )
@@ -119,10 +120,10 @@ class ConfigurationValidator:
                     for name in configs.keys() - effective
                     if without_listener(name) not in PER_LISTENER | CONNECTION_LIMITS
                 }
-            case ConfigResourceType.GROUP:
-                without_effect = set()
+            case ConfigResourceType.CLIENT_METRICS:
+                without_effect = set() if takes_client_metrics(self._static) else set(configs)
             case _:
-                without_effect = set(configs)
+                without_effect = set()
         names = sorted(without_effect - self._logged_without_effect)
         if names:
             self._logged_without_effect.update(names)

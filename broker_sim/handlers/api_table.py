@@ -6,7 +6,7 @@ The ranges are those of the newest known Kafka; a cluster advertises those of it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.controller import supported_features
 from broker_sim.handlers.cluster.alter_partition_reassignments import handle_alter_partition_reassignments
@@ -17,6 +17,7 @@ from broker_sim.handlers.cluster.describe_log_dirs import handle_describe_log_di
 from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
 from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
 from broker_sim.handlers.cluster.list_partition_reassignments import handle_list_partition_reassignments
+from broker_sim.handlers.cluster.telemetry import handle_get_telemetry_subscriptions, handle_push_telemetry
 from broker_sim.handlers.cluster.unregister_broker import handle_unregister_broker
 from broker_sim.handlers.cluster.update_features import handle_update_features
 from broker_sim.handlers.configs.alter_configs import handle_alter_configs
@@ -213,6 +214,8 @@ _SPECS = (
     ApiSpec(ApiKey.LIST_TRANSACTIONS, 0, 2, handle_list_transactions),
     ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),
     ApiSpec(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1, handle_consumer_group_describe),
+    ApiSpec(ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, 0, handle_get_telemetry_subscriptions),
+    ApiSpec(ApiKey.PUSH_TELEMETRY, 0, 0, handle_push_telemetry),
     ApiSpec(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, handle_describe_topic_partitions),
     ApiSpec(ApiKey.SHARE_GROUP_HEARTBEAT, 1, 1, handle_share_group_heartbeat),
     ApiSpec(ApiKey.SHARE_GROUP_DESCRIBE, 1, 1, handle_share_group_describe),
@@ -229,6 +232,8 @@ _SPECS = (
     ApiSpec(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, handle_alter_share_group_offsets),
     ApiSpec(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, handle_delete_share_group_offsets),
 )
+OF_CLIENT_METRICS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+"""The APIs that are served only where something takes clients' metrics."""
 API_VERSIONS_RANGE = (0, 5)
 
 
@@ -236,14 +241,19 @@ class ApiTable:
     """The served APIs by key.
 
     `release` names the Kafka release, such as "3.7", whose API versions limit ours; None is the default
-    one. Raises ConfigError for an unknown one.
+    one. `client_metrics` says whether clients may push metrics. Raises ConfigError for an unknown release.
     """
 
-    def __init__(self, release: str | None = None) -> None:
+    def __init__(self, release: str | None = None, *, client_metrics: bool = False) -> None:
         self.release = find_release(release)
+        self._client_metrics = client_metrics
         # Its handler has to know the ranges of all APIs, its own among them.
         api_versions = ApiSpec(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(()))
-        specs = [limited for spec in (*_SPECS, api_versions) if (limited := spec.limited_to(self.release))]
+        specs = [
+            limited
+            for spec in (*_SPECS, api_versions)
+            if (client_metrics or spec.key not in OF_CLIENT_METRICS) and (limited := spec.limited_to(self.release))
+        ]
         self._specs = {spec.key: spec for spec in specs}
         self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
             handler=handle_api_versions(
@@ -260,7 +270,7 @@ class ApiTable:
 
     def changed(self, change: Callable[[ApiSpec], ApiSpec]) -> ApiTable:
         """Return a table with what `change` makes of each API."""
-        table = ApiTable(self.release.name)
+        table = ApiTable(self.release.name, client_metrics=self._client_metrics)
         table._specs = {key: change(spec) for key, spec in self._specs.items()}
         return table
 

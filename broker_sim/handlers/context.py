@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.fetch_session import FetchManager
     from broker_sim.group.service import GroupCoordinatorService
+    from broker_sim.handlers.telemetry.client_metrics import ClientMetricsManager
     from broker_sim.log import LogManager
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -79,6 +80,8 @@ class ClientConnection(Protocol):
 
     last_request: RequestHeader | None
     """The header of its last request, for those who ask who is connected."""
+    software: tuple[str, str]
+    """Name and version of the client's library, as its ApiVersions request had them; "unknown" before."""
 
     @property
     def ip(self) -> str:
@@ -195,6 +198,10 @@ class BrokerServices(Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's static configuration."""
+
+    @property
+    def client_metrics(self) -> ClientMetricsManager:
+        """The clients that push metrics to this broker."""
 
     @property
     def dynamic_config(self) -> DynamicConfigCheck:

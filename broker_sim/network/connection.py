@@ -26,6 +26,9 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.process import ProcessState
 from broker_sim.security import ANONYMOUS
 
+UNKNOWN_SOFTWARE: Final = ("unknown", "unknown")
+"""Name and version of a client's library that has not said it."""
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -105,6 +108,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_closed = False
         self._when_lost: list[Callable[[], object]] = []
         self.last_request: RequestHeader | None = None
+        self.software = UNKNOWN_SOFTWARE
         """The header of the last request that its broker has handled."""
         self.last_use = next(_USES)
         """The number of its last use: it is higher than those of all connections that were used before."""

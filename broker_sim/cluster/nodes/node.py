@@ -12,6 +12,7 @@ from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
     JAAS_CONFIG,
+    METRIC_REPORTERS,
     SERVER_HANDLER,
     SIGNED_TOKEN_HANDLERS,
     without_listener,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Handle
     from broker_sim.runtime.scheduler import Scheduler
 
+OF_CLIENT_METRICS: Final = frozenset({METRIC_REPORTERS, "telemetry.max.bytes"})
+"""Configurations of clients' metrics, which have an effect though they are not attributes of `BrokerConfig`."""
 KeptBatches = dict["TopicPartition", list[tuple[int, int, bytes]]]
 """Base offset, end offset and bytes of each batch, by partition."""
 
@@ -235,7 +238,8 @@ def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogge
     without_effect = sorted(
         name
         for name in names - has_effect
-        if (own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG}
+        if name not in OF_CLIENT_METRICS
+        and ((own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG})
     )
     if without_effect:
         log.warning("configuration_without_effect", names=without_effect)

@@ -14,6 +14,7 @@ from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.broker.late_metadata import MetadataDelay
 from broker_sim.cluster.nodes.node import LogMemory, Node, log_doubtful_configs, numbered
+from broker_sim.config import takes_client_metrics
 from broker_sim.controller import Controller, CreatableTopic, initial_features, supported_features
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers import ApiTable
@@ -21,6 +22,7 @@ from broker_sim.handlers.denial_log import DenialLog
 from broker_sim.handlers.faults import FaultInjector
 from broker_sim.handlers.request_log import RequestLog
 from broker_sim.handlers.support.auto_topic_creation import creatable_topic
+from broker_sim.handlers.telemetry.client_metrics import ClientMetricsLog
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.quota import QuotaManagers
@@ -79,6 +81,7 @@ class Nodes:
         self.metadata_delay = MetadataDelay(rng)
         self.requests = RequestLog()
         self.denials = DenialLog()
+        self.client_metrics = ClientMetricsLog()
         self.brokers: dict[int, Broker] = {}
         self._first_config = next(iter(configs.values()))
         self.controller = Controller(
@@ -116,7 +119,8 @@ class Nodes:
             requests=self.requests,
             controller_quotas=self._controller_quotas.controller_mutation,
             denials=self.denials,
-            api_table=ApiTable(as_version),
+            client_metrics=self.client_metrics,
+            api_table=ApiTable(as_version, client_metrics=takes_client_metrics(self._first_config)),
             on_change=on_change,
         )
         self._tick_handle: Handle | None = None
@@ -317,6 +321,11 @@ class Nodes:
             raise ValueError(f"a link goes to another broker, not from {source} to {target}")
         self.links.set_fault(source, target, LinkFault(drop, checked_ms("delay_ms", delay_ms)))
         self._log.info("link_set", source=source, target=target, drop=drop, delay_ms=delay_ms)
+
+    @property
+    def takes_client_metrics(self) -> bool:
+        """Whether clients may push metrics."""
+        return takes_client_metrics(self._first_config)
 
     @property
     def has_authorizer(self) -> bool:

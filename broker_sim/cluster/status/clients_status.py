@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from broker_sim.handlers.telemetry.client_metrics import ClientMetricsStatus
+
 if TYPE_CHECKING:
     from broker_sim.cluster.listeners.listeners import Listeners
 
@@ -30,6 +32,16 @@ class ClientStatus:
 
 class ClientsStatus(tuple[ClientStatus, ...]):
     """The connections of all clients, by broker and in the order in which they were made."""
+
+    __slots__ = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"clients": [client.to_json() for client in self]}
+
+
+class ClientsMetrics(tuple[ClientMetricsStatus, ...]):
+    """The last metrics that clients have pushed."""
 
     __slots__ = ()
 

@@ -6,6 +6,7 @@ endpoint of its own.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -62,6 +63,10 @@ GROUP_COUNTERS: Final = {
 """The fields of `GroupCounters`, each with Kafka's name and its text."""
 
 
+NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
+"""Matches characters that a name of Prometheus does not have."""
+
+
 def metrics_text(nodes: Nodes) -> str:
     """Return all metrics as of now; dead brokers have none. Raises MissingExtraError."""
     try:
@@ -81,6 +86,7 @@ def metrics_text(nodes: Nodes) -> str:
             yield from _transaction_families(nodes)
             yield from _controller_families(nodes)
             yield from _memory_families(nodes)
+            yield from _client_families(nodes)
 
     registry = CollectorRegistry(auto_describe=False)
     registry.register(NodesCollector())
@@ -96,6 +102,21 @@ def _memory_families(nodes: Nodes) -> Iterator[Metric]:
         family = gauge(f"broker_sim_memory_{name}_bytes", text)
         family.add_metric((), value)
         yield family
+
+
+def _client_families(nodes: Nodes) -> Iterator[Metric]:
+    """Yield a family for each metric that clients have pushed."""
+    families: dict[tuple[str, tuple[str, ...]], GaugeMetricFamily] = {}
+    for client in nodes.client_metrics.statuses():
+        for metric in client.metrics:
+            labels = tuple(sorted(metric.attributes))
+            name = NOT_IN_NAMES.sub("_", metric.name)
+            text = f"{metric.name}, as clients have pushed it."
+            names = ("client_id", "client_instance_id", *(NOT_IN_NAMES.sub("_", each) for each in labels))
+            family = families.setdefault((name, labels), gauge(name, text, *names))
+            values = (client.client_id or "", client.client_instance_id, *(metric.attributes[each] for each in labels))
+            family.add_metric(values, metric.value)
+    yield from families.values()
 
 
 def _purgatory_families(nodes: Nodes) -> Iterator[Metric]:

@@ -199,6 +199,7 @@ class BrokerVerbs(BaseVerbs):
         moved = {id_: await self.listeners.move(id_, lasting) for id_ in nodes.nodes} if new_ports else {}
         nodes.requests.forget()
         nodes.denials.forget()
+        nodes.client_metrics.forget()
         nodes.reset(self._own_topics(), moved)
         version = self._make_users()
         await self._until_heard_of(version, "the brokers to hear of the topics")

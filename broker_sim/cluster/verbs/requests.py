@@ -11,7 +11,7 @@ from broker_sim.errors import WrongStateError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from broker_sim.cluster.status.clients_status import ClientsStatus
+    from broker_sim.cluster.status.clients_status import ClientsMetrics, ClientsStatus
     from broker_sim.handlers.faults import Fault, HookedRequest, InjectedFault
     from broker_sim.handlers.request_log import RequestsStatus
     from broker_sim.protocol.api_keys import ApiKey
@@ -66,6 +66,22 @@ class RequestVerbs(BaseVerbs):
         for _ in range(TURNS_TO_SEE_AN_END):
             await asyncio.sleep(0)
         return clients_status(self.listeners)
+
+    @verb("GET", "/client-metrics")
+    def client_metrics(self) -> ClientsMetrics:
+        """Return the last metrics that each client has pushed (KIP-714), the last to push at the end.
+
+        Clients push while `metric.reporters` names a class that is not Kafka's own, such as
+        `configs={"metric.reporters": "example.Telemetry"}`, and subscriptions, which are configurations of
+        CLIENT_METRICS resources, ask for metrics. Raises WrongStateError without such a class.
+        """
+        from broker_sim.cluster.status.clients_status import ClientsMetrics  # noqa: PLC0415 - see `Verbs`
+
+        if not self.nodes.takes_client_metrics:
+            raise WrongStateError(
+                "clients push no metrics; open the cluster with configs={'metric.reporters': 'example.Telemetry'}"
+            )
+        return ClientsMetrics(self.nodes.client_metrics.statuses())
 
     @verb("DELETE", "/inject/{fault_id}")
     def heal(self, fault_id: int | None = None) -> None:

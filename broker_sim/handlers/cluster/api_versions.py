@@ -59,6 +59,8 @@ def handle_api_versions(
             if expected != (context.broker.image.cluster_id, context.broker.broker_id):
                 respond(messages.ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED))
                 return
+        if context.api_version >= SOFTWARE_VERSION:
+            context.connection.software = (request.client_software_name, request.client_software_version)
         response = messages.ApiVersionsResponse(api_keys=api_keys)
         key = messages.ApiVersionsResponse.SupportedFeatureKey
         response.supported_features = [

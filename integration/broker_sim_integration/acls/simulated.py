@@ -45,6 +45,7 @@ class _Connection:
     may_ask_for_tokens = True
     sends_files = False
     last_request: RequestHeader | None = None
+    software = ("unknown", "unknown")
 
     def __init__(self, principal: str) -> None:
         self.principal = KafkaPrincipal.parse(principal)

@@ -1,0 +1,1 @@
+"""Metrics that clients push to brokers (KIP-714): subscriptions, pushes, and what the last ones said."""

@@ -1,0 +1,316 @@
+"""The clients that push metrics to a broker, and what they are to push; mirrors `ClientMetricsManager`.
+
+A client asks for its subscription, and then pushes metrics, once in each interval. `check_get` and `check_push` raise
+what it is refused with; everybody's last pushes are kept in the cluster's `ClientMetricsLog`, which stands for the
+plugin (`metric.reporters`) that a real broker needs for all of this.
+
+Deliberate differences: metrics of a subscription are listed in the order of their names, and those in the
+subscription id too; Kafka has the order of a hash table.
+"""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.config import CLIENT_METRICS_CONFIGS
+from broker_sim.controller import ConfigResourceType
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.handlers.telemetry.otlp import ClientMetric, parse_metrics
+from broker_sim.protocol.compression import CompressionCodec, decompress
+from broker_sim.protocol.crc32c import crc32c
+from broker_sim.regex.java import compile_java
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from broker_sim_purgatory import Clock
+
+    from broker_sim.config import BrokerConfig
+    from broker_sim.metadata import MetadataImage
+
+ACCEPTED_CODECS: Final = (
+    CompressionCodec.ZSTD,
+    CompressionCodec.LZ4,
+    CompressionCodec.GZIP,
+    CompressionCodec.SNAPPY,
+)
+INTERVAL_MS: Final = 300_000
+ALL_METRICS: Final = "*"
+LIMIT: Final = 16_384
+"""Maximum number of client instances of a broker, and of those whose metrics are kept."""
+EXPIRY_MS: Final = 60_000
+INTERVALS_TO_EXPIRY: Final = 3
+NO_INSTANCE: Final = bytes(16)
+RESERVED: Final = (NO_INSTANCE, bytes(15) + b"\x01")
+MAX_BYTES_CONFIG: Final = "telemetry.max.bytes"
+DEFAULT_MAX_BYTES: Final = "1048576"
+
+
+class Subscription(NamedTuple):
+    """What a client is to push."""
+
+    metrics: tuple[str, ...]
+    """Prefixes of names of metrics, or `*` for all; none for no metrics."""
+    interval_ms: int
+
+
+class PushingClient(NamedTuple):
+    """The client of a request."""
+
+    client_id: str | None
+    software: tuple[str, str]
+    """Name and version of its library."""
+    peer: str
+    """Its address and port."""
+    when_lost: Callable[[Callable[[], object]], None]
+    """Calls a function when its connection has ended."""
+
+
+@dataclass(slots=True)
+class _Instance:
+    """A client as one broker knows it."""
+
+    labels: Mapping[str, str]
+    subscriptions: Mapping[tuple[int, str], Mapping[str, str]]
+    """The configurations from which the subscription was made."""
+    subscription: Subscription
+    subscription_id: int
+    expires_ms: int = 0
+    last_get_ms: int | None = None
+    last_push_ms: int | None = None
+    terminating: bool = False
+    last_error: ErrorCode = ErrorCode.NONE
+
+
+@dataclass(frozen=True, slots=True)
+class ClientMetricsStatus:
+    """The last metrics of one client instance."""
+
+    client_instance_id: str
+    client_id: str | None
+    software: str
+    """Name and version, such as `librdkafka 2.16.0`."""
+    broker: int
+    """The broker that has got the last push."""
+    subscription: tuple[str, ...]
+    interval_ms: int
+    pushes: int
+    terminated: bool
+    """Whether the last push was the one before its end."""
+    metrics: tuple[ClientMetric, ...] = field(default=(), repr=False)
+
+    def value(self, name: str) -> float | None:
+        """Return the sum of a metric's numbers, None without one."""
+        values = [metric.value for metric in self.metrics if metric.name == name]
+        return sum(values) if values else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        values = {name: getattr(self, name) for name in self.__slots__ if name != "metrics"}
+        return {**values, "metrics": [metric.to_json() for metric in self.metrics]}
+
+
+class ClientMetricsLog:
+    """The last metrics of each client instance of a cluster. Thread rule: the cluster's event loop."""
+
+    def __init__(self) -> None:
+        self._statuses: OrderedDict[bytes, ClientMetricsStatus] = OrderedDict()
+
+    def add(
+        self,
+        broker_id: int,
+        client: PushingClient,
+        instance_id: bytes,
+        instance: Subscription,
+        metrics: list[ClientMetric],
+        *,
+        terminated: bool,
+    ) -> None:
+        """Keep the metrics of a push in place of those before."""
+        before = self._statuses.pop(instance_id, None)
+        self._statuses[instance_id] = ClientMetricsStatus(
+            uuid_text(instance_id),
+            client.client_id,
+            " ".join(client.software),
+            broker_id,
+            instance.metrics,
+            instance.interval_ms,
+            1 if before is None else before.pushes + 1,
+            terminated,
+            tuple(metrics) or (() if before is None else before.metrics),
+        )
+        if len(self._statuses) > LIMIT:
+            self._statuses.popitem(last=False)
+
+    def forget(self) -> None:
+        """Forget all metrics."""
+        self._statuses.clear()
+
+    def statuses(self) -> tuple[ClientMetricsStatus, ...]:
+        """Return the last metrics of all client instances, the last to push at the end."""
+        return tuple(self._statuses.values())
+
+
+class ClientMetricsManager:
+    """The client instances of one broker. Thread rule: the broker's loop."""
+
+    def __init__(
+        self, broker_id: int, config: BrokerConfig, clock: Clock, rng: random.Random, log: ClientMetricsLog
+    ) -> None:
+        self._broker_id = broker_id
+        self._clock = clock
+        self._random = rng
+        self._log = log
+        self.max_bytes = int(config.others.get(MAX_BYTES_CONFIG, DEFAULT_MAX_BYTES))
+        """Largest size of a push in bytes, packed and unpacked."""
+        self._instances: OrderedDict[bytes, _Instance] = OrderedDict()
+
+    def subscribe(self, instance_id: bytes, client: PushingClient, image: MetadataImage) -> tuple[bytes, _Instance]:
+        """Return the client's id, a new one in place of zeros, and what it is to push. Raises ApiError."""
+        while instance_id == NO_INSTANCE or (instance_id in RESERVED):
+            instance_id = uuid.UUID(bytes=self._random.randbytes(16), version=4).bytes
+        instance = self._instance(instance_id, client, image)
+        now_ms = self._clock.now_ms()
+        last_ms = max(
+            (each for each in (instance.last_get_ms, instance.last_push_ms) if each is not None), default=None
+        )
+        if last_ms is None or now_ms - last_ms >= instance.subscription.interval_ms:
+            instance.last_get_ms = now_ms
+        elif instance.last_error not in {ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE}:
+            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        instance.last_error = ErrorCode.NONE
+        return instance_id, instance
+
+    def push(
+        self,
+        instance_id: bytes,
+        client: PushingClient,
+        image: MetadataImage,
+        *,
+        subscription_id: int,
+        terminating: bool,
+        compression: int,
+        payload: bytes,
+    ) -> None:
+        """Keep the metrics of a push. Raises ApiError."""
+        if instance_id in RESERVED:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        instance = self._instance(instance_id, client, image)
+        try:
+            self._check_push(instance, subscription_id, compression, payload, terminating=terminating)
+            metrics = _unpacked(compression, payload, self.max_bytes)
+        except ApiError as error:
+            instance.last_error = error.error_code
+            raise
+        finally:
+            instance.terminating = terminating
+        instance.last_error = ErrorCode.NONE
+        self._log.add(self._broker_id, client, instance_id, instance.subscription, metrics, terminated=terminating)
+
+    def _check_push(
+        self,
+        instance: _Instance,
+        subscription_id: int,
+        compression: int,
+        payload: bytes,
+        *,
+        terminating: bool,
+    ) -> None:
+        if instance.terminating:
+            raise ApiError(ErrorCode.INVALID_REQUEST)
+        now_ms = self._clock.now_ms()
+        last_push_ms, last_get_ms = instance.last_push_ms, instance.last_get_ms
+        is_first_after_get = last_get_ms is not None and (last_push_ms is None or last_get_ms > last_push_ms)
+        if is_first_after_get or last_push_ms is None or now_ms - last_push_ms >= instance.subscription.interval_ms:
+            instance.last_push_ms = now_ms
+        elif not terminating:
+            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        if subscription_id != instance.subscription_id:
+            raise ApiError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID)
+        if compression not in list(CompressionCodec):
+            raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        if len(payload) > self.max_bytes:
+            raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE)
+
+    def _instance(self, instance_id: bytes, client: PushingClient, image: MetadataImage) -> _Instance:
+        """Return the client, which is made anew when subscriptions have changed."""
+        now_ms = self._clock.now_ms()
+        for old in [key for key, each in self._instances.items() if each.expires_ms <= now_ms]:
+            del self._instances[old]
+        subscriptions = _subscriptions(image)
+        instance = self._instances.pop(instance_id, None)
+        labels: Mapping[str, str]
+        if instance is None:
+            labels = _labels(instance_id, client)
+            client.when_lost(lambda: self._instances.pop(instance_id, None))
+        else:
+            labels = instance.labels
+        if instance is None or instance.subscriptions != subscriptions:
+            subscription = _matching(labels, subscriptions)
+            instance = _Instance(labels, subscriptions, subscription, _subscription_id(subscription, instance_id))
+        instance.expires_ms = now_ms + max(EXPIRY_MS, INTERVALS_TO_EXPIRY * instance.subscription.interval_ms)
+        self._instances[instance_id] = instance
+        if len(self._instances) > LIMIT:
+            self._instances.popitem(last=False)
+        return instance
+
+
+def uuid_text(instance_id: bytes) -> str:
+    """Return an id as Kafka's `Uuid` shows it."""
+    return base64.urlsafe_b64encode(instance_id).decode().rstrip("=")
+
+
+def _unpacked(compression: int, payload: bytes, most_bytes: int) -> list[ClientMetric]:
+    """Return the metrics of a payload. Raises ApiError INVALID_RECORD."""
+    try:
+        return parse_metrics(decompress(CompressionCodec(compression), payload, most_bytes)) if payload else []
+    except ValueError as error:
+        raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
+    except ApiError as error:
+        too_large = error.error_code is ErrorCode.MESSAGE_TOO_LARGE
+        raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE if too_large else ErrorCode.INVALID_RECORD) from error
+
+
+def _labels(instance_id: bytes, client: PushingClient) -> dict[str, str]:
+    """Return what `match` of a subscription can look at."""
+    host, _, port = client.peer.rpartition(":")
+    name, version = client.software
+    return {
+        "client_instance_id": uuid_text(instance_id),
+        "client_id": client.client_id or "",
+        "client_software_name": name,
+        "client_software_version": version,
+        "client_source_address": host,
+        "client_source_port": port,
+    }
+
+
+def _subscriptions(image: MetadataImage) -> dict[tuple[int, str], Mapping[str, str]]:
+    resources = image.resource_configs
+    code = ConfigResourceType.CLIENT_METRICS
+    return {key: configs for key, configs in resources.items() if key[0] == code and configs}
+
+
+def _matching(labels: Mapping[str, str], subscriptions: Mapping[Any, Mapping[str, str]]) -> Subscription:
+    """Return what all subscriptions that match the client ask for together."""
+    metrics: set[str] = set()
+    interval_ms = INTERVAL_MS
+    for configs in subscriptions.values():
+        values: dict[str, Any] = {name: CLIENT_METRICS_CONFIGS[name].parse(text) for name, text in configs.items()}
+        patterns = (pattern.partition("=") for pattern in values.get("match", ()))
+        if all(compile_java(text.strip()).fullmatch(labels[name.strip()]) for name, _, text in patterns):
+            metrics.update(values.get("metrics", ()))
+            interval_ms = min(interval_ms, values.get("interval.ms", INTERVAL_MS))
+    return Subscription((ALL_METRICS,) if ALL_METRICS in metrics else tuple(sorted(metrics)), interval_ms)
+
+
+def _subscription_id(subscription: Subscription, instance_id: bytes) -> int:
+    text = f"[{', '.join(subscription.metrics)}]{subscription.interval_ms}"
+    folded = int.from_bytes(instance_id[:8]) ^ int.from_bytes(instance_id[8:])
+    number = crc32c(text.encode()) ^ (folded >> 32) ^ (folded & 0xFFFFFFFF)
+    return number - (1 << 32) if number >= 1 << 31 else number
