@@ -1,4 +1,4 @@
-"""What stands for a dependency of a program: an HTTP server of the virtual network that fails when faults say so."""
+"""Stand-in for a dependency of a program: an HTTP server of the virtual network that fails when faults say so."""
 
 from __future__ import annotations
 
