@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import struct
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
+    from broker_sim.runtime.virtual.network.ports import BoundPort
 
 READ_BYTES = 262_144
+BACKLOG = 100
+_ARRIVAL = struct.Struct("<III")
 
 
 class Owner(Protocol):
@@ -19,6 +25,12 @@ class Owner(Protocol):
     def on_connected(self, number: int, error: int) -> None:
         """Take the result of a connect, an errno or 0."""
 
+    def next_number(self) -> int:
+        """Return the number of a connection that others have made."""
+
+    def add(self, number: int, connection: Connection) -> None:
+        """Take a connection that others have made."""
+
     def on_arrival(self) -> None:
         """Run soon: there is something to read, or room to write."""
 
@@ -26,12 +38,21 @@ class Owner(Protocol):
 class Connection(asyncio.Protocol):
     """Moves bytes between both sides; used from the loop's thread only."""
 
-    def __init__(self, owner: Owner, number: int, sock: socket.socket, filler_bytes: int) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        number: int,
+        sock: socket.socket,
+        filler_bytes: int = 0,
+        on_made: Callable[[tuple[str, int]], None] | None = None,
+    ) -> None:
+        """`on_made(peer)` is called for a connection that others have made."""
         sock.setblocking(False)
         self._owner = owner
         self._number = number
         self._sock = sock
         self._filler_bytes = filler_bytes
+        self._on_made = on_made
         self._transport: asyncio.Transport | None = None
         self._outbox = bytearray()
         self._far_end_is_over = False
@@ -50,7 +71,10 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         while self._filler_bytes:
             self._filler_bytes -= len(self._sock.recv(self._filler_bytes))
-        self._owner.on_connected(self._number, 0)
+        if self._on_made is not None:
+            self._on_made(transport.get_extra_info("peername"))
+        else:
+            self._owner.on_connected(self._number, 0)
 
     def data_received(self, data: bytes) -> None:
         """Hand what has arrived to the program."""
@@ -101,9 +125,10 @@ class Connection(asyncio.Protocol):
             (transport.pause_reading if self._outbox else transport.resume_reading)()
 
     def drain(self) -> bool:
-        """Send what the program has written; return whether there was anything."""
+        """Send what the program has written; return whether there was anything, or more for the program to read."""
+        backlog = len(self._outbox)
         self.flush()
-        has_sent = False
+        has_sent = len(self._outbox) < backlog
         while self._transport is not None and not self._near_end_is_over:
             try:
                 data = self._sock.recv(READ_BYTES)
@@ -121,4 +146,53 @@ class Connection(asyncio.Protocol):
 
     def close(self) -> None:
         """Close the program's end: the program is gone."""
+        self._sock.close()
+
+
+class Server:
+    """A port on which a program listens; each connection is a message to the program's end, with a socket."""
+
+    def __init__(self, owner: Owner, sock: socket.socket, port: BoundPort) -> None:
+        sock.setblocking(False)
+        self._owner = owner
+        self._sock = sock
+        self._port = port
+
+    def start(self, loop: VirtualEventLoop) -> None:
+        """Accept connections from now on."""
+        server = asyncio.Server(loop, [self._port], self._accept, None, BACKLOG, None, None)  # type: ignore[list-item]
+        loop.tcp.start_serving(self._accept, self._port, server, None)
+
+    def _accept(self) -> Connection:
+        near, far = socket.socketpair()
+        number = self._owner.next_number()
+
+        def tell(peer: tuple[str, int]) -> None:
+            (address,) = struct.unpack(">I", socket.inet_aton(peer[0]))
+            with far:
+                try:
+                    socket.send_fds(self._sock, [_ARRIVAL.pack(number, peer[1], address)], [far.fileno()])
+                except OSError:  # its queue is full, or the program has closed it: the connection ends
+                    return
+            self._owner.on_arrival()
+
+        connection = Connection(self._owner, number, near, on_made=tell)
+        self._owner.add(number, connection)
+        return connection
+
+    def is_over(self) -> bool:
+        """Whether the program has closed its end; the port is free then."""
+        try:
+            is_over = not self._sock.recv(1)
+        except BlockingIOError:
+            return False
+        except OSError:
+            is_over = True
+        if is_over:
+            self.close()
+        return is_over
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._port.close()
         self._sock.close()

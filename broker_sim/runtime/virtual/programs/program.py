@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import errno
 import os
 import signal
 import socket
@@ -11,24 +12,26 @@ import struct
 import subprocess
 import sys
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from broker_sim.runtime.virtual.core.errors import EscapeError, VirtualRunError
 from broker_sim.runtime.virtual.programs.compiling import library
-from broker_sim.runtime.virtual.programs.connection import Connection
+from broker_sim.runtime.virtual.programs.connection import Connection, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim.runtime.virtual.core.processes import Process
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
+    from broker_sim.runtime.virtual.network.ports import BoundPort
 
 NEVER: Final = 2**63 - 1
 _MESSAGE: Final = struct.Struct("<IIqq")
 _ANSWER: Final = struct.Struct("<IIIIqqq")
 _RESULT: Final = struct.Struct("<Iiq")
-_CONNECT, _IDLE, _HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT = range(1, 8)
+_CONNECT, _IDLE, _HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _LISTEN = range(1, 10)
 _GO, _DESCRIBE = 1, 2
 _FILE: Final = struct.Struct("i")
 _FILE_BYTES: Final = socket.CMSG_SPACE(_FILE.size)
@@ -45,6 +48,8 @@ STANDS_STILL_AFTER_S: Final = 120.0
 MOST_ALONE_NS: Final = 3_600 * 10**9
 """Virtual time that a program may pass without asking the loop."""
 ORDER_BITS: Final = 63
+FIRST_ACCEPTED: Final = 1 << 30
+"""Number of the first connection that others make; the program numbers its own from 1 on."""
 OUTPUT_TOLD: Final = 4_000
 """Maximum number of last characters of its output that an error of a program shows."""
 _SIGTERM: Final = int(signal.SIGTERM)
@@ -89,6 +94,9 @@ class Program:
         self._on_output = on_output
         self._lines_told = 0
         self._connections: dict[int, Connection] = {}
+        self._numbers = count(FIRST_ACCEPTED)
+        self._ports: dict[int, BoundPort] = {}
+        self._servers: list[Server] = []
         self._results: list[tuple[int, int, int]] = []
         self._signal = 0
         self._calls_left = 0
@@ -194,6 +202,14 @@ class Program:
         self._results.append((number, error, 0))
         self.on_arrival()
 
+    def next_number(self) -> int:
+        """Return the number of a connection that others have made."""
+        return next(self._numbers)
+
+    def add(self, number: int, connection: Connection) -> None:
+        """Take a connection that others have made."""
+        self._connections[number] = connection
+
     def on_arrival(self) -> None:
         """Run soon: there is something to read, or room to write."""
         if self._ready is None and self.exit_code is None and not self._is_running:
@@ -220,6 +236,7 @@ class Program:
             self._is_running = False
         has_sent = [connection.drain() for connection in self._connections.values()]
         self._connections = {key: one for key, one in self._connections.items() if not one.is_closed}
+        self._close_servers()
         self._read_output()
         if deadline_ns is None:
             self._end("killed" if self.is_killed else "exits")
@@ -274,6 +291,10 @@ class Program:
                 self._connect(number, first, second, fds[0])
             elif kind == _RESOLVE:
                 self._resolve(text.decode())
+            elif kind == _BIND:
+                self._bind(number)
+            elif kind == _LISTEN:
+                self._listen(number, fds[0])
             elif kind == _REFUSE:
                 self._refuse(text.decode())
         return None
@@ -304,8 +325,38 @@ class Program:
 
     def _connect(self, number: int, target: int, filler_bytes: int, fd: int) -> None:
         host, port = socket.inet_ntoa(struct.pack(">I", target >> 16)), target & 0xFFFF
+        if host.startswith("127.") and self._loop.tcp.ports.listener(self._address(), port) is not None:
+            host = self._address()  # another loopback than that of the brokers
         connection = self._connections[number] = Connection(self, number, socket.socket(fileno=fd), filler_bytes)
         self._loop.create_task(connection.connect(self._loop, host, port))
+
+    def _address(self) -> str:
+        """Return the address of its host, at which it listens."""
+        return self._loop.network.hosts.add(self.process.host)
+
+    def _bind(self, port: int) -> None:
+        """Take a port of its host; one that it has bound before, and does not listen on, is its own."""
+        self._close_servers()
+        bound, error = self._ports.pop(port, None), 0
+        if bound is not None:
+            bound.close()
+        try:
+            bound = self._loop.tcp.bind(self.process.host, port)
+        except OSError as taken:
+            error = taken.errno or errno.EADDRINUSE
+        else:
+            port = bound.getsockname()[1]
+            self._ports[port] = bound
+        self._answer(0, 0, 0, 0, [(0, error, port)])
+
+    def _close_servers(self) -> None:
+        """Give back the ports that the program has closed."""
+        self._servers = [server for server in self._servers if not server.is_over()]
+
+    def _listen(self, port: int, fd: int) -> None:
+        server = Server(self, socket.socket(fileno=fd), self._ports.pop(port))
+        self._servers.append(server)
+        server.start(self._loop)
 
     def _resolve(self, name: str) -> None:
         try:
@@ -374,6 +425,10 @@ class Program:
             connection.drain()
             connection.close()
         self._connections.clear()
+        for server in self._servers:
+            server.close()
+        for port in self._ports.values():
+            port.close()
         self._loop.core.programs.remove(self)
         self._loop.trace.record("program", self.name, how, self.exit_code)
         if not self._ended.done():

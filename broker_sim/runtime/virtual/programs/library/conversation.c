@@ -12,7 +12,7 @@
 #define MOST_RESULTS 256
 #define MOST_TEXT 32768
 
-enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT };
+enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, LISTEN };
 enum { GO = 1, DESCRIBE };
 
 struct message {
@@ -109,6 +109,17 @@ int64_t vt_resolve(const char *name) {
     send_message((struct message){.kind = RESOLVE}, name, strlen(name), -1);
     receive_answer();
     return answer.results[0].error ? -1 : answer.results[0].value;
+}
+
+int64_t vt_bind(int port) {
+    send_message((struct message){.kind = BIND, .number = (uint32_t)port}, 0, 0, -1);
+    receive_answer();
+    return answer.results[0].error ? -answer.results[0].error : answer.results[0].value;
+}
+
+void vt_send_listen(int port, int fd) {
+    vt_has_sent = 1;
+    send_message((struct message){.kind = LISTEN, .number = (uint32_t)port}, 0, 0, fd);
 }
 
 int vt_is_control(int fd) { return vt_enabled && fd >= 0 && fd == control_fd; }

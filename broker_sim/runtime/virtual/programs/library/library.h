@@ -27,6 +27,9 @@
  *   CONNECT  number, address, filler, fd  a TCP connection: the fd is its other end, full of `filler` bytes, and
  *                                         it is connected once the simulator has read them
  *   RESOLVE  name                         GO answers at once, with the address as its result
+ *   BIND     port                         take a port, 0 for a free one; GO answers at once, with errno or the port
+ *   LISTEN   port, fd                     the fd is the other end of a socket pair: each connection is a message to it
+ *                                         of number, port and address of the peer, with an fd that is connected
  *   REFUSE   text                         the call has no virtual form; the program ends
  *   REPORT   text                         answers DESCRIBE: what each thread waits for
  *   BYE      now                          the program ends
@@ -41,6 +44,7 @@
 #endif
 #include "system_calls.h"
 #include <dlfcn.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -157,6 +161,8 @@ void vt_send_connect(uint32_t number, int64_t address, int64_t filler, int fd);
 void vt_send_bye(void);
 void vt_send_refusal(const char *text);
 int64_t vt_resolve(const char *name);  /* an IPv4 address, -1 if there is none */
+int64_t vt_bind(int port);  /* the port, or a negative errno */
+void vt_send_listen(int port, int fd);
 int vt_is_control(int fd);
 
 /* -- clocks.c -- */
@@ -165,13 +171,21 @@ extern int64_t vt_wall_start_ns;  /* the wall clock at time 0 */
 int64_t vt_deadline(clockid_t clock, const struct timespec *absolute);
 int64_t vt_deadline_after(const struct timespec *relative);
 
-/* -- waiting.c, sockets.c, files.c, chance.c, openssl.c, refusals.c, report.c -- */
+/* -- waiting.c, sockets.c, listening.c, files.c, chance.c, openssl.c, refusals.c, report.c -- */
 
 int vt_poll(const char *call, struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 int vt_await(const char *call, int fd, short events);
 void vt_on_connected(uint32_t number, int error);
 void vt_on_close(int fd);
 void vt_on_copy(int from, int to);
+int vt_is_stream(int fd);
+int vt_family(int fd);
+int vt_replace_by_pair(int fd, int kind, long status);
+void vt_adopt(int fd, uint32_t number, int family, struct sockaddr_in peer, struct sockaddr_in own);
+int vt_listens(int fd);
+int vt_bound_address(int fd, struct sockaddr_in *address);  /* its family; 0 if it is not bound */
+void vt_forget_server(int fd);
+void vt_copy_server(int from, int to);
 int vt_describe_connection(int fd, char *text, size_t size);
 void vt_begin_chance(const char *seed);
 uint64_t vt_draw(void);

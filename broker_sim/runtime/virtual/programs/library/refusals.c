@@ -24,7 +24,6 @@ void vt_refuse(const char *call, const char *advice) {
 
 #define CHILDREN "a process that the program starts would run in real time; start it as a program of its own"
 #define TIMERS "use a timeout of poll, of epoll_wait or of a condition"
-#define LISTENING "programs in virtual time connect, and cannot listen yet"
 #define SIGNALS "use a handler, which runs at the exact virtual time"
 
 /* NAME(arguments) of a function that returns `type`. */
@@ -68,20 +67,3 @@ REFUSED(int, sigtimedwait,
 REFUSED(int, pause, (void), (), SIGNALS)
 REFUSED(int, sigsuspend, (const sigset_t *mask), (mask), SIGNALS)
 REFUSED(int, pthread_cancel, (pthread_t thread), (thread), "let the thread end by itself")
-
-EXPORT int bind(int fd, const struct sockaddr *address, socklen_t length) {
-    int is_of_internet = address->sa_family == AF_INET || address->sa_family == AF_INET6;
-    /* A port of its own choice changes nothing for a client. */
-    int names_port = is_of_internet && ((const struct sockaddr_in *)address)->sin_port;
-    if (vt_active() && names_port) vt_refuse("bind", LISTENING);
-    if (vt_active() && is_of_internet) return 0;
-    return (int)with_errno(raw(SYS_bind, fd, address, length));
-}
-
-EXPORT int listen(int fd, int backlog) {
-    int family = 0;
-    socklen_t size = sizeof family;
-    raw(SYS_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
-    if (vt_active() && (family == AF_INET || family == AF_INET6)) vt_refuse("listen", LISTENING);
-    return (int)with_errno(raw(SYS_listen, fd, backlog));
-}

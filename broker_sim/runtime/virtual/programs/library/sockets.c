@@ -26,7 +26,7 @@
 struct connection {
     uint32_t number;  /* 0: the file is no connection */
     int family, error;
-    struct sockaddr_in peer;
+    struct sockaddr_in peer, own;
 };
 
 static struct connection connections[MAX_FDS];
@@ -45,10 +45,12 @@ void vt_on_connected(uint32_t number, int error) {
 void vt_on_close(int fd) {
     if (connections[fd].number) vt_has_sent = 1;
     connections[fd].number = 0;
+    vt_forget_server(fd);
 }
 
 void vt_on_copy(int from, int to) {
     connections[to] = connections[from];
+    vt_copy_server(from, to);
     if (to > highest_fd) highest_fd = to;
 }
 
@@ -64,11 +66,21 @@ int vt_describe_connection(int fd, char *text, size_t size) {
 
 static int is_of_internet(int family) { return family == AF_INET || family == AF_INET6; }
 
+void vt_adopt(int fd, uint32_t number, int family, struct sockaddr_in peer, struct sockaddr_in own) {
+    if (fd >= MAX_FDS) return;
+    connections[fd] = (struct connection){number, family, 0, peer, own};
+    if (fd > highest_fd) highest_fd = fd;
+}
+
 static int kind_of(int fd, int option) {
     int value = 0;
     socklen_t size = sizeof value;
     return raw(SYS_getsockopt, fd, SOL_SOCKET, option, &value, &size) < 0 ? -1 : value;
 }
+
+int vt_is_stream(int fd) { return kind_of(fd, SO_TYPE) == SOCK_STREAM; }
+
+int vt_family(int fd) { return kind_of(fd, SO_DOMAIN); }
 
 /* The IPv4 address that is meant: the virtual network has no other, but ::1 and mapped ones are the same machines. */
 static int to_ipv4(const struct sockaddr *address, struct sockaddr_in *peer) {
@@ -99,9 +111,9 @@ static int64_t fill(int fd) {
 }
 
 /* Put one end of a new pair in the place of the program's socket; return the other end, or a negative errno. */
-static int replace_by_pair(int fd, long status) {
+int vt_replace_by_pair(int fd, int kind, long status) {
     int ends[2], bytes = BUFFER_BYTES;
-    long error = raw(SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
+    long error = raw(SYS_socketpair, AF_UNIX, kind | SOCK_CLOEXEC, 0, ends);
     if (error < 0) return (int)error;
     raw(SYS_setsockopt, ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     long flags = raw(SYS_fcntl, fd, F_GETFD, 0);
@@ -123,9 +135,12 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length) {
     struct sockaddr_in peer;
     if (to_ipv4(address, &peer)) return (int)with_errno(-ENETUNREACH);
     long status = raw(SYS_fcntl, fd, F_GETFL, 0);
-    int far_end = replace_by_pair(fd, status);
+    int far_end = vt_replace_by_pair(fd, SOCK_STREAM, status);
     if (far_end < 0) return (int)with_errno(far_end);
-    *connection = (struct connection){++connection_count, address->sa_family, EINPROGRESS, peer};
+    struct sockaddr_in own = peer;
+    own.sin_port = htons((uint16_t)(FIRST_LOCAL_PORT + (connection_count + 1) % LOCAL_PORTS));
+    vt_bound_address(fd, &own);
+    *connection = (struct connection){++connection_count, address->sa_family, EINPROGRESS, peer, own};
     if (fd > highest_fd) highest_fd = fd;
     int64_t target = (int64_t)ntohl(peer.sin_addr.s_addr) << 16 | ntohs(peer.sin_port);
     vt_send_connect(connection->number, target, fill(fd), far_end);
@@ -140,12 +155,19 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length) {
 
 EXPORT int socket(int domain, int kind, int protocol) {
     long fd = raw(SYS_socket, domain, kind, protocol);
-    if (vt_enabled && fd >= 0 && fd < MAX_FDS) connections[fd].number = 0;  /* a close inside of libc is not seen */
+    if (vt_enabled && fd >= 0 && fd < MAX_FDS) vt_on_close((int)fd);  /* a close inside of libc is not seen */
     return (int)with_errno(fd);
 }
 
 EXPORT int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict size) {
     struct connection *connection = connection_of(fd);
+    struct sockaddr_in own;
+    int family = vt_listens(fd) && level == SOL_SOCKET ? vt_bound_address(fd, &own) : 0;
+    if (family && (option == SO_DOMAIN || option == SO_ACCEPTCONN || option == SO_TYPE || option == SO_PROTOCOL)) {
+        int answer = option == SO_DOMAIN ? family : option == SO_PROTOCOL ? IPPROTO_TCP : 1;  /* SOCK_STREAM is 1 */
+        memcpy(value, &answer, *size < sizeof answer ? *size : sizeof answer);
+        return 0;
+    }
     if (!connection || (level == SOL_SOCKET && option != SO_ERROR && option != SO_DOMAIN && option != SO_PROTOCOL))
         return (int)with_errno(raw(SYS_getsockopt, fd, level, option, value, size));
     int answer = 0;
@@ -158,7 +180,7 @@ EXPORT int getsockopt(int fd, int level, int option, void *restrict value, sockl
 }
 
 EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_t size) {
-    if (connection_of(fd) && (level != SOL_SOCKET || option == SO_SNDBUF || option == SO_RCVBUF)) return 0;
+    if ((connection_of(fd) || vt_listens(fd)) && (level != SOL_SOCKET || option == SO_SNDBUF || option == SO_RCVBUF)) return 0;
     return (int)with_errno(raw(SYS_setsockopt, fd, level, option, value, size));
 }
 
@@ -180,10 +202,11 @@ EXPORT int getpeername(int fd, struct sockaddr *restrict place, socklen_t *restr
 
 EXPORT int getsockname(int fd, struct sockaddr *restrict place, socklen_t *restrict length) {
     struct connection *connection = connection_of(fd);
-    if (!connection) return (int)with_errno(raw(SYS_getsockname, fd, place, length));
-    struct sockaddr_in own = connection->peer;
-    own.sin_port = htons((uint16_t)(FIRST_LOCAL_PORT + connection->number % LOCAL_PORTS));
-    return give_address(own, connection->family, place, length);
+    if (connection) return give_address(connection->own, connection->family, place, length);
+    struct sockaddr_in bound;
+    int family = vt_bound_address(fd, &bound);
+    if (family) return give_address(bound, family, place, length);
+    return (int)with_errno(raw(SYS_getsockname, fd, place, length));
 }
 
 EXPORT int shutdown(int fd, int how) {

@@ -163,10 +163,3 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags) {
     if (!(flags & MSG_DONTWAIT) && vt_await("recvmsg", fd, POLLIN)) return -1;
     return with_errno(raw(SYS_recvmsg, fd, message, flags));
 }
-
-EXPORT int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags) {
-    if (vt_await("accept", fd, POLLIN)) return -1;
-    return (int)with_errno(raw(SYS_accept4, fd, address, length, flags));
-}
-
-EXPORT int accept(int fd, struct sockaddr *address, socklen_t *length) { return accept4(fd, address, length, 0); }

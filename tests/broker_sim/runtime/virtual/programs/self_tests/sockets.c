@@ -66,6 +66,40 @@ static void test_blocking(void) {
     RESULT("close", close(fd));
 }
 
+static void test_server(void) {
+    struct sockaddr_in address = at_port(0), peer = {0};
+    socklen_t length = sizeof address;
+    int server = socket(AF_INET, SOCK_STREAM, 0), one = 1, answer = 0;
+    RESULT("SO_REUSEADDR", setsockopt(server, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one));
+    RESULT("bind", bind(server, (struct sockaddr *)&address, sizeof address));
+    RESULT("listen", listen(server, 10));
+    RESULT("getsockname of a server", getsockname(server, (struct sockaddr *)&address, &length) || !address.sin_port);
+    length = sizeof answer;
+    RESULT("SO_ACCEPTCONN", getsockopt(server, SOL_SOCKET, SO_ACCEPTCONN, &answer, &length) || answer != 1);
+    int client = socket(AF_INET, SOCK_STREAM, 0);
+    RESULT("connect to itself", connect(client, (struct sockaddr *)&address, sizeof address));
+    struct pollfd waiting = {server, POLLIN, 0};
+    RESULT("poll of a server", poll(&waiting, 1, 60000));
+    length = sizeof peer;
+    int accepted = accept4(server, (struct sockaddr *)&peer, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    RESULT("accept4 of a connection", accepted >= 0 && peer.sin_family == AF_INET && peer.sin_port);
+    RESULT("its flags", !(fcntl(accepted, F_GETFL) & O_NONBLOCK) || !(fcntl(accepted, F_GETFD) & FD_CLOEXEC));
+    RESULT("getsockname of a connection", getsockname(accepted, (struct sockaddr *)&peer, &length) ||
+                                              peer.sin_port != address.sin_port);
+    RESULT("send to itself", send(client, "z", 1, 0));
+    waiting.fd = accepted;
+    RESULT("poll of a connection", poll(&waiting, 1, 60000));
+    RESULT("recv from itself", recv(accepted, much, 1, 0));
+    close(client);
+    close(accepted);
+    fcntl(server, F_SETFL, O_NONBLOCK);
+    RESULT("accept of none", accept(server, 0, 0) == -1 && errno == EAGAIN);
+    RESULT("close of a server", close(server));
+    client = socket(AF_INET, SOCK_STREAM, 0);
+    RESULT("connect to nobody", connect(client, (struct sockaddr *)&address, sizeof address) == -1 && errno == ECONNREFUSED);
+    close(client);
+}
+
 static void test_non_blocking(void) {
     struct sockaddr_in address = at_port(echo_port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
@@ -106,6 +140,7 @@ static void test_names(void) {
 
 void test_sockets(void) {
     test_blocking();
+    test_server();
     test_non_blocking();
     test_refused();
     test_names();
