@@ -121,13 +121,27 @@ def require_or_skip() -> Callable[..., NoReturn]:
 @pytest.fixture(scope="session")
 def kafka_class_files() -> Path:
     """Give the directory of Kafka's jars, for a program in Java; without Java or them the test fails or is skipped."""
+    from broker_sim_integration.reference.jars import KAFKA_VERSION
+
+    return _class_files(KAFKA_VERSION)
+
+
+@pytest.fixture(scope="session")
+def newest_kafka_class_files() -> Path:
+    """Give the jars of the Kafka whose message definitions the codec has, as `kafka_class_files` does."""
+    from tools.update_schemas import DEFAULT_VERSION
+
+    return _class_files(DEFAULT_VERSION)
+
+
+def _class_files(version: str) -> Path:
     from broker_sim_integration.reference.errors import ReferenceUnavailableError
     from broker_sim_integration.reference.jars import kafka_jars
 
     if shutil.which("java") is None:
         _fail_or_skip("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
     try:
-        return kafka_jars()
+        return kafka_jars(version=version)
     except ReferenceUnavailableError as unavailable:
         _fail_or_skip(str(unavailable))
 

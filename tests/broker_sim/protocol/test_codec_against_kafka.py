@@ -37,12 +37,15 @@ VARINTS = (
 )
 """Nulls, the largest length, negative ones, and one that is too long."""
 
+NEGATIVE_TAGS = b"Invalid negative number of tagged fields"
+"""Kafka refuses such a number from 4.4 on only; before, and here, it stands for none."""
+
 
 @pytest.fixture(scope="module")
-def oracle(kafka_class_files):
+def oracle(newest_kafka_class_files):
     """Return a function that runs the Java program: `(mode, input) -> output`."""
 
-    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_class_files}/*", str(ORACLE)]
+    command = ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{newest_kafka_class_files}/*", str(ORACLE)]
 
     def run(mode, stdin=b""):
         done = subprocess.run([*command, mode], input=stdin, capture_output=True, timeout=300, check=False)
@@ -179,6 +182,8 @@ def test_kafka_reads_and_refuses_the_same_damaged_requests(oracle, random_messag
             try:
                 decode(cls, version, case)
             except ProtocolError:
+                continue
+            if NEGATIVE_TAGS in text:
                 continue
             pytest.fail(f"{where} is refused by Kafka: {text.decode()}")
         else:
