@@ -52,7 +52,7 @@ DEFAULT_MAX_BYTES: Final = "1048576"
 
 
 class Subscription(NamedTuple):
-    """What a client is to push."""
+    """Metrics that a client is to push."""
 
     metrics: tuple[str, ...]
     """Prefixes of names of metrics, or `*` for all; none for no metrics."""

@@ -32,7 +32,7 @@ class ClientMetric:
     """OpenTelemetry's name, such as `org.apache.kafka.producer.connection.creation.total`."""
     value: float
     attributes: dict[str, str]
-    """What the number is of, such as `{"node_id": "1"}`."""
+    """Attributes of the number, such as `{"node_id": "1"}`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
