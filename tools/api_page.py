@@ -55,7 +55,16 @@ PURGATORY_INTERNAL = (
     "read_wheels",
 )
 VERBS = "broker_sim.cluster.verbs"
-INTERNAL = ("bind_verb", "nodes", "observer", "on_arrival", "on_connected", *PURGATORY_INTERNAL)
+INTERNAL = (
+    "bind_verb",
+    "nodes",
+    "observer",
+    "on_accepted",
+    "on_arrival",
+    "on_connected",
+    "next_number",
+    *PURGATORY_INTERNAL,
+)
 HANDLES = (
     *("ClientHost", "HookedRequest", "InjectedFault", "PendingResponse", "Program", "Scope"),
     *("SimulatedCluster", "SimulatedDisk", "TraceSink", "VirtualClient"),

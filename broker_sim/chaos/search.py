@@ -243,7 +243,7 @@ def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:
     if isinstance(outcome, Outcome):
         faults = {kind: tuple(count) for kind, count in outcome.faults.items()}
         return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, None, dict(outcome.seen), faults)
-    return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, getattr(outcome, "summary", None))
+    return SeedOutcome(seed, outcome.invariant, outcome.text, cpu_s, getattr(outcome, "summary", None), {}, {})
 
 
 def _processor_s() -> float:

@@ -1,15 +1,17 @@
 """`broker-sim simulate` tells which seeds fail, how to repeat them, and a test of the first."""
 
 import os
+import pickle
 import re
 import subprocess
 import sys
 from dataclasses import fields
+from types import SimpleNamespace
 
 from click.testing import CliRunner
 
 from broker_sim.chaos.random_run import draw_schedule, run
-from broker_sim.chaos.search import SeedOutcome
+from broker_sim.chaos.search import SeedOutcome, run_seed
 from broker_sim.cli.simulate import command
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 
@@ -41,6 +43,12 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
     assert re.search(r"\n# \d+ faults -> 0, in \d+ runs:\nfrom broker_sim", result.stdout)
     assert 'schedule = Schedule.parse("""\n        seed=8 brokers=' in result.stdout
     assert "0 of 1 runs passed" in result.stdout
+
+
+def test_outcome_of_a_seed_can_be_sent_to_another_process():
+    runs = SimpleNamespace(draw=lambda seed: seed, run=lambda _: SimpleNamespace(invariant=None, text="", summary=None))
+    outcome = run_seed(runs, 7)
+    assert pickle.loads(pickle.dumps(outcome)) == outcome
 
 
 def test_one_failure_among_runs_that_pass_gives_exit_code_1(monkeypatch):

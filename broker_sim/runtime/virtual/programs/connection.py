@@ -28,7 +28,7 @@ class Owner(Protocol):
     def next_number(self) -> int:
         """Return the number of a connection that others have made."""
 
-    def add(self, number: int, connection: Connection) -> None:
+    def on_accepted(self, number: int, connection: Connection) -> None:
         """Take a connection that others have made."""
 
     def on_arrival(self) -> None:
@@ -177,7 +177,7 @@ class Server:
             self._owner.on_arrival()
 
         connection = Connection(self._owner, number, near, on_made=tell)
-        self._owner.add(number, connection)
+        self._owner.on_accepted(number, connection)
         return connection
 
     def is_over(self) -> bool:

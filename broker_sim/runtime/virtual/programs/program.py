@@ -206,7 +206,7 @@ class Program:
         """Return the number of a connection that others have made."""
         return next(self._numbers)
 
-    def add(self, number: int, connection: Connection) -> None:
+    def on_accepted(self, number: int, connection: Connection) -> None:
         """Take a connection that others have made."""
         self._connections[number] = connection
 
