@@ -60,6 +60,27 @@ MISSING_HEAD: Final = f"""
 |---:|---|---|---|
 """
 ONLY_WITH_PLUGIN: Final = "as by Kafka, only if `metric.reporters` names a class that takes clients' metrics"
+OLDER_HEAD: Final = """
+## Versions of older releases
+
+Kafka 4 has removed them (KIP-896). With `as_version` of a release that has them they are served, but for
+those with "no", of which a request closes the connection, as an unknown version does. librdkafka with
+`broker.version.fallback=0.9.0.1` and sarama with a `Version` before 0.11 use such ones: name a newer version there.
+
+| key | API | versions | in Kafka | served |
+|---:|---|---|---|---|
+"""
+_FORMATS: Final = "record formats before 0.11"
+_ZOOKEEPER: Final = "offsets in ZooKeeper, or with timestamps"
+WHY_NOT_SERVED: Final = {
+    ApiKey.PRODUCE: _FORMATS,
+    ApiKey.FETCH: _FORMATS,
+    ApiKey.LIST_OFFSETS: "offsets of segments instead of one offset",
+    ApiKey.OFFSET_COMMIT: _ZOOKEEPER,
+    ApiKey.OFFSET_FETCH: _ZOOKEEPER,
+    ApiKey.DESCRIBE_CONFIGS: "a field that Kafka's definitions no longer have",
+    ApiKey.WRITE_TXN_MARKERS: "between brokers only",
+}
 NOTES: Final = {
     ApiKey.PRODUCE: "0 to 2 are advertised, as by Kafka, for librdkafka",
     ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: ONLY_WITH_PLUGIN,
@@ -76,7 +97,8 @@ def page() -> str:
     parts += (_row(spec, NOTES.get(spec.key, "")) for spec in served if spec not in refused)
     if refused:
         parts += [REFUSED_HEAD, *(_row(spec) for spec in refused)]
-    return "".join([*parts, MISSING_HEAD, *_missing_rows({spec.key for spec in served})])
+    parts += [MISSING_HEAD, *_missing_rows({spec.key for spec in served})]
+    return "".join([*parts, OLDER_HEAD, *_older_rows({spec.key for spec in served})])
 
 
 def _is_refused(spec: ApiSpec) -> bool:
@@ -97,6 +119,21 @@ def _missing_rows(served: set[ApiKey]) -> Iterator[str]:
             assert reason is not None, f"no row says why {key.api_name} is not served"
             why = reason.removeprefix("Not served: ").removesuffix(".")
             yield _line(key, _versions(versions), why)
+
+
+def _older_rows(served: set[ApiKey]) -> Iterator[str]:
+    """Yield the versions of each served API that only older releases have, and whether they are served."""
+    for key in sorted(served):
+        having = [release for release in releases().values() if key in release.apis]
+        lowest_now = find_release(RELEASE).apis[key][0]
+        lowest = min(release.apis[key][0] for release in having)
+        if lowest == lowest_now:
+            continue
+        last = [release.name for release in having if release.apis[key][0] == lowest][-1]
+        spec = ApiTable(last).get(key)
+        is_served = spec is not None and spec.min_version == lowest
+        removed = _versions((lowest, lowest_now - 1))
+        yield _line(key, removed, f"to {last}", "yes" if is_served else f"no: {WHY_NOT_SERVED[key]}")
 
 
 def _line(key: ApiKey, *cells: str) -> str:

@@ -53,6 +53,15 @@ FIELD_FACTS = (
     "fields",
 )
 
+OF_OLDER_RELEASES = frozenset(
+    {
+        *("AlterReplicaLogDirs", "CreateAcls", "CreateDelegationToken", "CreateTopics", "DeleteAcls", "DeleteTopics"),
+        *("DescribeAcls", "DescribeDelegationToken", "DescribeLogDirs", "ExpireDelegationToken"),
+        *("OffsetForLeaderEpoch", "RenewDelegationToken"),
+    }
+)
+"""APIs whose versions from 0 on are kept: Kafka 4 has removed them, and its definitions still have all their fields."""
+
 
 def fetch_definitions(jar_name: str, version: str) -> list[dict[str, Any]]:
     """Return every message definition in that jar of `version`, by name."""
@@ -76,6 +85,8 @@ def fetch_definitions(jar_name: str, version: str) -> list[dict[str, Any]]:
 def strip_message(definition: dict[str, Any]) -> dict[str, Any]:
     """Return the facts of one definition, in a fixed order of keys."""
     facts = {key: definition[key] for key in MESSAGE_FACTS if definition.get(key)}
+    if definition["name"].removesuffix("Request").removesuffix("Response") in OF_OLDER_RELEASES:
+        facts["validVersions"] = f"0-{definition['validVersions'].rpartition('-')[2]}"
     if "apiKey" in definition:
         facts["apiKey"] = definition["apiKey"]
     for key in ("fields", "commonStructs"):

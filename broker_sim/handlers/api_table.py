@@ -1,7 +1,7 @@
 """The APIs that are served, each with its versions and its handler: the only list of them.
 
-The ranges are those of the newest known Kafka; a cluster advertises those of its release. Mirrors
-`ApiVersionManager` and the dispatch at the top of `KafkaApis.handle`.
+A range goes from the oldest version that any release has and that is served here to the newest one; a cluster
+advertises what its release has too. Mirrors `ApiVersionManager` and the dispatch at the top of `KafkaApis.handle`.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ _SPECS = (
     ApiSpec(ApiKey.OFFSET_DELETE, 0, 0, handle_offset_delete),
     ApiSpec(ApiKey.DELETE_RECORDS, 0, 2, handle_delete_records),
     ApiSpec(ApiKey.INIT_PRODUCER_ID, 0, 5, handle_init_producer_id),
-    ApiSpec(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, handle_offset_for_leader_epoch),
+    ApiSpec(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4, handle_offset_for_leader_epoch),
     ApiSpec(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, handle_add_partitions_to_txn),
     ApiSpec(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, handle_add_offsets_to_txn),
     ApiSpec(ApiKey.END_TXN, 0, 5, handle_end_txn),
@@ -158,15 +158,15 @@ _SPECS = (
     ApiSpec(ApiKey.TXN_OFFSET_COMMIT, 0, 6, handle_txn_offset_commit),
     ApiSpec(ApiKey.SASL_HANDSHAKE, 0, 1, handle_sasl_handshake),
     ApiSpec(ApiKey.SASL_AUTHENTICATE, 0, 2, handle_sasl_authenticate),
-    ApiSpec(ApiKey.CREATE_TOPICS, 2, 7, handle_create_topics),
-    ApiSpec(ApiKey.DELETE_TOPICS, 1, 6, handle_delete_topics),
+    ApiSpec(ApiKey.CREATE_TOPICS, 0, 7, handle_create_topics),
+    ApiSpec(ApiKey.DELETE_TOPICS, 0, 6, handle_delete_topics),
     ApiSpec(ApiKey.CREATE_PARTITIONS, 0, 3, handle_create_partitions),
     ApiSpec(ApiKey.ELECT_LEADERS, 0, 2, handle_elect_leaders, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_CLUSTER, 0, 2, handle_describe_cluster),
     ApiSpec(ApiKey.DESCRIBE_PRODUCERS, 0, 0, handle_describe_producers),
     ApiSpec(ApiKey.DESCRIBE_QUORUM, 0, 2, handle_describe_quorum, cluster_operations=_DESCRIBE),
-    ApiSpec(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, handle_describe_log_dirs, cluster_operations=_DESCRIBE),
-    ApiSpec(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, handle_alter_replica_log_dirs, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.DESCRIBE_LOG_DIRS, 0, 5, handle_describe_log_dirs, cluster_operations=_DESCRIBE),
+    ApiSpec(ApiKey.ALTER_REPLICA_LOG_DIRS, 0, 2, handle_alter_replica_log_dirs, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_CONFIGS, 1, 4, handle_describe_configs),
     ApiSpec(ApiKey.ALTER_CONFIGS, 0, 2, handle_alter_configs),
     ApiSpec(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, handle_incremental_alter_configs),
@@ -193,9 +193,9 @@ _SPECS = (
     ApiSpec(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, handle_alter_user_scram_credentials, cluster_operations=_ALTER),
     ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features, cluster_operations=_ALTER),
     ApiSpec(ApiKey.UNREGISTER_BROKER, 0, 0, handle_unregister_broker, cluster_operations=_ALTER),
-    ApiSpec(ApiKey.DESCRIBE_ACLS, 1, 3, handle_describe_acls, cluster_operations=_DESCRIBE),
-    ApiSpec(ApiKey.CREATE_ACLS, 1, 3, handle_create_acls, cluster_operations=_ALTER),
-    ApiSpec(ApiKey.DELETE_ACLS, 1, 3, handle_delete_acls, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.DESCRIBE_ACLS, 0, 3, handle_describe_acls, cluster_operations=_DESCRIBE),
+    ApiSpec(ApiKey.CREATE_ACLS, 0, 3, handle_create_acls, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.DELETE_ACLS, 0, 3, handle_delete_acls, cluster_operations=_ALTER),
     ApiSpec(
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         0,
@@ -206,10 +206,10 @@ _SPECS = (
     ApiSpec(
         ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, handle_alter_client_quotas, cluster_operations=(AclOperation.ALTER_CONFIGS,)
     ),
-    ApiSpec(ApiKey.CREATE_DELEGATION_TOKEN, 1, 3, handle_create_delegation_token),
-    ApiSpec(ApiKey.RENEW_DELEGATION_TOKEN, 1, 2, handle_renew_delegation_token),
-    ApiSpec(ApiKey.EXPIRE_DELEGATION_TOKEN, 1, 2, handle_expire_delegation_token),
-    ApiSpec(ApiKey.DESCRIBE_DELEGATION_TOKEN, 1, 3, handle_describe_delegation_token),
+    ApiSpec(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, handle_create_delegation_token),
+    ApiSpec(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, handle_renew_delegation_token),
+    ApiSpec(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2, handle_expire_delegation_token),
+    ApiSpec(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3, handle_describe_delegation_token),
     ApiSpec(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, handle_describe_transactions),
     ApiSpec(ApiKey.LIST_TRANSACTIONS, 0, 2, handle_list_transactions),
     ApiSpec(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1, handle_consumer_group_heartbeat),

@@ -21,5 +21,9 @@ def test_page_of_the_apis_is_up_to_date(page):
 def test_every_api_of_kafka_stands_there_once(page):
     from broker_sim.protocol.release import find_release
 
-    rows = [line.split(" | ")[1] for line in page.splitlines() if line[2:3].isdigit()]
+    rows = [
+        line.split(" | ")[1]
+        for line in page.partition("## Versions of older releases")[0].splitlines()
+        if line[2:3].isdigit()
+    ]
     assert sorted(rows) == sorted(key.api_name for key in find_release("4.3").apis)

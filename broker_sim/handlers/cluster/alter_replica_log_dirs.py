@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (key 34), versions 1-2 (KIP-113).
+"""AlterReplicaLogDirs (key 34), versions 0-2 (KIP-113).
 
 Mirrors `KafkaApis.handleAlterReplicaLogDirsRequest` and `ReplicaManager.alterReplicaLogDirs`.
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (key 35), versions 1-5 (KIP-113, KIP-827).
+"""DescribeLogDirs (key 35), versions 0-5 (KIP-113, KIP-827).
 
 Mirrors `KafkaApis.handleDescribeLogDirsRequest` and `ReplicaManager.describeLogDirs`.
 

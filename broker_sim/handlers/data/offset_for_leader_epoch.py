@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (key 23), versions 2-4; mirrors `ReplicaManager.lastOffsetForLeaderEpoch`.
+"""OffsetForLeaderEpoch (key 23), versions 0-4; mirrors `ReplicaManager.lastOffsetForLeaderEpoch`.
 
 Behaviour:
 * answers with the largest epoch up to the one asked for, and with the offset at which it ends

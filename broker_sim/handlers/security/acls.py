@@ -1,4 +1,4 @@
-"""DescribeAcls (key 29), CreateAcls (30) and DeleteAcls (31), versions 1-3; mirrors `AclApis`.
+"""DescribeAcls (key 29), CreateAcls (30) and DeleteAcls (31), versions 0-3; mirrors `AclApis`.
 
 Behaviour:
 * without an authorizer all of them say SECURITY_DISABLED

@@ -1,4 +1,4 @@
-"""CreateTopics (key 19), versions 2-7; mirrors `ControllerApis.createTopics`.
+"""CreateTopics (key 19), versions 0-7; mirrors `ControllerApis.createTopics`.
 
 Behaviour:
 * each topic succeeds or fails alone

@@ -1,4 +1,4 @@
-"""DeleteTopics (key 20), versions 1-6; mirrors `ControllerApis.deleteTopics`.
+"""DeleteTopics (key 20), versions 0-6; mirrors `ControllerApis.deleteTopics`.
 
 Behaviour:
 * each topic succeeds or fails alone

@@ -7,9 +7,17 @@ from broker_sim.controller import initial_features, supported_features
 from broker_sim.errors import ConfigError, ErrorCode
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.messages import ApiVersionsRequest, MetadataRequest
+from broker_sim.protocol.messages import (
+    ApiVersionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeLogDirsRequest,
+    MetadataRequest,
+    OffsetForLeaderEpochRequest,
+)
 from broker_sim.protocol.release import DEFAULT_RELEASE, find_release, releases
 
+OLDEST = "2.1"
 NEWEST = "4.4"
 
 
@@ -43,10 +51,11 @@ def test_default_is_a_known_release(broker):
 
 @pytest.mark.parametrize("release", releases())
 def test_release_limits_every_api_to_the_versions_that_it_has_too(release):
-    ours, limited, limits = ApiTable(NEWEST), ApiTable(release), find_release(release).apis
+    limited, limits = ApiTable(release), find_release(release).apis
     for key in ApiKey:
         lowest, highest = limits.get(key, (0, -1))
-        common = [version for version in served(ours, key) if lowest <= version <= highest]
+        ours = {*served(ApiTable(OLDEST), key), *served(ApiTable(NEWEST), key)}
+        common = [version for version in range(lowest, highest + 1) if min(ours, default=99) <= version <= max(ours)]
         assert served(limited, key) == common, key.name
 
 
@@ -110,3 +119,41 @@ def test_cluster_as_an_older_release_serves_its_versions_and_no_newer_ones():
     assert [(f.name, f.max_version_level) for f in answer.finalized_features] == [("metadata.version", 19)]
     assert ask(MetadataRequest([]), 12).response.brokers
     assert ask(MetadataRequest([]), 13).disconnected
+
+
+def ask_as(cluster, message, version):
+    pending = cluster.client().send(1, message, version)
+    cluster.run_until(lambda: pending.done)
+    return pending
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_topics_are_created_and_deleted_by_clients_of_old_releases(version):
+    cluster = VirtualCluster(1, as_version="3.7")
+    creatable = CreateTopicsRequest.CreatableTopic("t", 2, 1)
+    for error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        (topic,) = ask_as(cluster, CreateTopicsRequest([creatable], 5_000), version).response.topics
+        assert (topic.name, topic.error_code) == ("t", error_code)
+        assert bool(topic.error_message) is (version > 0 and error_code != ErrorCode.NONE)
+    (deleted,) = ask_as(cluster, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5_000), version).response.responses
+    assert (deleted.name, deleted.error_code) == ("t", ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_clients_of_old_releases_ask_where_an_epoch_ends(version):
+    cluster = VirtualCluster(1, as_version="3.7", topics=["t:1:1"])
+    request = OffsetForLeaderEpochRequest
+    asked = request.OffsetForLeaderTopic("t", [request.OffsetForLeaderPartition(0, leader_epoch=0)])
+    (topic,) = ask_as(cluster, request(topics=[asked]), version).response.topics
+    assert [(end.partition, end.error_code, end.end_offset) for end in topic.partitions] == [(0, ErrorCode.NONE, 0)]
+
+
+def test_clients_of_old_releases_are_told_the_log_directories():
+    cluster = VirtualCluster(1, as_version="3.7", topics=["t:1:1"])
+    (directory,) = ask_as(cluster, DescribeLogDirsRequest(None), 0).response.results
+    assert "t" in {topic.name for topic in directory.topics}
+
+
+def test_versions_that_kafka_4_has_removed_are_not_served_by_default():
+    cluster = VirtualCluster(1)
+    assert ask_as(cluster, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5_000), 0).disconnected
