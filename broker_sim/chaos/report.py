@@ -71,6 +71,7 @@ class Failure:
             "digest": self.small.digest,
             "repeats": self.repeats,
             "bugs_of_aiokafka": list(self.bugs_of_aiokafka),
+            "ran_on": self.small.ran_on,
             "repairs": list(self.small.repairs),
             "virtual_s": self.small.virtual_s,
             "timeline": as_json(self.small.moments),
@@ -110,9 +111,10 @@ class Failure:
         small = self.small
         course = "repeats" if self.repeats else "DOES NOT REPEAT: see docs/chaos/index.md"
         repairs = f"aiokafka is repaired for this run: {'; '.join(small.repairs)}\n" if small.repairs else ""
+        ran_on = f"ran on {small.ran_on}\n" if small.ran_on else ""
         return (
             f"{self._whose_bug()}{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}\n"
-            f"{repairs}\n{timeline_text(small.moments, None if is_full else MOST_LINES, advice)}"
+            f"{repairs}{ran_on}\n{timeline_text(small.moments, None if is_full else MOST_LINES, advice)}"
         )
 
     def _whose_bug(self) -> str:

@@ -78,6 +78,8 @@ class Outcome:
     """The repairs of aiokafka that the run had."""
     deviations: tuple[Deviation, ...] = ()
     """Points at which the run was not first in, first out."""
+    ran_on: str = ""
+    """What the runs of programs depend on besides the schedule; empty without programs."""
     meetings: Meetings | None = None
     """The turns at which another worker or broker could go first, of a run of an exhaustive search."""
 
@@ -136,6 +138,7 @@ class ScheduledRun(VirtualRun):
         self.loop.network.latency_ms = (0, schedule.latency_ms) if schedule.latency_ms else LEAST_MS
         self._is_open = False
         self._ended: _End | None = None
+        self._ran_on = ""
         self._open = ExitStack()
 
     def open_chaos(self) -> Chaos:
@@ -224,6 +227,7 @@ class ScheduledRun(VirtualRun):
     def _end_test(self) -> None:
         if self._ended is None and self._is_open:
             self._ended = self._now()
+            self._ran_on = self.chaos.kafka.program_surroundings()
             self.chaos.kafka.nodes.links.choose_arrival = None
             self.chaos.end()
 
@@ -277,6 +281,7 @@ class ScheduledRun(VirtualRun):
             error,
             tuple(REPAIRS[name] for name in self._repairs),
             deviations,
+            self._ran_on,
             self.meetings,
             seen=self.chaos.seen if self._is_open else {},
             faults=self.chaos.fault_counts() if self._is_open else {},

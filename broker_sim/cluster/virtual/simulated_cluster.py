@@ -141,6 +141,20 @@ class SimulatedCluster(AsyncCluster):
         variables = {SERVERS_VARIABLE: self.bootstrap_servers, **(env or {})}
         return Program(self._loop, name, command, env=variables, cwd=cwd, start=start, **options)
 
+    def program_surroundings(self) -> str:
+        """Return what the runs of its programs depend on besides the seed; empty if it has started none.
+
+        That is this machine's software, and of kept requests what clients say of theirs.
+        """
+        if not self._program_starts:
+            return ""
+        from broker_sim.runtime.virtual.programs import fingerprint  # noqa: PLC0415 - as above
+
+        kept = self.requests("ApiVersions") if self.nodes.requests.limit else ()
+        hellos = [each.request for each in kept]
+        clients = {f"{hello.client_software_name} {hello.client_software_version}".strip() for hello in hellos}
+        return "; ".join((fingerprint(), *sorted(clients - {""})))
+
     def lose_power(self, *broker_ids: int) -> None:
         """Turn the power of these brokers off (default: all); `restore_power` or `start` starts them again.
 

@@ -1,10 +1,13 @@
 """Faults that hit a program where a coroutine cannot be hit: between two statements, and in what it depends on."""
 
+import platform
 import shutil
 
 import pytest
 
 from broker_sim.chaos import InvariantError, Schedule, run_chaos
+from broker_sim.chaos.program_workers import ProgramTest
+from broker_sim.runtime.virtual.programs import fingerprint
 
 pytestmark = [
     pytest.mark.threads,
@@ -69,3 +72,11 @@ def test_fault_of_what_a_program_depends_on_is_seen():
 def test_program_that_fails_by_itself_still_fails_the_run():
     outcome = play("raise SystemExit(3)", crash_at(1500))
     assert isinstance(outcome.error, InvariantError)
+
+
+def test_report_tells_what_the_run_depends_on():
+    text = "import socket; raise SystemExit(3)"
+    schedule = Schedule.parse("seed=1 brokers=1 workers=1 latency_ms=0 duration_ms=100")
+    failure = ProgramTest(("python", "-S", "-c", text)).examine(schedule, shrinks=False)
+    assert f"ran on Linux {platform.release()} on {platform.machine()}, glibc " in str(failure)
+    assert failure.to_json()["ran_on"].endswith(f"library {fingerprint()[-8:]}")

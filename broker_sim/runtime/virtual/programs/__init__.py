@@ -5,7 +5,7 @@ library of C, loaded by LD_PRELOAD, gives it the clock, turns for its threads, t
 tells the protocol and the rules.
 """
 
-from broker_sim.runtime.virtual.programs.compiling import NoVirtualProgramsError
+from broker_sim.runtime.virtual.programs.compiling import NoVirtualProgramsError, fingerprint
 from broker_sim.runtime.virtual.programs.program import Program, ProgramHangsError
 
-__all__ = ["NoVirtualProgramsError", "Program", "ProgramHangsError"]
+__all__ = ["NoVirtualProgramsError", "Program", "ProgramHangsError", "fingerprint"]

@@ -50,12 +50,24 @@ def library() -> Path:
     check_machine()
     if (ready := SOURCES / NAME).exists():
         return ready
-    sources = b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
-    key = hashlib.sha256(sources + " ".join((*FLAGS, platform.machine(), *platform.libc_ver())).encode())
+    key = hashlib.sha256(_sources() + " ".join((*FLAGS, platform.machine(), *platform.libc_ver())).encode())
     path = _cache() / f"virtual_time-{key.hexdigest()[:16]}.so"
     if not path.exists():
         compile_library(path)
     return path
+
+
+def _sources() -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(SOURCES.glob("*.[ch]")))
+
+
+@cache
+def fingerprint() -> str:
+    """Return what a program's run depends on besides its seed: kernel, C library, Python, and this library."""
+    return (
+        f"{platform.system()} {platform.release()} on {platform.machine()}, {' '.join(platform.libc_ver())}, "
+        f"Python {platform.python_version()}, library {hashlib.sha256(_sources()).hexdigest()[:8]}"
+    )
 
 
 def _cache() -> Path:
