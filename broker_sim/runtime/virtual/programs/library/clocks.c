@@ -94,3 +94,33 @@ EXPORT unsigned sleep(unsigned seconds) {
 }
 
 EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left) { return nanosleep(time, left); }
+
+/* -- SIGALRM: the main thread takes it where it waits, as all signals -- */
+
+static struct timeval to_timeval(int64_t ns) { return (struct timeval){ns / NS_PER_S, ns % NS_PER_S / 1000}; }
+
+static int64_t from_timeval(struct timeval time) { return time.tv_sec * NS_PER_S + time.tv_usec * 1000; }
+
+EXPORT int getitimer(__itimer_which_t which, struct itimerval *value) {
+    if (!vt_active() || which != ITIMER_REAL) return (int)with_errno(raw(SYS_getitimer, which, value));
+    value->it_value = to_timeval(vt_alarm_ns == NEVER ? 0 : vt_alarm_ns - vt_now_ns);
+    value->it_interval = to_timeval(vt_alarm_every_ns);
+    return 0;
+}
+
+EXPORT int setitimer(
+    __itimer_which_t which, const struct itimerval *restrict value, struct itimerval *restrict before) {
+    if (!vt_active()) return (int)with_errno(raw(SYS_setitimer, which, value, before));
+    if (which != ITIMER_REAL) vt_refuse("setitimer of processor time", "computing takes no virtual time");
+    if (before) getitimer(which, before);
+    int64_t after_ns = from_timeval(value->it_value);
+    vt_alarm_ns = after_ns ? vt_now_ns + after_ns : NEVER;
+    vt_alarm_every_ns = from_timeval(value->it_interval);
+    return 0;
+}
+
+EXPORT unsigned alarm(unsigned seconds) {
+    struct itimerval value = {.it_value.tv_sec = seconds}, before;
+    setitimer(ITIMER_REAL, &value, &before);
+    return (unsigned)before.it_value.tv_sec + (before.it_value.tv_usec > 0);
+}

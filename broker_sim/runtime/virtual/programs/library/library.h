@@ -143,6 +143,7 @@ void vt_wake_for_lock(const void *address);
 void vt_yield(void);    /* let others run at this time; costs time if there are none */
 void vt_on_call(void);  /* count a call that a loop without waits makes, such as reading a clock */
 void vt_interrupt(int signal);
+extern int64_t vt_alarm_ns, vt_alarm_every_ns;  /* when SIGALRM comes, NEVER without one; 0: it comes once */
 void vt_move_time(int64_t now_ns, int64_t horizon_ns);
 
 struct vt_thread *vt_new_thread(void);

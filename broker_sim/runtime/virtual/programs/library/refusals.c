@@ -53,10 +53,6 @@ REFUSED(FILE *, popen, (const char *command, const char *mode), (command, mode),
 REFUSED(int, timerfd_create, (clockid_t clock, int flags), (clock, flags), TIMERS)
 REFUSED(int, timer_create, (clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer),
         (clock, event, timer), TIMERS)
-REFUSED(unsigned, alarm, (unsigned seconds), (seconds), TIMERS)
-REFUSED(int, setitimer,
-        (__itimer_which_t which, const struct itimerval *restrict value, struct itimerval *restrict before),
-        (which, value, before), TIMERS)
 
 REFUSED(int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags), SIGNALS)
 REFUSED(int, sigwait, (const sigset_t *restrict set, int *restrict number), (set, number), SIGNALS)

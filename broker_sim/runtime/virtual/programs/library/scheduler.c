@@ -19,6 +19,7 @@
 
 int vt_enabled;
 int64_t vt_now_ns;
+int64_t vt_alarm_ns = NEVER, vt_alarm_every_ns;
 int vt_has_sent;
 pid_t vt_pid;
 uint32_t vt_calls_left;
@@ -77,7 +78,7 @@ static struct vt_thread *take_ready(void) {
 /* -- time -- */
 
 static int64_t next_deadline(void) {
-    int64_t first = NEVER;
+    int64_t first = vt_alarm_ns;
     for (struct vt_thread *each = vt_threads; each; each = each->next)
         if (each->state == BLOCKED && each->wait.deadline_ns < first) first = each->wait.deadline_ns;
     return first;
@@ -86,6 +87,10 @@ static int64_t next_deadline(void) {
 /* Make ready the threads whose files are, then those whose time has come, by their times. */
 static void look_around(void) {
     const struct timespec no_time = {0, 0};
+    if (vt_alarm_ns <= vt_now_ns) {
+        vt_alarm_ns = vt_alarm_every_ns ? vt_alarm_ns + vt_alarm_every_ns : NEVER;
+        vt_interrupt(SIGALRM);
+    }
     for (struct vt_thread *each = vt_threads; each; each = each->next)
         if (each->state == BLOCKED && each->wait.fds &&
             raw(SYS_ppoll, each->wait.fds, each->wait.fd_count, &no_time, 0, 0) > 0)

@@ -119,7 +119,7 @@ def test_program_does_not_outlive_its_run():
             "bind",
             id="datagram-server",
         ),
-        pytest.param("import signal; signal.alarm(3)", "alarm", id="alarm"),
+        pytest.param("import signal; signal.setitimer(signal.ITIMER_PROF, 3)", "processor time", id="profiler"),
         pytest.param("import signal; signal.sigwait({signal.SIGUSR1})", "sigwait", id="sigwait"),
         pytest.param(
             "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'a', ('127.0.0.1', 8125))",
@@ -196,3 +196,21 @@ def test_kill_falls_between_two_statements(calls, lines):
     code, app = play(scenario, *python(text))
     assert code == -9
     assert app.text.split() == ["one", "two"][:lines]
+
+
+def test_alarm_comes_at_its_time_again_and_again():
+    text = (
+        "import signal, time\n"
+        "signal.signal(signal.SIGALRM, lambda *_: print(round(time.monotonic() - 1000, 3)))\n"
+        "signal.setitimer(signal.ITIMER_REAL, 1.5, 2)\n"
+        "time.sleep(6)\n"
+        "print(signal.alarm(100), signal.alarm(0))\n"
+        "time.sleep(200)"
+    )
+    _, app = play(until_the_end, *python(text))
+    assert app.text.splitlines() == ["1.5", "3.5", "5.5", "2 100"]
+
+
+def test_alarm_ends_a_program_that_waits_for_ever():
+    code, _ = play(until_the_end, *python("import signal, threading; signal.alarm(60); threading.Event().wait()"))
+    assert code == -14

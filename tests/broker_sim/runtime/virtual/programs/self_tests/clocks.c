@@ -1,7 +1,15 @@
 #include "self_test.h"
+#include <signal.h>
 #include <sys/time.h>
 #include <threads.h>
 #include <unistd.h>
+
+static volatile int alarms;
+
+static void on_alarm(int number) {
+    (void)number;
+    alarms++;
+}
 
 static int is_near(int64_t seconds) {
     int64_t wall = now_ns(CLOCK_REALTIME) / 1000000000LL;
@@ -27,5 +35,14 @@ void test_clocks(void) {
     int64_t end = now_ns(CLOCK_MONOTONIC) + 10 * MS;
     while (now_ns(CLOCK_MONOTONIC) < end) {}
     RESULT("a loop on the clock ends", 1);
+    struct itimerval timer = {.it_value.tv_usec = 10000}, before;
+    signal(SIGALRM, on_alarm);
+    RESULT("setitimer", setitimer(ITIMER_REAL, &timer, 0));
+    RESULT("getitimer", getitimer(ITIMER_REAL, &before) || before.it_value.tv_usec == 0 || before.it_value.tv_usec > 10000);
+    struct timespec longer = {60, 0};
+    TIMED("a sleep that SIGALRM interrupts", 10, nanosleep(&longer, 0));
+    RESULT("handler of SIGALRM", alarms);
+    RESULT("alarm", alarm(100));
+    RESULT("alarm, again", alarm(0) == 100 || alarm(0) == 99);
     RESULT("clock_gettime of an unknown clock", clock_gettime(1234, &utc));
 }
