@@ -383,11 +383,14 @@ class Program:
         raise self._failure(ProgramHangsError, f"{what} {max(cpu_s, real_s):.0f} s without a wait in virtual time")
 
     def _refuse(self, text: str) -> None:
-        raise self._failure(EscapeError, text)
+        raise self._failure(EscapeError, text, aborts_itself=True)
 
-    def _failure(self, kind: Callable[[str], VirtualRunError], text: str) -> VirtualRunError:
+    def _failure(
+        self, kind: Callable[[str], VirtualRunError], text: str, *, aborts_itself: bool = False
+    ) -> VirtualRunError:
         """End it with SIGABRT, on which it prints its stack; return the error that fails the run."""
-        self._popen.send_signal(signal.SIGABRT)
+        if not aborts_itself:  # a second SIGABRT would cut the stack off that the first one prints
+            self._popen.send_signal(signal.SIGABRT)
         try:
             self._popen.wait(5)
         except subprocess.TimeoutExpired:
