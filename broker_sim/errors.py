@@ -196,6 +196,10 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ),
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "The clusterId in the request does not match that found on the server.",
+    ErrorCode.DUPLICATE_VOTER: "The voter is already part of the set of voters.",
+    ErrorCode.VOTER_NOT_FOUND: "The voter is not part of the set of voters.",
+    ErrorCode.CONTROLLER_ID_NOT_REGISTERED: "The given controller ID was not registered.",
     ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
     ErrorCode.FENCED_LEADER_EPOCH: ("The leader epoch in the request is older than the epoch on the broker."),
     ErrorCode.FENCED_STATE_EPOCH: (

@@ -97,8 +97,11 @@ def page() -> str:
     parts += (_row(spec, NOTES.get(spec.key, "")) for spec in served if spec not in refused)
     if refused:
         parts += [REFUSED_HEAD, *(_row(spec) for spec in refused)]
-    parts += [MISSING_HEAD, *_missing_rows({spec.key for spec in served})]
-    return "".join([*parts, OLDER_HEAD, *_older_rows({spec.key for spec in served})])
+    keys = {spec.key for spec in served}
+    missing = list(_missing_rows(keys))
+    if missing:
+        parts += [MISSING_HEAD, *missing]
+    return "".join([*parts, OLDER_HEAD, *_older_rows(keys)])
 
 
 def _is_refused(spec: ApiSpec) -> bool:

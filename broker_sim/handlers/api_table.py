@@ -17,6 +17,11 @@ from broker_sim.handlers.cluster.describe_log_dirs import handle_describe_log_di
 from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
 from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
 from broker_sim.handlers.cluster.list_partition_reassignments import handle_list_partition_reassignments
+from broker_sim.handlers.cluster.raft_voters import (
+    handle_add_raft_voter,
+    handle_remove_raft_voter,
+    handle_unregister_controller,
+)
 from broker_sim.handlers.cluster.telemetry import handle_get_telemetry_subscriptions, handle_push_telemetry
 from broker_sim.handlers.cluster.unregister_broker import handle_unregister_broker
 from broker_sim.handlers.cluster.update_features import handle_update_features
@@ -192,6 +197,9 @@ _SPECS = (
     ),
     ApiSpec(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, handle_alter_user_scram_credentials, cluster_operations=_ALTER),
     ApiSpec(ApiKey.UPDATE_FEATURES, 0, 2, handle_update_features, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.ADD_RAFT_VOTER, 0, 1, handle_add_raft_voter, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.REMOVE_RAFT_VOTER, 0, 0, handle_remove_raft_voter, cluster_operations=_ALTER),
+    ApiSpec(ApiKey.UNREGISTER_CONTROLLER, 0, 0, handle_unregister_controller, cluster_operations=_ALTER),
     ApiSpec(ApiKey.UNREGISTER_BROKER, 0, 0, handle_unregister_broker, cluster_operations=_ALTER),
     ApiSpec(ApiKey.DESCRIBE_ACLS, 0, 3, handle_describe_acls, cluster_operations=_DESCRIBE),
     ApiSpec(ApiKey.CREATE_ACLS, 0, 3, handle_create_acls, cluster_operations=_ALTER),

@@ -422,6 +422,9 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
         0: _Form(rows=_partitions("name", partitions="partition_indexes", error_field=None))
     },
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: {0: _Form(rows=_Rows("users", "results"))},
+    ApiKey.ADD_RAFT_VOTER: _TEXT_AT_TOP,
+    ApiKey.REMOVE_RAFT_VOTER: _TEXT_AT_TOP,
+    ApiKey.UNREGISTER_CONTROLLER: _TEXT_AT_TOP,
     ApiKey.UNREGISTER_BROKER: _TEXT_AT_TOP,
     ApiKey.CREATE_ACLS: _only(_Rows("creations", "results")),
     ApiKey.DELETE_ACLS: _only(_Rows("filters", "filter_results")),

@@ -47,6 +47,8 @@ def cluster_requests() -> list[Asked]:
         ),
         # A broker that there is would be gone for the rows after it.
         fixed("UnregisterBroker", messages.UnregisterBrokerRequest(77), 0, CLUSTER_RESOURCE),
+        fixed("AddRaftVoter", messages.AddRaftVoterRequest("no cluster"), 0, CLUSTER_RESOURCE),
+        fixed("RemoveRaftVoter", messages.RemoveRaftVoterRequest("no cluster"), 0, CLUSTER_RESOURCE),
         fixed("DescribeUserScramCredentials", messages.DescribeUserScramCredentialsRequest([]), 0, CLUSTER_RESOURCE),
         fixed("AlterUserScramCredentials", scram([scram.ScramCredentialDeletion("nobody", 1)]), 0, CLUSTER_RESOURCE),
         fixed("DescribeClientQuotas", messages.DescribeClientQuotasRequest(), 1, CLUSTER_RESOURCE),
