@@ -15,6 +15,7 @@ from broker_sim.chaos.aiokafka_repairs import REPAIRS, repaired_aiokafka
 from broker_sim.chaos.chaos import Chaos, failure_text, invariant_of
 from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.observer import observed
+from broker_sim.chaos.recorder import Recorder
 from broker_sim.chaos.settings import Settings
 from broker_sim.chaos.sightings import names_in, places_in
 from broker_sim.chaos.timeline import ORDER, Moment
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.chaos.sightings import FaultCount
     from broker_sim.config import GivenValue
+    from broker_sim.page.recording import Recording
     from broker_sim.runtime.virtual.meetings import Place
     from broker_sim.runtime.virtual.task_order import Deviation
 
@@ -79,7 +81,7 @@ class Outcome:
     deviations: tuple[Deviation, ...] = ()
     """Points at which the run was not first in, first out."""
     ran_on: str = ""
-    """What the runs of programs depend on besides the schedule; empty without programs."""
+    """Versions that the runs of programs depend on besides the schedule; empty without programs."""
     meetings: Meetings | None = None
     """The turns at which another worker or broker could go first, of a run of an exhaustive search."""
 
@@ -87,6 +89,9 @@ class Outcome:
     """Whether the run saw what the test's `sometimes` and `reached` name."""
     faults: Mapping[str, FaultCount] = field(default_factory=dict)
     """The number of faults of each kind that were drawn, happened and took effect."""
+
+    recording: Recording | None = None
+    """The run as the page plays it, if it was recorded."""
 
     @property
     def text(self) -> str:
@@ -105,6 +110,7 @@ class ScheduledRun(VirtualRun):
         settings: Settings | None = None,
         *,
         observe: bool = False,
+        record: bool = False,
         going_first: Mapping[Place, str] | None = None,
         repairs: Iterable[str] = (),
     ) -> None:
@@ -134,6 +140,8 @@ class ScheduledRun(VirtualRun):
         self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
+        self._records = record
+        self._recorder: Recorder | None = None
         self._repairs = tuple(REPAIRS if settings.repair_aiokafka else repairs)
         self.loop.network.latency_ms = (0, schedule.latency_ms) if schedule.latency_ms else LEAST_MS
         self._is_open = False
@@ -169,6 +177,9 @@ class ScheduledRun(VirtualRun):
             if self._tells_deviations:
                 self._arrivals.on_deviation = self._note_arrival
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
+        if self._records:
+            self._recorder = Recorder(chaos, self.loop)
+            chaos.watch(self._recorder.look)
         return chaos
 
     def _latency_of_links(self) -> Callable[[int, int], int] | None:
@@ -229,6 +240,8 @@ class ScheduledRun(VirtualRun):
             self._ended = self._now()
             self._ran_on = self.chaos.kafka.program_surroundings()
             self.chaos.kafka.nodes.links.choose_arrival = None
+            if self._recorder is not None:
+                self._recorder.end()
             self.chaos.end()
 
     def _now(self) -> _End:
@@ -272,6 +285,7 @@ class ScheduledRun(VirtualRun):
         digest, virtual_s, deviations = self._ended or self._now()
         invariant = None if error is None else invariant_of(error)
         moments = *self._orders, *(self.chaos.timeline.moments if self._is_open else ())
+        recorder = self._recorder
         return Outcome(
             self._schedule,
             digest,
@@ -285,6 +299,7 @@ class ScheduledRun(VirtualRun):
             self.meetings,
             seen=self.chaos.seen if self._is_open else {},
             faults=self.chaos.fault_counts() if self._is_open else {},
+            recording=None if recorder is None else recorder.finish(moments, self._schedule.actions, virtual_s),
         )
 
 

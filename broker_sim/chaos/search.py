@@ -82,6 +82,16 @@ class ApplicationTest(ABC):
         outcome = self.play(partial(ScheduledRun, schedule, self.settings, observe=observe, repairs=repairs))
         return outcome or Outcome(schedule, "", 0, ())
 
+    def page_of(self, told: Outcome) -> str:
+        """Run the schedule of a run again, and return the HTML file that plays it; its course is the same."""
+        again = self.play(partial(ScheduledRun, told.schedule, self.settings, observe=True, record=True))
+        assert again is not None
+        assert again.recording is not None
+        failure = None
+        if again.invariant is not None:
+            failure = again.text if again.invariant in again.text else f"{again.invariant}: {again.text}"
+        return again.recording.html(f"{self.name}, seed {told.schedule.seed}", failure, again.virtual_s * 1_000)
+
     def bugs_of_aiokafka(self, first: Outcome, schedule: Schedule) -> tuple[str, ...]:
         """Return the repairs of aiokafka with which the run, and its smallest schedule, pass.
 

@@ -37,13 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from broker_sim.chaos.report import Failure
+    from broker_sim.chaos.run import Outcome
 
 EXAMINED: Final = 3
 """Number of seeds of each invariant that are shrunk: they may fail for different reasons."""
 USUAL_OF_TESTS: Final = {"seeds": 100}
 """Settings of a search that neither the marker nor an option says, where they differ from pytest's."""
 USUAL_BESIDE: Final = {"duration_s": 60}
-OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown")
+OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown", "page_file")
 OF_COMMANDS: Final = ("begin_with", "written", "judgements")
 OF_PROGRAMS: Final = ("check",)
 NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka")
@@ -107,6 +108,13 @@ NOT_EXECUTABLE: Final = 126
     is_flag=True,
     help="Show the time line of --schedule, or of the first seed, also if it passes.",
 )
+@click.option(
+    "--page",
+    "page_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the failing run, or that of --timeline, to this HTML file, which plays it in a browser. A second way "
+    "to fail goes to FILE-2.html, and so on.",
+)
 @click.option("--full", "is_full", is_flag=True, help="Show all lines of time lines.")
 @click.option(
     "--json",
@@ -130,6 +138,7 @@ def command(
     is_shown: bool,
     is_full: bool,
     json_file: Path | None,
+    page_file: Path | None,
     **settings: Any,
 ) -> None:
     """Run an application's test under crashes, cuts, pauses and failovers that seeds draw.
@@ -151,7 +160,7 @@ def command(
     """
     context = click.get_current_context()
     settings = {name: value for name, value in settings.items() if value is not None}
-    output = _Output(json_file, is_full=is_full)
+    output = _Output(json_file, page_file, is_full=is_full)
     if (test is None) == (words is None):
         raise click.UsageError("name a test as MODULE:FUNCTION, or write a command behind --", context)
     if is_virtual:
@@ -308,8 +317,9 @@ def _run_many(
     outcomes = [results.outcomes[seed] for seed in seeds]
     failed = [outcome for outcome in outcomes if outcome.invariant is not None]
     failures = _examined(test, failed, shrinks, console)
-    for failure in failures:
+    for number, failure in enumerate(failures, 1):
         click.echo(f"{failure.text(is_full=output.is_full)}\n")
+        output.write_page(test, failure.small, number)
     output.write_json([failure.to_json() for failure in failures])
     click.echo(_summary(outcomes, failed))
     sightings = Sightings()
@@ -327,11 +337,12 @@ def _run_many(
 def _run_one(test: ApplicationTest, schedule: Schedule, output: _Output, *, is_shown: bool = False) -> None:
     failure = test.examine(schedule, shrinks=False)
     if failure is not None:
-        _tell_one(failure, output)
+        _tell_one(test, failure, output)
     if is_shown:
         outcome = test.run(schedule, observe=True)
         click.echo(f"{timeline_text(outcome.moments, None if output.is_full else MOST_LINES, ADVICE)}\n")
         output.write_json([{"schedule": str(schedule).splitlines(), "timeline": as_json(outcome.moments)}])
+        output.write_page(test, outcome)
     click.echo("the test passes under this schedule")
 
 
@@ -341,11 +352,12 @@ def _run_orders(test: ApplicationTest, schedule: Schedule, output: _Output, shri
     click.echo(str(exploration))
     first = exploration.failure
     if first is not None:
-        _tell_one(test.shrink(first) if shrinks else test.observe(first, first.schedule), output)
+        _tell_one(test, test.shrink(first) if shrinks else test.observe(first, first.schedule), output)
 
 
-def _tell_one(failure: Failure, output: _Output) -> NoReturn:
+def _tell_one(test: ApplicationTest, failure: Failure, output: _Output) -> NoReturn:
     click.echo(failure.text(is_full=output.is_full))
+    output.write_page(test, failure.small)
     output.write_json([failure.to_json()])
     sys.exit(1)
 
@@ -354,12 +366,21 @@ class _Output(NamedTuple):
     """How much is told, and where."""
 
     json_file: Path | None
+    page_file: Path | None
     is_full: bool
 
     def write_json(self, values: object) -> None:
         """Write plain values to the file, if there is one."""
         if self.json_file is not None:
             self.json_file.write_text(json.dumps(values, indent=1))
+
+    def write_page(self, test: ApplicationTest, outcome: Outcome, number: int = 1) -> None:
+        """Write the run as a page to the file, if there is one; a further run goes to a file of its own."""
+        if self.page_file is None:
+            return
+        file = self.page_file if number == 1 else self.page_file.with_stem(f"{self.page_file.stem}-{number}")
+        file.write_text(test.page_of(outcome), "utf-8")
+        click.echo(f"the run plays in a browser: {file}\n")
 
 
 class _Results:

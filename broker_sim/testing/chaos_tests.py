@@ -9,10 +9,12 @@ from broker_sim.chaos.sightings import Sightings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     import pytest
 
     from broker_sim.chaos.exploring import Exploration
+    from broker_sim.chaos.report import Failure
     from broker_sim.chaos.run import Outcome, ScheduledRun
     from broker_sim.chaos.settings import Settings
 
@@ -36,6 +38,8 @@ class MarkedTest(ApplicationTest):
         """Sightings of the seeds that were run."""
         self.is_full = False
         """Whether a report has all lines of its time line."""
+        self.page_file: Path | None = None
+        """The HTML file that plays a failing run, None for no such file."""
         self._run_once = run_once
 
     def play(self, begin: Begin) -> Outcome | None:
@@ -57,7 +61,7 @@ class MarkedTest(ApplicationTest):
                 self.sightings.add(outcome.seen, outcome.faults)
                 first, before = outcome if outcome.invariant is not None else None, f"{passed} passed before"
             if first is not None:
-                text = self.shrink(first).in_pytest(before, is_full=self.is_full)
+                text = self._report(self.shrink(first), before)
                 for report in self.reports:
                     if report.failed:
                         report.sections.append(("chaos", text))
@@ -69,3 +73,15 @@ class MarkedTest(ApplicationTest):
                 if report.when == "call":
                     report.outcome, report.longrepr = "failed", f"the seeds passed, but the search fails: {reason}"
         return self.reports
+
+    def _report(self, failure: Failure, before: str) -> str:
+        """Return the report of a failure, and write its page if there is a file for it."""
+        text, file = failure.in_pytest(before, is_full=self.is_full), self.page_file
+        if file is None:
+            return text
+        reports = self.reports
+        html = self.page_of(failure.small)
+        self.reports = reports  # those of the run before, which tell the same
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(html, "utf-8")
+        return f"{text}\n\nthe run plays in a browser: {file}"

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 import unittest
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
@@ -80,7 +82,7 @@ def _count(text: str) -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--virtual-seed`, `--virtual-seeds` and `--virtual-shrink`."""
+    """Add `--virtual-seed`, `--virtual-seeds`, `--virtual-shrink` and `--kafka-page`."""
     group = parser.getgroup("virtual time")
     group.addoption("--virtual-seed", type=int, metavar="N", help="run tests in virtual time with seed N only")
     group.addoption(
@@ -93,6 +95,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--virtual-shrink",
         action="store_true",
         help="run a failed test of seeded order again, to find the deviations that it needs",
+    )
+    group.addoption(
+        "--kafka-page",
+        type=Path,
+        nargs="?",
+        const=Path("kafka-pages"),
+        metavar="DIRECTORY",
+        help="write each failing run of a test under chaos to an HTML file in this directory [kafka-pages], which "
+        "plays it in a browser",
     )
 
 
@@ -235,6 +246,10 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
 
     test = MarkedTest(item.name, settings, run_once)
     test.is_full = item.config.get_verbosity() > 1
+    directory: Path | None = item.config.getoption("kafka_page")
+    if directory is not None:
+        name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
+        test.page_file = directory / f"{name}.html"
     reports = test.search(_seeds_of_command_line(item.config))
     for report in reports:
         if report.when == "call" and test.exploration is not None:

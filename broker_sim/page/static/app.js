@@ -15,9 +15,9 @@ const WORDS_EVERY_MS = 100;
 const THEME = "broker-sim-theme";
 // The panels from top to bottom, by the number of columns.
 const COLUMNS = {
-  1: [["course", "brokers", "wheel", "operations", "ended", "feed", "partitions", "requests", "groups", "transactions"]],
-  2: [["brokers", "operations", "ended", "partitions", "transactions"], ["course", "wheel", "feed", "requests", "groups"]],
-  3: [["brokers", "partitions", "feed"], ["course", "wheel", "operations"], ["ended", "requests", "groups", "transactions"]],
+  1: [["brokers", "wheel", "operations", "ended", "feed", "partitions", "requests", "groups", "transactions"]],
+  2: [["brokers", "operations", "ended", "partitions", "transactions"], ["wheel", "feed", "requests", "groups"]],
+  3: [["brokers", "partitions", "feed"], ["wheel", "operations"], ["ended", "requests", "groups", "transactions"]],
 };
 
 export class App {
@@ -29,6 +29,7 @@ export class App {
       redraw: () => this.draw(),
       selectOperation: (key) => this.select(key),
       clockText: (atMs) => this.clockText(atMs),
+      nowMs: 0, requestsBefore: null,
       ...actions,
     };
     this.drawnWords = 0;
@@ -52,11 +53,17 @@ export class App {
     document.getElementById("page").append(this.head, this.figures, this.grid);
   }
 
+  // Adds a panel as wide as the window above the others; a recorded run has one.
+  addWide(name, panel) {
+    this.panels = { [name]: panel, ...this.panels };
+    this.grid.before(panel.element);
+  }
+
   // Puts the panels into as many columns as the window has room for.
   arrange() {
     const count = innerWidth < 1040 ? 1 : innerWidth < 1640 ? 2 : 3;
     if (this.grid.childElementCount === count) return;
-    this.grid.replaceChildren(...COLUMNS[count].map((names) => h("div", { class: "column" }, ...names.flatMap((name) => this.panels[name]?.element ?? []))));
+    this.grid.replaceChildren(...COLUMNS[count].map((names) => h("div", { class: "column" }, ...names.map((name) => this.panels[name].element))));
   }
 
   show(world) {

@@ -17,7 +17,7 @@ export function makeFeed(context) {
       const events = context.events.filter((one) => one.text.toLowerCase().includes(word)).slice(0, MOST_ROWS);
       nothing.hidden = events.length > 0;
       setText(count, context.events.length || "");
-      keyed(list, events, (one) => one.id, (one) => h("li", { class: `event ${one.kind}` }, h("i", { class: "mark" }), h("time", {}, context.clockText(one.atMs)), h("span", {}, one.text)));
+      keyed(list, events, (one) => one.id, (one) => h("li", { class: `event is-${one.kind}` }, h("i", { class: "mark" }), h("time", {}, context.clockText(one.atMs)), h("span", {}, one.text)));
     },
   };
 }

@@ -1,17 +1,24 @@
-// The page begins here: it follows the cluster at whose control port it was opened.
+// The page begins here: live at a control port, or with the recording that is in the file.
 
 import { App } from "page/app.js";
 import { h, setAttribute, setText } from "page/dom.js";
 import { eventsBetween } from "page/events.js";
 import { Live } from "page/live.js";
+import { ratesOf } from "page/rates.js";
+import { replay } from "page/replay.js";
 import { Verbs } from "page/verbs.js";
-import { rate } from "page/words.js";
 import { endings, World } from "page/world.js";
 
 const MOST_EVENTS = 500;
 const MOST_ENDED = 100;
 const RATES_OVER_MS = 2_000;
 const STATES = { live: "live", frozen: "frozen", lost: "no answer, trying again", asleep: "asleep" };
+
+async function main() {
+  const recording = document.getElementById("recording");
+  if (recording) await replay(recording.textContent);
+  else await watch();
+}
 
 async function watch() {
   const live = new Live((change, isFirst) => take(change, isFirst), (state) => setState(state));
@@ -91,17 +98,6 @@ async function watch() {
   live.start();
 }
 
-// Returns how many operations completed and expired a second between two worlds.
-export function ratesOf(before, after) {
-  const seconds = (after.atMs - before.atMs) / 1000;
-  if (seconds <= 0) return null;
-  const old = new Map(before.all("purgatory").map((one) => [`${one.broker}/${one.name}`, one]));
-  const change = (field) => after.all("purgatory").reduce(
-    // A broker that was started again counts from zero.
-    (sum, one) => sum + Math.max(one[field] - (old.get(`${one.broker}/${one.name}`)?.[field] ?? 0), 0), 0);
-  return { completed: rate(change("completed") / seconds), expired: rate(change("expired") / seconds) };
-}
-
 function askForToken() {
   return new Promise((done) => {
     const input = h("input", { type: "password", "aria-label": "Token of the control port", autofocus: true, required: true });
@@ -115,4 +111,4 @@ function askForToken() {
   });
 }
 
-watch();
+main();

@@ -18,10 +18,15 @@ export function makeRequests(context) {
   return {
     element,
     draw(world) {
-      if (last && world.atMs < last.atMs) last = null;
+      if (last && world.atMs < last.atMs) {
+        last = null;
+        memory.clear();
+      }
       if (last && world.atMs - last.atMs < context.rateWindowMs) return;
-      const window = last ? (world.atMs - last.atMs) / 1000 : 0;
-      const before = new Map((last?.requests ?? []).map((row) => [`${row.api}/${row.client_id}`, row]));
+      // A recorded run knows the requests of a second ago; live they are those of the last drawing.
+      const known = context.requestsBefore;
+      const window = known?.seconds ?? (last ? (world.atMs - last.atMs) / 1000 : 0);
+      const before = new Map((known?.rows ?? last?.requests ?? []).map((row) => [`${row.api}/${row.client_id}`, row]));
       const changes = world.requests.map((row) => {
         const old = before.get(`${row.api}/${row.client_id}`) ?? { count: 0, elapsed_ms: 0 };
         return { ...row, new_count: row.count - old.count, new_ms: row.elapsed_ms - old.elapsed_ms };

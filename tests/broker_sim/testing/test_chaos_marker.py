@@ -325,3 +325,13 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
             "test_l: @pytest.mark.chaos: Unable to replicate the partition 9 time(s)*",
         ]
     )
+
+
+def test_failing_run_is_written_as_a_page_and_the_report_names_it(run_tests, pytester):
+    marker = '@pytest.mark.chaos(seeds=10, faults={"crash": 1})'
+    result = run_tests(f"{WORKER}\n    {marker}{FORGETS}", "--kafka-page", "pages")
+    result.assert_outcomes(failed=1)
+    [file] = (pytester.path / "pages").iterdir()
+    result.stdout.fnmatch_lines([f"the run plays in a browser: pages/{file.name}"])
+    assert "test_work_is_done" in file.name
+    assert file.read_text("utf-8").startswith("<!doctype html>")

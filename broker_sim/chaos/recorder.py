@@ -1,0 +1,71 @@
+"""Records a run of a test for the page: pictures of the cluster, requests, faults and the time line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from broker_sim.chaos.timeline import FAULT
+from broker_sim.cluster.status.picture import picture
+from broker_sim.page.recording import Band, RecordedMoment, RecordedRequest, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from broker_sim.chaos.chaos import Chaos
+    from broker_sim.chaos.faults.action import Action
+    from broker_sim.chaos.timeline import Moment
+    from broker_sim.runtime.virtual import VirtualEventLoop
+
+
+class Recorder:
+    """Takes pictures of a run; it looks and changes nothing, so that the run takes the same course."""
+
+    def __init__(self, chaos: Chaos, loop: VirtualEventLoop) -> None:
+        self._chaos = chaos
+        self._clock = loop.clock
+        self.recording = Recording()
+
+    def look(self) -> None:
+        """Take a picture, if the last one is old enough."""
+        if self.recording.is_due(self._clock.now_ms()):
+            self._take()
+
+    def end(self) -> None:
+        """Take the picture of the moment in which the test ends, and keep its requests."""
+        self._take()
+        began_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
+        self.recording.requests = [
+            RecordedRequest(
+                one.received_ms - began_ms,
+                one.elapsed_ms,
+                one.client_id or "client",
+                one.broker,
+                one.api,
+                tuple(error.name for error in one.errors),
+            )
+            for one in self._chaos.kafka.requests()
+        ]
+
+    def _take(self) -> None:
+        seen = picture(self._chaos.kafka.nodes, counts_requests=False)
+        self.recording.take(seen.at_ms, seen.parts)
+
+    def finish(self, moments: Sequence[Moment], actions: Iterable[Action], end_s: float) -> Recording:
+        """Add the time line and the faults; return the recording."""
+        recording = self.recording
+        recording.moments = [RecordedMoment(each.at_s * 1_000, each.who, each.what) for each in moments]
+        recording.bands = list(bands_of(moments, actions, round(end_s * 1_000)))
+        return recording
+
+
+def bands_of(moments: Iterable[Moment], actions: Iterable[Action], end_ms: int) -> Iterable[Band]:
+    """Yield each fault of a time line from its begin to its end; one that nothing ends lasts until `end_ms`."""
+    told = [each for each in sorted(moments, key=lambda each: each.at_s) if each.who == FAULT]
+    for action in actions:
+        begin = next((each for each in told if each.what == " ".join(action.describe().split())), None)
+        if begin is None:
+            continue
+        what = " ".join(f"end of {action.kind} {' '.join(action.on)}".split())
+        end_s = next((each.at_s for each in told if each.what == what and each.at_s >= begin.at_s), None)
+        to_ms = end_ms if end_s is None and action.for_ms else begin.at_s * 1_000 if end_s is None else end_s * 1_000
+        yield Band(round(begin.at_s * 1_000), round(to_ms), action.describe(), action.on)

@@ -1,0 +1,99 @@
+// A recorded run in memory: its pictures by time, what happened, and which requests were on their way.
+
+import { eventsBetween } from "page/events.js";
+import { endings, World } from "page/world.js";
+
+const KEEP_EVERY = 40;
+
+// Returns the values that the file has: base64 of compressed JSON.
+export async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+export class Recorded {
+  constructor(data) {
+    Object.assign(this, data);
+    this.kept = [];
+    this.requests.sort((one, other) => one.at_ms - other.at_ms);
+    this.events = [];
+    this.ended = [];
+    this.read();
+    this.startMs = this.frames[0]?.at_ms ?? 0;
+    this.clients = [...new Set(this.requests.map((one) => one.client))].sort();
+    this.workers = [...new Set(this.bands.flatMap((band) => band.on).concat(this.moments.map((one) => one.who)).filter((name) => /^worker-/.test(name)))].sort();
+  }
+
+  // Goes once through all pictures: what changed in each is an event, what left a purgatory has ended.
+  read() {
+    let before = null;
+    for (const [index, frame] of this.frames.entries()) {
+      const after = (before ?? new World()).after(this.expanded(frame));
+      if (index % KEEP_EVERY === 0) this.kept.push(after);
+      if (before) {
+        this.events.push(...eventsBetween(before, after));
+        this.ended.push(...endings(before, after));
+      }
+      before = after;
+    }
+    const isTold = (event) => event.kind !== "leader" && !/^ISR of/.test(event.text);
+    this.events = [
+      ...this.events.filter(isTold),
+      ...this.moments.map((one) => ({ atMs: one.at_ms, about: one.who, kind: kindOf(one), text: `${one.who}: ${one.what}` })),
+    ].sort((one, other) => one.atMs - other.atMs).map((event, id) => ({ ...event, id }));
+  }
+
+  expanded(frame) {
+    const set = {};
+    for (const [name, part] of Object.entries(frame.set)) {
+      set[name] = part.parked ? { ...part, parked: part.parked.map((index) => this.operations[index]) } : part;
+    }
+    return { ...frame, set };
+  }
+
+  worldAt(ms) {
+    const index = Math.max(lastBefore(this.frames, ms, (frame) => frame.at_ms), 0);
+    let world = this.kept[Math.floor(index / KEEP_EVERY)] ?? new World();
+    for (let at = index - (index % KEEP_EVERY) + 1; at <= index; at += 1) world = world.after(this.expanded(this.frames[at]));
+    const parts = new Map(world.parts);
+    parts.set("requests", this.requestsUntil(ms));
+    return new World(ms, parts);
+  }
+
+  // Returns the counts of answered requests until a time, as the live cluster counts them.
+  requestsUntil(ms) {
+    const rows = new Map();
+    for (const one of this.requests) {
+      if (one.at_ms > ms) break;
+      if (one.elapsed_ms === null || one.at_ms + one.elapsed_ms > ms) continue;
+      const key = `${one.api}/${one.client}`;
+      const row = rows.get(key) ?? { api: one.api, client_id: one.client, count: 0, elapsed_ms: 0, errors: {} };
+      rows.set(key, row);
+      row.count += 1;
+      row.elapsed_ms += one.elapsed_ms;
+      for (const error of one.errors) row.errors[error] = (row.errors[error] ?? 0) + 1;
+    }
+    return [...rows.values()];
+  }
+
+  eventsUntil(ms) {
+    return this.events.slice(0, lastBefore(this.events, ms, (event) => event.atMs) + 1);
+  }
+}
+
+// Returns the index of the last item whose time is not after `ms`, -1 if there is none.
+export function lastBefore(items, ms, timeOf) {
+  let [low, high] = [0, items.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (timeOf(items[middle]) <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+function kindOf(moment) {
+  if (moment.who === "FAULT") return "fault";
+  return /error|died|killed|lost|fails|raise/i.test(moment.what) ? "bad" : "note";
+}

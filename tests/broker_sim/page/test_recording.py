@@ -1,0 +1,165 @@
+"""A recording: what it keeps of a run, what it leaves out of a file that would be too large, and how it plays."""
+
+import base64
+import gzip
+import json
+import re
+
+import pytest
+
+from broker_sim.chaos import Schedule
+from broker_sim.chaos.faults.action import Action
+from broker_sim.chaos.recorder import bands_of
+from broker_sim.chaos.run import ScheduledRun
+from broker_sim.chaos.timeline import FAULT, Moment
+from broker_sim.page import recording as module
+from broker_sim.page.recording import RecordedRequest, Recording
+
+SHOWN_MS = 30_000
+SCHEDULE = """
+    seed=1 brokers=3 workers=1 latency_ms=0 duration_ms=6000
+    500 pause broker-2 for=2000
+    1000 crash worker-1 for=300
+"""
+
+
+async def fails(chaos):
+    """A test that fails when the faults are over."""
+    await chaos.kafka.create_topic("orders", partitions=2, replication_factor=3)
+    await chaos.faults_over()
+    raise AssertionError("an order <is> lost")
+
+
+def run(*, record):
+    return ScheduledRun(Schedule.parse(SCHEDULE), observe=True, record=record).run_whole(fails)
+
+
+@pytest.fixture(scope="module")
+def outcome():
+    return run(record=True)
+
+
+def data_of(html):
+    packed = re.search(r'id="recording">(.*?)</script>', html, re.DOTALL).group(1)
+    return json.loads(gzip.decompress(base64.b64decode(packed)))
+
+
+def test_recorded_run_takes_the_same_course(outcome):
+    plain = run(record=False)
+    assert plain.recording is None
+    assert (outcome.digest, outcome.virtual_s, outcome.moments) == (plain.digest, plain.virtual_s, plain.moments)
+
+
+def test_recording_has_pictures_faults_and_the_time_line(outcome):
+    data = data_of(outcome.recording.html("a run", outcome.text, outcome.virtual_s * 1_000))
+    times = [frame["at_ms"] for frame in data["frames"]]
+    assert times == sorted(set(times))
+    states = {frame["set"]["broker/2"]["state"] for frame in data["frames"] if "broker/2" in frame["set"]}
+    assert {"running", "paused"} <= states
+    pause = data["bands"][0]
+    assert (pause["to_ms"] - pause["from_ms"], pause["on"]) == (2_000, ["broker-2"])
+    assert {moment["who"] for moment in data["moments"]} >= {FAULT}
+    assert "an order <is> lost" in data["failure"]
+
+
+def test_operation_that_waits_in_many_pictures_is_kept_once():
+    recording = Recording()
+    operation = {"id": 7, "due_ms": 500}
+    for at_ms in range(0, 100, 10):
+        recording.take(at_ms, {"purgatory/1/Fetch": {"completed": at_ms, "parked": [operation]}})
+    data = data_of(recording.html("a run", None, 100))
+    assert data["operations"] == [operation]
+    assert [frame["set"]["purgatory/1/Fetch"]["parked"] for frame in data["frames"]] == [[0]] * 10
+
+
+def test_long_run_has_pictures_with_longer_steps(monkeypatch):
+    monkeypatch.setattr(module, "MOST_PICTURES", 8)
+    recording = Recording()
+    for at_ms in range(0, 1_000, 10):
+        if recording.is_due(at_ms):
+            recording.take(at_ms, {"cluster": {"at": at_ms}})
+    times = [frame["at_ms"] for frame in data_of(recording.html("a run", None, 1_000))["frames"]]
+    assert len(times) <= 8
+    assert times[0] == 0
+    assert times[-1] > 800
+
+
+def test_file_that_would_be_too_large_is_cut_and_says_so(monkeypatch):
+    recording = Recording()
+    for at_ms in range(200):
+        recording.take(at_ms, {"cluster": {"text": str(hash((at_ms, "x")) ** 20)}})
+    recording.requests = [RecordedRequest(at_ms, 1, "app", 1, "Fetch", ()) for at_ms in range(500)]
+    whole = recording.html("a run", None, 200)
+    monkeypatch.setattr(module, "MOST_BYTES", len(whole) - 20_000)
+    cut = recording.html("a run", None, 200)
+    assert len(cut) < len(whole) - 20_000
+    assert "of 200 pictures" in data_of(cut)["cut"]
+    assert data_of(cut)["frames"][-1]["at_ms"] == 199
+
+
+def test_fault_without_an_end_lasts_until_the_end_of_the_run():
+    pause, crash = Action(0, "pause", ("broker-1",), 9_000), Action(0, "crash", ("worker-1",))
+    moments = [Moment(1.0, FAULT, pause.describe()), Moment(2.0, FAULT, crash.describe())]
+    bands = list(bands_of(moments, [pause, crash], 5_000))
+    assert [(band.from_ms, band.to_ms) for band in bands] == [(1_000, 5_000), (2_000, 2_000)]
+
+
+@pytest.fixture
+def page(looked, outcome, tmp_path):
+    file = tmp_path / "run.html"
+    file.write_text(outcome.recording.html("a run", outcome.text, outcome.virtual_s * 1_000), "utf-8")
+    looked.page.goto(file.as_uri())
+    looked.page.locator("output.time").wait_for(timeout=SHOWN_MS)
+    yield looked.page
+    assert looked.errors == []
+    assert looked.hosts == {""}
+
+
+def shown_s(page):
+    return float(page.locator("output.time").inner_text().removesuffix(" s"))
+
+
+def test_file_opens_at_the_failure_and_says_what_failed(page, outcome):
+    assert shown_s(page) == pytest.approx(outcome.virtual_s, abs=0.001)
+    assert "an order <is> lost" in page.locator(".failure").inner_text()
+
+
+def test_slider_shows_the_state_of_its_time(page, outcome):
+    data = data_of(outcome.recording.html("a run", outcome.text, outcome.virtual_s * 1_000))
+    middle_ms = (data["bands"][0]["from_ms"] + data["bands"][0]["to_ms"]) // 2
+    page.get_by_label("Time of the run, in ms").fill(str(middle_ms))
+    page.locator('.broker[data-state="paused"]').wait_for(timeout=SHOWN_MS)
+    assert shown_s(page) == middle_ms / 1_000
+    page.get_by_label("Time of the run, in ms").fill(str(data["bands"][0]["to_ms"] + 500))
+    page.locator('.broker[data-state="paused"]').wait_for(state="detached", timeout=SHOWN_MS)
+
+
+def test_steps_go_from_event_to_event_of_what_is_chosen(page):
+    page.keyboard.press("Home")
+    begin_s = shown_s(page)
+    page.get_by_label("Steps go to events of").select_option("FAULT")
+    page.get_by_role("button", name="Next event (right arrow)").click()
+    first_s = shown_s(page)
+    page.get_by_role("button", name="Next event (right arrow)").click()
+    second_s = shown_s(page)
+    page.get_by_role("button", name="Previous event (left arrow)").click()
+    assert begin_s < first_s < second_s
+    assert shown_s(page) == first_s
+    assert "pause" in page.locator(".panel-events li").first.inner_text()
+
+
+def test_address_names_the_moment(page):
+    page.goto(f"{page.url.partition('#')[0]}#t=1.250")
+    page.wait_for_function("document.querySelector('output.time').textContent === '1.250 s'", timeout=SHOWN_MS)
+    page.keyboard.press("Shift+ArrowRight")
+    assert page.url.endswith("#t=1.260")
+
+
+def test_run_plays_until_its_end(page, outcome):
+    page.goto(f"{page.url.partition('#')[0]}#t={outcome.virtual_s - 0.1:.3f}")
+    page.get_by_label("Speed").select_option("4")
+    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Play").wait_for(timeout=SHOWN_MS)
+    page.wait_for_function(
+        f"parseFloat(document.querySelector('output.time').textContent) >= {outcome.virtual_s - 0.001}"
+    )
