@@ -141,6 +141,7 @@ class Broker:
             links=environment.links,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
             purgatory=self.purgatories.named,
+            release=environment.api_table.release,
             storage=make_storages(self.replica_manager, self.process),
         )
 

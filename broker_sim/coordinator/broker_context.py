@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from broker_sim.log import LogManager
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.cache import MetadataCache
+    from broker_sim.protocol.release import Release
     from broker_sim.runtime.links import Links
     from broker_sim.runtime.process import CallLater, Process
 
@@ -41,6 +42,8 @@ class BrokerContext:
     """Returns the epoch of this life, -1 before the broker is registered."""
     purgatory: Callable[[str], DelayedOperationPurgatory[Any]]
     """Returns the broker's purgatory of that name, which the first call makes."""
+    release: Release
+    """The release of Kafka that the broker is."""
     storage: Callable[[str, int], CoordinatorStorage]
     """`storage(topic, read_bytes)` returns the partitions of an internal topic; loading reads `read_bytes` at once."""
 

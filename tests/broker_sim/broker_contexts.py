@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from broker_sim.config import BrokerConfig
 from broker_sim.coordinator.broker_context import BrokerContext
+from broker_sim.protocol.release import find_release
 from broker_sim.runtime.action_queue import ActionQueue
 
 
@@ -30,5 +31,6 @@ def broker_context(
         "broker_epoch": lambda: 0,
         "purgatory": None,
         "storage": None,
+        "release": find_release(),
     }
     return BrokerContext(**{**defaults, **parts})

@@ -394,7 +394,11 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
             for member in members:
                 self.timers.end_all(MemberKey(group.group_id, member.member_id))
 
-        return Result(response, self.removal(group, members), on_appended=appended)
+        removal = self.removal(group, members)
+        if len(members) == len(group.members) and self.parts.broker.release.is_at_least("4.4"):
+            # Before 4.4 the target of a group that nobody is left in keeps the epoch that it was computed for.
+            removal.append(target_epoch_record(self.kind, group.group_id, group.group_epoch + 1, 0))
+        return Result(response, removal, on_appended=appended)
 
     def rebalance(self, group_id: str) -> Result[ErrorCode]:
         """Bump the group's epoch, so that the next heartbeat computes a new target for all members."""
