@@ -57,6 +57,7 @@ REASONS: Final = (
     ("client.quota", "quotas are those of the default callback"),
     ("alter.log.dirs", "a move between log directories is measured as replication.quota.window says"),
     ("telemetry.", "read only where `metric.reporters` lets clients push metrics"),
+    ("metric.reporters", "any name but Kafka's own at the start lets clients push metrics; others are not loaded"),
     ("metric", "metrics are those of the control port"),
     ("kafka.metrics", "metrics are those of the control port"),
     ("num.", "a broker is one thread"),
