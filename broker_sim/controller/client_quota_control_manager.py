@@ -7,6 +7,7 @@ resolves. Error messages are like Kafka's, because clients see them.
 from __future__ import annotations
 
 from ipaddress import ip_address
+from math import isfinite
 from socket import inet_aton
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from broker_sim.metadata import MetadataDelta, MetadataImage
     from broker_sim.metadata.quota_entity import QuotaEntity
+    from broker_sim.protocol.release import Release
 
 _LONG: Final = ("LONG", 2**63 - 1)
 _INT: Final = ("INT", 2**31 - 1)
@@ -38,7 +40,7 @@ _EMPTY: Final = "Invalid empty client quota entity"
 
 
 def alter_client_quotas(
-    delta: MetadataDelta, alterations: Sequence[ClientQuotaAlteration]
+    delta: MetadataDelta, alterations: Sequence[ClientQuotaAlteration], release: Release
 ) -> dict[QuotaEntity, Outcome]:
     """Set and remove quotas; all of an entity or none. Returns the outcome of each entity.
 
@@ -51,7 +53,7 @@ def alter_client_quotas(
             message = f"Ignoring duplicate entity {_as_text(entity)}"
             outcomes[entity] = Outcome(ErrorCode.INVALID_REQUEST, message)
             continue
-        refusal = _reason_against(dict(entity), operations)
+        refusal = _reason_against(dict(entity), operations, release)
         if refusal is None:
             before = delta.base.client_quotas.get(entity, {})
             quotas = _changed(before, dict(operations))
@@ -86,13 +88,15 @@ def _as_text(entity: QuotaEntity) -> str:
     return f"ClientQuotaEntity(entries={{{names}}})"
 
 
-def _reason_against(names: Mapping[str, str | None], operations: Sequence[tuple[str, float | None]]) -> str | None:
+def _reason_against(
+    names: Mapping[str, str | None], operations: Sequence[tuple[str, float | None]], release: Release
+) -> str | None:
     reason = _reason_against_entity(names)
     if reason is not None:
         return reason
     quotas_of_kind = _IP_QUOTAS if IP in names else _USER_AND_CLIENT_QUOTAS
     for name, value in operations:
-        if value is not None and (reason := _reason_against_value(quotas_of_kind, name, value)):
+        if value is not None and (reason := _reason_against_value(quotas_of_kind, name, value, release)):
             return reason
     return None
 
@@ -130,17 +134,19 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _reason_against_value(quotas: Mapping[str, tuple[str, int | None]], name: str, value: float) -> str | None:
+def _reason_against_value(
+    quotas: Mapping[str, tuple[str, int | None]], name: str, value: float, release: Release
+) -> str | None:
     """Mirror `validateQuotaKeyValue`."""
     if name not in quotas:
         return f"Invalid configuration key {name}"
+    if not isfinite(value) and release.is_at_least("4.4"):
+        return f"Quota {name} must be a finite number"
     if value <= 0:
         return f"Quota {name} must be greater than 0"
     type_name, largest = quotas[name]
-    if largest is None:
-        return None
-    if value > float(largest):
+    if largest is not None and value > float(largest):
         return f"Proposed value for {name} is too large for a{'n' * (type_name == 'INT')} {type_name}."
-    if value % 1 > _TOLERANCE:
+    if largest is not None and value % 1 > _TOLERANCE:
         return f"{name} cannot be a fractional value."
     return None

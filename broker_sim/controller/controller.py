@@ -60,6 +60,7 @@ from broker_sim.metadata.delegation_token import DelegationToken
 from broker_sim.metadata.kafka_principal import KafkaPrincipal
 from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.release import Release, find_release
 
 _FENCE_CHECKS_PER_SESSION: Final = 8
 
@@ -82,10 +83,12 @@ class Controller:
         cluster_id: str,
         features: Mapping[str, int] = DEFAULT_FEATURES,
         supported_features: Sequence[SupportedFeature] = SUPPORTED_FEATURES,
+        release: Release | None = None,
         producer_ids: ProducerIdControlManager | None = None,
         restored: MetadataImage | None = None,
     ) -> None:
         """Begin with `restored`, which an earlier controller has left, or with an empty cluster of `features`."""
+        self._release = release or find_release()
         self._cluster = ClusterControlManager(clock, config.broker_session_timeout_ms)
         self._configs = ConfigurationControlManager(config)
         self._replication = ReplicationControlManager(self._configs)
@@ -343,7 +346,7 @@ class Controller:
     ) -> dict[QuotaEntity, Outcome]:
         """Set and remove quotas, all of an entity or none; returns the outcome of each entity."""
         with self._change(validate_only) as delta:
-            return alter_client_quotas(delta, alterations)
+            return alter_client_quotas(delta, alterations, self._release)
 
     # -- access: SCRAM credentials, ACLs, delegation tokens -----------------------------------------
 

@@ -25,6 +25,7 @@ from broker_sim.handlers.support.auto_topic_creation import creatable_topic
 from broker_sim.handlers.telemetry.client_metrics import ClientMetricsLog
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.release import find_release
 from broker_sim.quota import QuotaManagers
 from broker_sim.runtime.arguments import checked_ms
 from broker_sim.runtime.event_log import get_logger
@@ -92,6 +93,7 @@ class Nodes:
             cluster_id=cluster_id,
             features=initial_features(as_version),
             supported_features=supported_features(as_version),
+            release=find_release(as_version),
             producer_ids=None if data is None else data.producer_ids(),
             restored=None if restored is None else restored.image,
         )

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.handlers.quotas.alter_client_quotas import handle_alter_client_quotas
 from broker_sim.handlers.quotas.describe_client_quotas import handle_describe_client_quotas
 from broker_sim.protocol import messages
@@ -222,3 +223,14 @@ def test_quotas_set_together_come_in_the_order_of_the_table_of_changes(broker):
     assert [name for name, _ in describe(broker)[0][1]] == [REQUEST, PRODUCE]
     alter(broker, entry(A, (PRODUCE, 2), (MUTATION, 0.1)))
     assert [name for name, _ in describe(broker)[0][1]] == [MUTATION, REQUEST, PRODUCE]
+
+
+@pytest.mark.parametrize(("quota", "value"), [(PRODUCE, math.inf), (REQUEST, math.inf), (REQUEST, math.nan)])
+def test_quota_has_to_be_finite_from_4_4_on(quota, value):
+    cluster = VirtualCluster(1, as_version="4.4")
+    request = messages.AlterClientQuotasRequest
+    entity = request.EntryData([request.EntityData("user", "a")], [request.OpData(quota, value)])
+    pending = cluster.client().send(1, request([entity]), 1)
+    cluster.run_until(lambda: pending.done)
+    (answer,) = pending.response.entries
+    assert (answer.error_code, answer.error_message) == (INVALID, f"Quota {quota} must be a finite number")
