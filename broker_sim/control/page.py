@@ -100,12 +100,16 @@ class Page:
             text = json.dumps(event, separators=(",", ":"))
             cost_s = time.thread_time() - begun_s
             await response.write(f"data: {text}\n\n".encode())
-            period_s = max(SHORTEST_PERIOD_S, cost_s * len(self._streams) / SHARE)
-            await asyncio.sleep(min(period_s, LONGEST_PERIOD_S))
+            await asyncio.sleep(period_s(cost_s, len(self._streams)))
 
     async def _end_streams(self, _: web.Application) -> None:
         for task in self._streams:
             task.cancel()
+
+
+def period_s(cost_s: float, streams: int) -> float:
+    """Return the time from a picture that took `cost_s` of a core to the next one of the same stream."""
+    return min(max(SHORTEST_PERIOD_S, cost_s * streams / SHARE), LONGEST_PERIOD_S)
 
 
 def _described(verb: Verb[..., Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 
 from broker_sim import Cluster
 from broker_sim.control.guard import PAGE_TOKEN_HEADER, Guard, RefusedRequestError
+from broker_sim.control.page import LONGEST_PERIOD_S, SHORTEST_PERIOD_S, period_s
 
 TIMEOUT_S = 60
 JSON = {"Content-Type": "application/json"}
@@ -103,3 +104,14 @@ def test_pages_that_are_open_do_not_hold_up_the_end_of_the_cluster():
         assert response.readline().startswith(b"data: ")
     assert b"" in list(response) or response.read() == b""
     connection.close()
+
+
+@pytest.mark.parametrize("streams", [1, 5])
+@pytest.mark.parametrize("cost_s", [0.001, 0.05])
+def test_all_streams_together_take_less_than_two_percent_of_a_core(cost_s, streams):
+    assert cost_s * streams / period_s(cost_s, streams) < 0.02
+
+
+def test_pictures_are_fluid_where_they_cost_little_and_come_at_all_where_they_cost_much():
+    assert period_s(0.001, 1) == SHORTEST_PERIOD_S
+    assert period_s(10, 9) == LONGEST_PERIOD_S
