@@ -1,0 +1,46 @@
+"""Takes the picture of the page in the documents from a real cluster: `python -m tools.page_picture`.
+
+It needs Chromium, and playwright of the extra `dev`. The picture is docs/operate/page.png.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from broker_sim import Cluster
+
+FILE = Path(__file__).parents[1] / "docs" / "operate" / "page.png"
+RECORDS = 60
+CONFIGS = {"replica.fetch.wait.max.ms": "5000"}
+"""Configurations with which the followers' fetches wait long enough to be seen."""
+
+
+def main() -> None:
+    """Open the page of a cluster with a paused broker and a slow link, and write its picture."""
+    path = shutil.which("chromium") or shutil.which("google-chrome")
+    if path is None:
+        sys.exit("there is no browser: apt-get install -y --no-install-recommends chromium")
+    with (
+        Cluster(3, topics=["orders:6:3", "payments:3:3"], configs=CONFIGS, control=True) as kafka,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 860}, color_scheme="dark")
+        page.goto(kafka.control_url or "")
+        page.locator(".dot").first.wait_for()
+        kafka.set_link(1, 3, delay_ms=80)
+        for number in range(RECORDS):
+            kafka.produce("orders", f"order {number}", partition=number % 6)
+        kafka.pause(2)
+        page.get_by_text("broker 2 is paused").wait_for()
+        page.wait_for_timeout(1_000)
+        page.screenshot(path=FILE)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
