@@ -62,3 +62,17 @@ def test_assignment_epoch_goes_along_when_the_last_member_leaves_from_4_4_on(kin
     assert ask(heartbeat(LEAVE)).error_code == ErrorCode.NONE
     assert described().group_epoch == before + 1
     assert described().assignment_epoch == before + epoch_goes_along
+
+
+def test_offsets_of_a_transaction_name_topics_by_id_from_version_6_on():
+    cluster = VirtualCluster(1, topics=["t:1:1"], as_version="4.4")
+    known, unknown = cluster.nodes.controller.image.topics["t"].topic_id, b"u" * 16
+    commit = messages.TxnOffsetCommitRequest
+    partitions = [commit.TxnOffsetCommitRequestPartition(0, 5)]
+    topics = [
+        commit.TxnOffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions) for topic_id in (known, unknown)
+    ]
+    pending = cluster.client().send(1, commit("id", GROUP, 7, 0, topics=topics), 6)
+    cluster.run_until(lambda: pending.done)
+    errors = {topic.topic_id: topic.partitions[0].error_code for topic in pending.response.topics}
+    assert errors == {unknown: ErrorCode.UNKNOWN_TOPIC_ID, known: ErrorCode.COORDINATOR_NOT_AVAILABLE}
