@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled bench dist site lint format clean
+.PHONY: help setup setup-spark images pipeline demo compare run test test-fast soak test-pythons compiled bench dist site playground lint format clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -111,6 +111,9 @@ dist: setup ## Build the distributions of a release into dist and check their me
 
 site: setup ## Make the site of the documentation in out/site; a warning is an error
 	@$(BIN)/sphinx-build --quiet --fresh-env --fail-on-warning --keep-going --jobs auto docs out/site
+
+playground: setup ## Make the site that runs it all in a browser tab, in out/playground; ARGS=--serve shows it on loopback
+	@$(BIN)/python -m tools.playground $(ARGS)
 
 lint: setup site ## Check style, types, layers, and that the site can be made
 	$(BIN)/ruff check .

@@ -1,0 +1,153 @@
+"""Builds the site: `make playground`, or `python -m tools.playground [--serve [PORT]]`.
+
+Pyodide and the editor come from npm, in the versions of package.json; the packages from this environment. They are
+compiled to byte code by the very Python that runs them: the page starts a second sooner, for 2 MB more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_sim.chaos.faults.kinds import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+BUILD = ROOT / "build/playground"
+SITE = ROOT / "out/playground"
+PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+OWN = {"broker_sim": ROOT / "broker_sim", "broker_sim_purgatory": ROOT / "purgatory/broker_sim_purgatory"}
+CLIENT = ("aiokafka", "async-timeout", "packaging", "typing-extensions")
+"""aiokafka and what it needs, in pure Python: its own C extensions have counterparts there."""
+NOT_RUN = {".pyi", ".pyc", ".so"}
+"""Endings of files that no package needs there; but `__init__.pyi` lists broker_sim's names."""
+EPOCH = (2026, 1, 1, 0, 0, 0)
+PAGE = ROOT / "broker_sim/page/static"
+PORT = 8765
+
+
+def own_files() -> Iterator[tuple[str, bytes]]:
+    """Yield the files of the product's packages, and of `python/`."""
+    for name, folder in OWN.items():
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and (path.suffix not in NOT_RUN or path == folder / "__init__.pyi"):
+                yield f"{name}/{path.relative_to(folder).as_posix()}", path.read_bytes()
+    for path in sorted((HERE / "python").glob("*.py")):
+        yield path.name, path.read_bytes()
+
+
+def client_files() -> Iterator[tuple[str, bytes]]:
+    """Yield the pure Python files of aiokafka and of what it needs."""
+    for name in CLIENT:
+        for file in distribution(name).files or ():
+            if file.suffix == ".py" and not file.as_posix().startswith(".."):
+                yield file.as_posix(), file.read_binary()
+
+
+def write_zip(path: Path, files: dict[str, bytes]) -> None:
+    """Write a zip that depends on nothing but its files."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), data, zipfile.ZIP_DEFLATED)
+
+
+def install() -> Path:
+    """Install what package.json names, unless it is there; return the folder of the packages."""
+    wanted = (HERE / "package.json").read_text("utf-8")
+    stamp = BUILD / "package.json"
+    if not (BUILD / "node_modules").is_dir() or not stamp.is_file() or stamp.read_text("utf-8") != wanted:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(BUILD / "node_modules", ignore_errors=True)
+        (BUILD / "package-lock.json").unlink(missing_ok=True)
+        shutil.copy(HERE / "package.json", stamp)
+        try:
+            subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent"], cwd=BUILD, check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            stamp.unlink()
+            sys.exit(f"npm install failed ({error}): the site needs Node 20 with npm, and a package registry")
+    return BUILD / "node_modules"
+
+
+def examples() -> dict[str, str]:
+    """Return the applications of examples/chaos by name."""
+    folder = ROOT / "examples/chaos"
+    return {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.py")) if path.stem != "conftest"}
+
+
+def build() -> None:
+    """Build the site anew."""
+    packages = install()
+    shutil.rmtree(SITE, ignore_errors=True)
+    shutil.copytree(HERE / "site", SITE)
+    shutil.copytree(PAGE, SITE / "page", ignore=shutil.ignore_patterns("index.html"))
+    for script in (SITE / "page").glob("*.js"):  # there an import map says where `page/` is
+        script.write_text(script.read_text("utf-8").replace('from "page/', 'from "./'), "utf-8")
+    (SITE / "pyodide").mkdir()
+    for name in PYODIDE:
+        shutil.copy(packages / "pyodide" / name, SITE / "pyodide" / name)
+    shutil.copytree(HERE / "site", BUILD / "site", dirs_exist_ok=True)
+    bundle = [packages / "esbuild/bin/esbuild", "site/editor.js", "--bundle", "--minify", "--format=esm", "--legal-comments=eof"]
+    subprocess.run([*map(str, bundle), f"--outfile={SITE / 'editor.js'}", "--log-level=warning"], cwd=BUILD, check=True)
+    write_zip(BUILD / "sources.zip", {**dict(client_files()), **dict(own_files())})
+    write_zip(SITE / "examples.zip", {f"{name}.py": text.encode() for name, text in examples().items()})
+    compile_packages = ["node", str(HERE / "compile.mjs"), str(BUILD / "sources.zip"), str(SITE / "packages.zip")]
+    subprocess.run(compile_packages, cwd=BUILD, check=True)
+    kinds = [{"name": name, "on": kind.on, "drawn": kind.weight > 0} for name, kind in KINDS.items()]
+    (SITE / "examples.json").write_text(json.dumps({"examples": examples(), "kinds": kinds}), "utf-8")
+    python = [*(SITE / "pyodide" / name for name in PYODIDE if not name.endswith(".mjs")), SITE / "packages.zip", SITE / "examples.zip"]
+    (SITE / "sizes.json").write_text(json.dumps({"python": sum(path.stat().st_size for path in python)}), "utf-8")
+    total = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file())
+    print(f"{SITE.relative_to(ROOT)}: {total / 1e6:.1f} MB of static files; python -m tools.playground --serve shows them")
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Serves the site quietly; the browser asks again whether a file is still the same."""
+
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {".mjs": "text/javascript", ".wasm": "application/wasm"}
+
+    def log_message(self, *_: object) -> None:
+        """Do nothing."""
+
+
+def make_server(port: int = 0) -> ThreadingHTTPServer:
+    """Return a server of the built site on loopback, on a free port for 0."""
+    return ThreadingHTTPServer(("127.0.0.1", port), partial(_Handler, directory=str(SITE)))
+
+
+def serve(port: int) -> None:
+    """Serve the built site on loopback until Ctrl-C."""
+    if not (SITE / "index.html").is_file():
+        sys.exit("the site is not built: make playground")
+    with make_server(port) as server:
+        print(f"http://127.0.0.1:{server.server_port}/ (Ctrl-C ends it)", flush=True)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+
+
+def main() -> None:
+    """Build the site, or serve it."""
+    parser = argparse.ArgumentParser(prog="python -m tools.playground", description=__doc__)
+    parser.add_argument("--serve", type=int, nargs="?", const=PORT, metavar="PORT", help=f"Serve the built site on this port of loopback [default: {PORT}].")
+    port = parser.parse_args().serve
+    if port is None:
+        build()
+    else:
+        serve(port)
+
+
+if __name__ == "__main__":
+    main()
