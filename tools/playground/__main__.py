@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zipfile
 from functools import partial
+from hashlib import sha256
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from importlib.metadata import distribution
 from pathlib import Path
@@ -56,6 +57,25 @@ def client_files() -> Iterator[tuple[str, bytes]]:
                 yield file.as_posix(), file.read_binary()
 
 
+def all_files() -> dict[str, bytes]:
+    """Return all files of the packages that the page imports, by path."""
+    return {**dict(client_files()), **dict(own_files())}
+
+
+def digest_of(files: dict[str, bytes]) -> str:
+    """Return a hash of files, by which a built site is told from one of other sources."""
+    digest = sha256()
+    for name, data in sorted(files.items()):
+        digest.update(b"%s %d " % (name.encode(), len(data)) + data)
+    return digest.hexdigest()
+
+
+def is_built() -> bool:
+    """Whether the site is there, with the packages as they are now."""
+    sizes = SITE / "sizes.json"
+    return sizes.is_file() and json.loads(sizes.read_text("utf-8"))["sources"] == digest_of(all_files())
+
+
 def write_zip(path: Path, files: dict[str, bytes]) -> None:
     """Write a zip that depends on nothing but its files."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
@@ -65,9 +85,9 @@ def write_zip(path: Path, files: dict[str, bytes]) -> None:
 
 def install() -> Path:
     """Install what package.json names, unless it is there; return the folder of the packages."""
-    wanted = (HERE / "package.json").read_text("utf-8")
+    pinned = (HERE / "package.json").read_text("utf-8")
     stamp = BUILD / "package.json"
-    if not (BUILD / "node_modules").is_dir() or not stamp.is_file() or stamp.read_text("utf-8") != wanted:
+    if not (BUILD / "node_modules").is_dir() or not stamp.is_file() or stamp.read_text("utf-8") != pinned:
         BUILD.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(BUILD / "node_modules", ignore_errors=True)
         (BUILD / "package-lock.json").unlink(missing_ok=True)
@@ -98,18 +118,22 @@ def build() -> None:
     for name in PYODIDE:
         shutil.copy(packages / "pyodide" / name, SITE / "pyodide" / name)
     shutil.copytree(HERE / "site", BUILD / "site", dirs_exist_ok=True)
-    bundle = [packages / "esbuild/bin/esbuild", "site/editor.js", "--bundle", "--minify", "--format=esm", "--legal-comments=eof"]
-    subprocess.run([*map(str, bundle), f"--outfile={SITE / 'editor.js'}", "--log-level=warning"], cwd=BUILD, check=True)
-    write_zip(BUILD / "sources.zip", {**dict(client_files()), **dict(own_files())})
-    write_zip(SITE / "examples.zip", {f"{name}.py": text.encode() for name, text in examples().items()})
+    options = ("--bundle", "--minify", "--format=esm", "--legal-comments=eof", "--log-level=warning")
+    esbuild = str(packages / "esbuild/bin/esbuild")
+    subprocess.run([esbuild, "site/editor.js", *options, f"--outfile={SITE / 'editor.js'}"], cwd=BUILD, check=True)
+    sources = all_files()
+    write_zip(BUILD / "sources.zip", sources)
     compile_packages = ["node", str(HERE / "compile.mjs"), str(BUILD / "sources.zip"), str(SITE / "packages.zip")]
     subprocess.run(compile_packages, cwd=BUILD, check=True)
     kinds = [{"name": name, "on": kind.on, "drawn": kind.weight > 0} for name, kind in KINDS.items()]
     (SITE / "examples.json").write_text(json.dumps({"examples": examples(), "kinds": kinds}), "utf-8")
-    python = [*(SITE / "pyodide" / name for name in PYODIDE if not name.endswith(".mjs")), SITE / "packages.zip", SITE / "examples.zip"]
-    (SITE / "sizes.json").write_text(json.dumps({"python": sum(path.stat().st_size for path in python)}), "utf-8")
+    python = [f"pyodide/{name}" for name in PYODIDE if not name.endswith(".mjs")]
+    size = sum((SITE / name).stat().st_size for name in (*python, "packages.zip"))
+    (SITE / "sizes.json").write_text(json.dumps({"python": size, "sources": digest_of(sources)}), "utf-8")
     total = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file())
-    print(f"{SITE.relative_to(ROOT)}: {total / 1e6:.1f} MB of static files; python -m tools.playground --serve shows them")
+    print(
+        f"{SITE.relative_to(ROOT)}: {total / 1e6:.1f} MB of static files; python -m tools.playground --serve shows them"
+    )
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -127,9 +151,9 @@ def make_server(port: int = 0) -> ThreadingHTTPServer:
 
 
 def serve(port: int) -> None:
-    """Serve the built site on loopback until Ctrl-C."""
-    if not (SITE / "index.html").is_file():
-        sys.exit("the site is not built: make playground")
+    """Serve the site on loopback until Ctrl-C; build it if it is not there, or has other packages."""
+    if not is_built():
+        build()
     with make_server(port) as server:
         print(f"http://127.0.0.1:{server.server_port}/ (Ctrl-C ends it)", flush=True)
         try:
@@ -141,7 +165,8 @@ def serve(port: int) -> None:
 def main() -> None:
     """Build the site, or serve it."""
     parser = argparse.ArgumentParser(prog="python -m tools.playground", description=__doc__)
-    parser.add_argument("--serve", type=int, nargs="?", const=PORT, metavar="PORT", help=f"Serve the built site on this port of loopback [default: {PORT}].")
+    text = f"Serve the site on this port of loopback [default: {PORT}]."
+    parser.add_argument("--serve", type=int, nargs="?", const=PORT, metavar="PORT", help=text)
     port = parser.parse_args().serve
     if port is None:
         build()

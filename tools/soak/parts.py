@@ -118,6 +118,10 @@ PARTS: Final = {
     ),
     "wheels": Part("what is installed works on every Python, with every extra", (_marked("wheels"),)),
     "environments": Part("a newcomer's commands in all kinds of environments", (_marked("environments"),)),
+    "playground": Part(
+        "360 seeds take the same course in a browser's Python, and the page works in Chromium",
+        (_make("playground"), _marked("playground")),
+    ),
     "spark": Part("the pipeline in all its ways", (_make("setup-spark"), _marked("spark"))),
     "benchmarks": Part(
         "every benchmark runs, with its peers", ((sys.executable, "tests/bench/run.py", "--tiny", "--peers"),)

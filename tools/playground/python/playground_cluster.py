@@ -15,12 +15,12 @@ from broker_sim import VirtualCluster
 from broker_sim.control.verb import verbs_of
 from broker_sim.errors import ApiError, ClusterTimeoutError, ConfigError, WrongStateError
 from broker_sim.page.changes import changes
+from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.virtual import install
 from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
 
 CLIENT = {"request_timeout_ms": 40_000, "retry_backoff_ms": 100, "metadata_max_age_ms": 30_000}
 LONGEST_STEP_MS = 60_000
-SHOWN_RECORDS = 30
 REFUSALS = (ValueError, LookupError, ApiError, ClusterTimeoutError, ConfigError, WrongStateError, OSError, TypeError)
 """Errors that tell the caller of a verb what is wrong with the call."""
 
@@ -35,7 +35,7 @@ class Playground:
             brokers,
             topics=topics,
             seed=seed,
-            latency_ms=lambda source, target: 1,
+            latency_ms=lambda *_: 1,
             configs={"group.initial.rebalance.delay.ms": 1_000, "offsets.topic.num.partitions": 1,
                      "transaction.state.log.num.partitions": 1, "share.coordinator.state.topic.num.partitions": 1},
         )  # fmt: skip
@@ -48,9 +48,12 @@ class Playground:
 
     def close(self):
         """End the clients and the cluster."""
-        for task in self.clients.values():
+        for broker_id, node in self.cluster.nodes.nodes.items():
+            if node.state is ProcessState.PAUSED:
+                self.cluster.resume(broker_id)
+        for task in [*self.clients.values()]:
             task.cancel()
-        self.cluster.advance(1_000)
+        self.cluster.wait_until(lambda: not self.clients)
         self.cluster.close()
 
     # -- time -------------------------------------------------------------------------------------
@@ -101,7 +104,8 @@ class Playground:
                 self.say(name, f"sends {value!r}, acks={'all' if transaction else acks}")
                 record = await sent
                 waited = (self.cluster.loop.time() - began) * 1_000
-                self.say(name, f"{value!r} is at {topic}-{record.partition}, offset {record.offset}: acknowledged after {waited:.0f} ms")
+                place = f"{topic}-{record.partition}, offset {record.offset}"
+                self.say(name, f"{value!r} is at {place}: acknowledged after {waited:.0f} ms")
             if transaction:
                 await asyncio.sleep(5)
                 await producer.commit_transaction()
@@ -119,7 +123,10 @@ class Playground:
         ) as consumer:  # fmt: skip
             self.say(name, f"reads {topic}" + (f" in group {group!r}" if group else ""))
             async for record in consumer:
-                self.say(name, f"has {record.value.decode()!r} from {record.topic}-{record.partition}, offset {record.offset}")
+                self.say(
+                    name,
+                    f"has {record.value.decode()!r} from {record.topic}-{record.partition}, offset {record.offset}",
+                )
 
     def stop(self, name):
         """End a client as its application would."""

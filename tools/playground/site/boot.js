@@ -8,13 +8,11 @@ const POLYNOMIAL = 0x82f63b78;
 
 // Returns Python with the module `playground` imported. `get(name)` reads a file of the site as bytes.
 export async function boot(loadPyodide, get, { indexURL, packages = "packages.zip", stdout } = {}) {
-  const downloads = [get(packages), get("examples.zip")];
+  const download = get(packages);
   const python = await loadPyodide({
     env: { AIOKAFKA_NO_EXTENSIONS: "1", HOME, PYTHONHASHSEED: "0" }, ...(indexURL ? { indexURL } : {}), stdout, stderr: stdout,
   });
-  const [code, examples] = await Promise.all(downloads);
-  python.unpackArchive(code, "zip", { extractDir: SITE_PACKAGES });
-  python.unpackArchive(examples, "zip", { extractDir: `${SITE_PACKAGES}/playground_examples` });
+  python.unpackArchive(await download, "zip", { extractDir: SITE_PACKAGES });
   python.runPython(`import os; os.environ["CRC32C_FUNCTION"] = "${addCrc32c(python._module)}"; import playground`);
   return python;
 }

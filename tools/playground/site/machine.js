@@ -4,7 +4,6 @@ export class Machine extends EventTarget {
   constructor() {
     super();
     this.worker = null;
-    this.facts = null;
     this.waiting = new Map();
     this.count = 0;
     this.startedAt = 0;
@@ -34,7 +33,6 @@ export class Machine extends EventTarget {
       if (error === undefined) answer(value);
       else refuse(new Error(error));
     } else if (kind === "ready") {
-      this.facts = value;
       this.readyMs = performance.now() - this.startedAt;
       done(value);
       this.tell("ready", value);

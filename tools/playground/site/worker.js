@@ -59,7 +59,7 @@ function lastLine(error) {
 
 try {
   python = await boot(loadPyodide, get, { indexURL: here("pyodide/"), stdout: (text) => say("printed", text) });
-  say("ready", { ...call(python, "facts"), heapBytes: python._module.memory.buffer.byteLength });
+  say("ready", { python: python.runPython("__import__('platform').python_version()"), heapBytes: python._module.memory.buffer.byteLength });
 } catch (error) {
   say("failed", String(error.message ?? error));
 }
