@@ -1,4 +1,4 @@
-"""What the six applications share: a topic of orders, clients with short timeouts, and what must hold."""
+"""What the applications share: a topic of orders, clients with short timeouts, and what must hold."""
 
 import asyncio
 from collections import Counter

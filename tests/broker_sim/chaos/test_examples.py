@@ -20,11 +20,15 @@ SMALLEST = {
     """,
     "commit_before_work": CRASH,
     "copy_without_transactions": CRASH,
+    "dead_letters": "seed=0 workers=2 duration_ms=12000\n3000 crash worker-2 for=100",
     "offsets_outside_transaction": CRASH,
+    "outbox_relay": "seed=0 workers=2 duration_ms=12000\n3200 crash worker-1 for=100",
+    "retry_topics": "seed=0 workers=2 duration_ms=12000\n3000 fail worker-2 for=1000",
     "retries_without_idempotence": """
         seed=4 workers=1 duration_ms=5000
         4000 lose brokers for=1000 value=Produce
     """,
+    "windowed_sum": "seed=0 workers=2 duration_ms=12000\n5000 crash worker-1 for=3000",
 }
 """A fault that shows each bug, like the one the search leaves; longer where its moment depends on the hash seed."""
 MOST = 40
