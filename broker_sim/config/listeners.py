@@ -20,8 +20,6 @@ from broker_sim.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from broker_sim.config.broker_config import BrokerConfig
-
 LISTENERS: Final = "listeners"
 ADVERTISED_LISTENERS: Final = "advertised.listeners"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
@@ -239,9 +237,12 @@ def _is_zero(text: str | None) -> bool:
     return text is not None and int(text) == 0
 
 
-def takes_client_metrics(config: BrokerConfig) -> bool:
-    """Whether a metrics reporter that is not Kafka's own is set; it stands for one that takes clients' metrics."""
-    names = (name.strip() for name in config.others.get(METRIC_REPORTERS, "").split(","))
+def takes_client_metrics(configs: Mapping[str, str]) -> bool:
+    """Whether a broker's configurations name a metrics reporter that is not Kafka's own.
+
+    It stands for a plugin that takes clients' metrics.
+    """
+    names = (name.strip() for name in configs.get(METRIC_REPORTERS, "").split(","))
     return any(name and name != _REPORTER for name in names)
 
 

@@ -121,7 +121,7 @@ class ConfigurationValidator:
                     if without_listener(name) not in PER_LISTENER | CONNECTION_LIMITS
                 }
             case ConfigResourceType.CLIENT_METRICS:
-                without_effect = set() if takes_client_metrics(self._static) else set(configs)
+                without_effect = set() if takes_client_metrics(self._static.others) else set(configs)
             case _:
                 without_effect = set()
         names = sorted(without_effect - self._logged_without_effect)

@@ -122,7 +122,7 @@ class Nodes:
             controller_quotas=self._controller_quotas.controller_mutation,
             denials=self.denials,
             client_metrics=self.client_metrics,
-            api_table=ApiTable(as_version, client_metrics=takes_client_metrics(self._first_config)),
+            api_table=ApiTable(as_version, client_metrics=takes_client_metrics(self._first_config.others)),
             on_change=on_change,
         )
         self._tick_handle: Handle | None = None
@@ -327,7 +327,7 @@ class Nodes:
     @property
     def takes_client_metrics(self) -> bool:
         """Whether clients may push metrics."""
-        return takes_client_metrics(self._first_config)
+        return takes_client_metrics(self._first_config.others)
 
     @property
     def has_authorizer(self) -> bool:
