@@ -13,12 +13,13 @@ import enum
 import inspect
 import io
 import pickle
-import socket
 import struct
 import sys
 import threading
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
+
+from broker_sim.runtime.system import Socket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,7 +149,8 @@ class ObjectClient:
         __tracebackhide__ = True
         connection = getattr(self._local, "connection", None)
         if connection is None:
-            connection = self._local.connection = socket.create_connection(("127.0.0.1", self._port))
+            connection = self._local.connection = Socket()
+            connection.connect(("127.0.0.1", self._port))
         try:
             message = _packed((number, name, call), _number_of)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -167,7 +169,7 @@ class ObjectClient:
         return RemoteObject(self, *reference)
 
 
-def _received(connection: socket.socket, size: int) -> bytes:
+def _received(connection: Socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
         part = connection.recv(size - len(data))

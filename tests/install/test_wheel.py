@@ -82,7 +82,7 @@ def test_wheel_has_the_simulator_and_nothing_of_the_comparison(wheel):
         "broker_sim_purgatory",
         "broker_sim-0.1.0.dist-info",
     }
-    assert not [name for name in names if "integration" in name or "recorded" in name]
+    assert not [name for name in names if "integration" in name or "/recorded/" in name]
     assert wheel.name == "broker_sim-0.1.0-py3-none-any.whl"
 
 
@@ -96,8 +96,8 @@ def test_every_file_is_that_of_the_repository(wheel):
 
 def test_wheel_is_small_where_it_is_installed(wheel):
     sizes = [info.file_size for info in zipfile.ZipFile(wheel).infolist()]
-    assert sum(sizes) < 4_800_000
-    assert wheel.stat().st_size < 1_500_000
+    assert sum(sizes) < 5_200_000
+    assert wheel.stat().st_size < 1_650_000
 
 
 def test_purgatory_alone_has_the_same_files_and_needs_the_standard_library_only(wheel, build_wheel, tmp_path):

@@ -10,9 +10,12 @@ PATH = next(filter(None, map(shutil.which, NAMES)), None)
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium(require_or_skip):
-    """The browser; without it, or playwright to drive it, a test is skipped, and fails where all is required."""
+    """The browser; without it, or playwright to drive it, a test is skipped, and fails where all is required.
+
+    Playwright has a loop that runs in this thread until its block ends: no other module's tests may meet it.
+    """
     if PATH is None:
         require_or_skip("there is no browser: apt-get install -y --no-install-recommends chromium")
     try:

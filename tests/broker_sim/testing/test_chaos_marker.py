@@ -133,7 +133,7 @@ def test_only_what_the_last_run_has_printed_and_logged_is_shown(run_tests):
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
     assert "2 faults -> 1; " in text
-    captured = text[text.index("- Captured") :]
+    captured = text[text.index("- Captured") : text.index("- chaos -")]
     shown = ["the fixture prints", "the test prints", "the test logs"]
     assert [captured.count(line) for line in shown] == [1, 1, 1]
     assert captured.count("- Captured") == 3

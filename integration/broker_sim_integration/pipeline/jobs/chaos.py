@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyspark.sql.functions as sf
 from pyspark.sql import Window
-from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import BooleanType, DoubleType, LongType, StringType, StructField, StructType
 
 from broker_sim.chaos.search import NamedTest, NoSuchTestError, run_seed
 from broker_sim.chaos.sightings import FaultCount, Sightings
@@ -48,9 +48,11 @@ OUTCOME: Final = StructType(
         StructField("faults", LongType()),
         StructField("cpu_s", DoubleType()),
         StructField("seen", StringType()),
-        StructField("counts", MapType(StringType(), ArrayType(LongType()))),
+        StructField("counts", StringType()),
     ]
 )
+COUNTS: Final = "map<string,array<bigint>>"
+"""The type of `counts`, which is JSON: of each kind of faults the fields of `FaultCount`."""
 SHRUNK: Final = StructType(
     [
         StructField("seed", LongType()),
@@ -102,7 +104,7 @@ def _run_row(test: NamedTest, row: dict[str, Any]) -> dict[str, Any]:
         "faults": len(test.draw(outcome.seed).actions),
         "cpu_s": outcome.cpu_s,
         "seen": json.dumps(outcome.seen),
-        "counts": {kind: list(count) for kind, count in outcome.faults.items()},
+        "counts": json.dumps(dict(outcome.faults)),
     }
 
 
@@ -177,7 +179,8 @@ def sightings(outcomes: DataFrame) -> Sightings:
     for row in outcomes.groupBy("seen").count().collect():
         counted.add(json.loads(row["seen"]), {}, row["count"])
     sums = [sf.sum(sf.col("counts")[index]).alias(name) for index, name in enumerate(FaultCount._fields)]
-    for row in outcomes.select(sf.explode("counts").alias("kind", "counts")).groupBy("kind").agg(*sums).collect():
+    by_kind = outcomes.select(sf.explode(sf.from_json("counts", COUNTS)).alias("kind", "counts"))
+    for row in by_kind.groupBy("kind").agg(*sums).collect():
         counted.faults[row["kind"]] = FaultCount(*row[1:])
     return counted
 

@@ -103,8 +103,8 @@ def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
     )
 
     outcomes = spark.createDataFrame(
-        [(1, "lost", "", 9, 1.0, None), (2, "lost", "", 3, 1.0, None), (3, None, "", 1, 1.0, None),
-         (4, "twice", "", 5, 1.0, None), (5, "lost", "", 3, 1.0, None)],
+        [(1, "lost", "", 9, 1.0, None, None), (2, "lost", "", 3, 1.0, None, None), (3, None, "", 1, 1.0, None, None),
+         (4, "twice", "", 5, 1.0, None, None), (5, "lost", "", 3, 1.0, None, None)],
         OUTCOME,
     )  # fmt: skip
     assert sorted(row.seed for row in to_examine(outcomes, 2).collect()) == [2, 4, 5]

@@ -98,7 +98,7 @@ def directory(spark, tmp_path_factory, life, observation, write_lines):
         repeats=1,
     )
     sweep.run(spark, plan, str(out), tasks=1)
-    outcomes = spark.createDataFrame([(7, "<b>lost</b>", "", 9, 0.2, None)], chaos.OUTCOME)
+    outcomes = spark.createDataFrame([(7, "<b>lost</b>", "", 9, 0.2, None, None)], chaos.OUTCOME)
     schedule = "seed=7 brokers=3\n100 crash worker-1 for=100"
     shrunk = spark.createDataFrame([(7, "<b>lost</b>", "crash", 1, schedule, 14, "d", True, "told")], chaos.SHRUNK)
     test = chaos.NamedTest("shop:test_orders")
