@@ -7,7 +7,6 @@ has memory pipes and virtual time. Its code is the same on all of them.
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import random
 from contextlib import contextmanager
@@ -47,6 +46,7 @@ from broker_sim.control.verb import AsyncFace
 from broker_sim.controller import check_finalized_features
 from broker_sim.errors import ClusterTimeoutError, ConfigError, WrongStateError
 from broker_sim.protocol.release import find_release
+from broker_sim.protocol.uuids import uuid_text
 from broker_sim.runtime.arguments import checked_s, names_checked
 from broker_sim.runtime.memory import parse_memory_limit
 from broker_sim.runtime.purgatories import PurgatoryFactory
@@ -266,7 +266,7 @@ class AsyncCluster(Verbs, AsyncFace):
             self._control = control_server(self._wanted_control, self._control_token)
         if self._data is not None:
             self._open_data(self._data)
-        drawn_id = base64.urlsafe_b64encode(self._rng.randbytes(16)).decode().rstrip("=")
+        drawn_id = uuid_text(self._rng.randbytes(16))
         self._nodes = Nodes(
             scheduler,
             self._configs,

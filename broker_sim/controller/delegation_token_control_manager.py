@@ -8,13 +8,13 @@ A token is renewed for `delegation.token.expiry.time.ms` at most, up to its end 
 from __future__ import annotations
 
 import hmac
-from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.delegation_token import DelegationToken, token_hmac
 from broker_sim.metadata.feature_names import METADATA_VERSION
 from broker_sim.metadata.kafka_principal import USER_TYPE
+from broker_sim.protocol.uuids import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +129,7 @@ class DelegationTokenControlManager:
     def _new_id(self) -> str:
         """Return an id as Kafka's `Uuid.randomUuid` makes it, which never begins with a dash."""
         while True:
-            text = urlsafe_b64encode(self._random.randbytes(_ID_BYTES)).decode().rstrip("=")
+            text = uuid_text(self._random.randbytes(_ID_BYTES))
             if not text.startswith("-"):
                 return text
 

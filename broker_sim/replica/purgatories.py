@@ -6,8 +6,9 @@ and the purgatories that `ReplicaManager` makes.
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.protocol.uuids import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +35,7 @@ class DelayedShareFetchGroupKey(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        return f"groupId={self.group_id}, topicId={_text(self.topic_id)}, partition={self.partition}"
+        return f"groupId={self.group_id}, topicId={uuid_text(self.topic_id)}, partition={self.partition}"
 
 
 class DelayedShareFetchPartitionKey(NamedTuple):
@@ -44,12 +45,7 @@ class DelayedShareFetchPartitionKey(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        return f"topicId={_text(self.topic_id)}, partition={self.partition}"
-
-
-def _text(topic_id: bytes) -> str:
-    """Return the topic id as Kafka prints it."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+        return f"topicId={uuid_text(self.topic_id)}, partition={self.partition}"
 
 
 class Purgatories:

@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
+from broker_sim.protocol.uuids import uuid_text
 
 if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicIdPartition
@@ -40,8 +41,7 @@ class SharePartitionKey(NamedTuple):
 
     def coordinator_key(self) -> str:
         """Return the key with which FindCoordinator finds the share coordinator."""
-        topic_id = base64.urlsafe_b64encode(self.topic_id).decode().rstrip("=")
-        return f"{self.group_id}:{topic_id}:{self.partition}"
+        return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
 
     @classmethod
     def of_coordinator_key(cls, text: str) -> SharePartitionKey:

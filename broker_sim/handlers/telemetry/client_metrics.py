@@ -10,7 +10,6 @@ subscription id too; Kafka has the order of a hash table.
 
 from __future__ import annotations
 
-import base64
 import uuid
 from collections import OrderedDict
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.telemetry.otlp import ClientMetric, parse_metrics
 from broker_sim.protocol.compression import CompressionCodec, decompress
 from broker_sim.protocol.crc32c import crc32c
+from broker_sim.protocol.uuids import uuid_text
 from broker_sim.regex.java import compile_java
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ LIMIT: Final = 16_384
 """Maximum number of client instances of a broker, and of those whose metrics are kept."""
 EXPIRY_MS: Final = 60_000
 INTERVALS_TO_EXPIRY: Final = 3
-NO_INSTANCE: Final = bytes(16)
-RESERVED: Final = (NO_INSTANCE, bytes(15) + b"\x01")
+RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
+"""Ids that no instance has; a client without an id sends the first."""
 MAX_BYTES_CONFIG: Final = "telemetry.max.bytes"
 DEFAULT_MAX_BYTES: Final = "1048576"
 
@@ -172,7 +172,7 @@ class ClientMetricsManager:
 
     def subscribe(self, instance_id: bytes, client: PushingClient, image: MetadataImage) -> tuple[bytes, _Instance]:
         """Return the client's id, a new one in place of zeros, and what it is to push. Raises ApiError."""
-        while instance_id == NO_INSTANCE or (instance_id in RESERVED):
+        while instance_id in RESERVED:
             instance_id = uuid.UUID(bytes=self._random.randbytes(16), version=4).bytes
         instance = self._instance(instance_id, client, image)
         now_ms = self._clock.now_ms()
@@ -258,11 +258,6 @@ class ClientMetricsManager:
         if len(self._instances) > LIMIT:
             self._instances.popitem(last=False)
         return instance
-
-
-def uuid_text(instance_id: bytes) -> str:
-    """Return an id as Kafka's `Uuid` shows it."""
-    return base64.urlsafe_b64encode(instance_id).decode().rstrip("=")
 
 
 def _unpacked(compression: int, payload: bytes, most_bytes: int) -> list[ClientMetric]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.log.leader_epoch_cache import EpochEntry, LeaderEpochCache
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.uuids import uuid_text
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -120,14 +121,9 @@ PARTITION_METADATA: Final = "partition.metadata"
 _CONTENT: Final = re.compile(rb"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
 
 
-def encode_id(raw: bytes) -> str:
-    """Return an id in Kafka's text form."""
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
-
-
 def encode_partition_metadata(topic_id: bytes) -> bytes:
     """Return the content of `partition.metadata`."""
-    return f"version: 0\ntopic_id: {encode_id(topic_id)}\n".encode()
+    return f"version: 0\ntopic_id: {uuid_text(topic_id)}\n".encode()
 
 
 def read_topic_id(path: StoragePath) -> bytes | None:

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.errors import ConfigError
 from broker_sim.log.storage.checkpoint_files import (
     PARTITION_METADATA,
-    encode_id,
     read_offsets,
     replace_file,
     write_offsets,
@@ -33,6 +32,7 @@ from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFI
 from broker_sim.log.storage.files import FileStorage
 from broker_sim.log.storage.open_files import OpenFiles
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.uuids import uuid_text
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.system import close_descriptor, open_descriptor
 
@@ -103,7 +103,7 @@ class LogDirectory:
                 raise LogDirectoryError(
                     f"{path} is missing, but there is {log_name}: put the file back, or take another directory"
                 )
-            directory_id = encode_id(uuid.uuid4().bytes)
+            directory_id = uuid_text(uuid.uuid4().bytes)
             text = f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\nnode.id={broker_id}\nversion=1\n"
             temporary = path.with_name(f"{path.name}.tmp")
             temporary.write_bytes(text.encode())
