@@ -15,6 +15,8 @@ from typing import Final
 
 CONTENT_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 STYLE: Final = "style.css"
+START: Final = 'import "page/main.js";'
+"""The script of the page's HTML."""
 _STATIC: Final = files("broker_sim.page") / "static"
 
 
@@ -41,21 +43,17 @@ def live_html() -> str:
 def live_policy() -> str:
     """Return the Content-Security-Policy of the live page: nothing from elsewhere, and no frame around it."""
     import_map = live_html().partition('<script type="importmap">')[2].partition("</script>")[0]
-    digest = base64.b64encode(sha256(import_map.encode()).digest()).decode()
-    start = base64.b64encode(sha256(START.encode()).digest()).decode()
+    scripts = " ".join(f"'sha256-{_base64(sha256(text.encode()).digest())}'" for text in (import_map, START))
     return (
-        f"default-src 'self'; script-src 'self' 'sha256-{digest}' 'sha256-{start}'; img-src 'self' data:; "
+        f"default-src 'self'; script-src 'self' {scripts}; img-src 'self' data:; "
         "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     )
-
-
-START: Final = 'import "page/main.js";'
 
 
 def recorded_html(title: str, data: str) -> str:
     """Return one file that needs no other; `data` is what `recording.js` reads, base64 of compressed JSON."""
     modules = {
-        f"page/{name}": f"data:text/javascript;base64,{base64.b64encode(read(name).encode()).decode()}"
+        f"page/{name}": f"data:text/javascript;base64,{_base64(read(name).encode())}"
         for name in names()
         if name.endswith(".js")
     }
@@ -72,5 +70,9 @@ def _html(style: str, modules: dict[str, str], recording: str, title: str = "bro
         import_map=json.dumps({"imports": modules}),
         recording=recording,
         start=START,
-        icon=base64.b64encode(read("icon.svg").encode()).decode(),
+        icon=_base64(read("icon.svg").encode()),
     )
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -7,12 +7,12 @@ import { makeFeed } from "page/feed.js";
 import { makeEnded, makeOperations } from "page/operations.js";
 import { makePartitions } from "page/partitions.js";
 import { makeRequests } from "page/requests.js";
+import { themeButton } from "page/theme.js";
 import { makeWheel } from "page/wheel.js";
 import { World } from "page/world.js";
 import { bytes, number, rate } from "page/words.js";
 
 const WORDS_EVERY_MS = 100;
-const THEME = "broker-sim-theme";
 // The panels from top to bottom, by the number of columns.
 const COLUMNS = {
   1: [["brokers", "wheel", "operations", "ended", "feed", "partitions", "requests", "groups", "transactions"]],
@@ -47,9 +47,7 @@ export class App {
     this.arrange();
     addEventListener("resize", () => this.arrange());
     this.head = h("header", { class: "top" }, h("h1", {}, logo(), "broker-sim"), this.title, this.state, this.tools);
-    const theme = h("button", { class: "theme", onclick: () => this.turnTheme(), title: "Light or dark", "aria-label": "Light or dark" }, "◐");
-    this.tools.append(theme);
-    setTheme(localStorage.getItem(THEME));
+    this.tools.append(themeButton());
     document.getElementById("page").append(this.head, this.figures, this.grid);
   }
 
@@ -118,17 +116,6 @@ export class App {
     if (one && view.purgatory && view.purgatory !== `${one.broker}/${one.purgatory}`) view.purgatory = "";
     this.draw();
   }
-
-  turnTheme() {
-    const isDark = getComputedStyle(document.documentElement).colorScheme === "dark";
-    const theme = isDark ? "light" : "dark";
-    localStorage.setItem(THEME, theme);
-    setTheme(theme);
-  }
-}
-
-function setTheme(theme) {
-  if (theme) document.documentElement.dataset.theme = theme;
 }
 
 function logo() {

@@ -4,10 +4,10 @@ import { makeChaos } from "./chaos.js";
 import { makeClusterTab } from "./cluster_tab.js";
 import { Machine } from "./machine.js";
 import { h, setAttribute, setText } from "./page/dom.js";
+import { themeButton } from "./page/theme.js";
 import { bytes } from "./page/words.js";
 import { makeWheelTab } from "./wheel_tab.js";
 
-const THEME = "broker-sim-theme";
 const machine = new Machine();
 const sizes = await (await fetch("sizes.json")).json();
 const state = h("span", { class: "pill", role: "status" }, "Python is loaded with the first Run");
@@ -72,20 +72,7 @@ bar.addEventListener("keydown", (event) => {
   next.click();
   next.focus();
 });
-const theme = h("button", { class: "theme", title: "Light or dark", "aria-label": "Light or dark", onclick: () => {
-  const isDark = document.documentElement.dataset.theme === "dark"
-    || (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-  setTheme(isDark ? "light" : "dark");
-} }, "◐");
-
-function setTheme(value) {
-  if (!value) return;
-  document.documentElement.dataset.theme = value;
-  localStorage.setItem(THEME, value);
-}
-
-setTheme(localStorage.getItem(THEME));
 document.getElementById("page").append(
-  h("header", { class: "top" }, h("h1", {}, "broker-sim"), bar, state, loading, h("div", { class: "tools" }, theme)), body);
+  h("header", { class: "top" }, h("h1", {}, "broker-sim"), bar, state, loading, h("div", { class: "tools" }, themeButton())), body);
 open(fromAddress());
 addEventListener("hashchange", () => location.hash.startsWith("#chaos=") ? location.reload() : open(fromAddress()));
