@@ -5,13 +5,13 @@ It needs Chromium, and playwright of the extra `dev`. The picture is docs/operat
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
 from broker_sim import Cluster
+from tools.browsers import REMEDY, find_browser
 
 FILE = Path(__file__).parents[1] / "docs" / "operate" / "page.png"
 RECORDS = 60
@@ -21,9 +21,9 @@ CONFIGS = {"replica.fetch.wait.max.ms": "5000"}
 
 def main() -> None:
     """Open the page of a cluster with a paused broker and a slow link, and write its picture."""
-    path = shutil.which("chromium") or shutil.which("google-chrome")
+    path = find_browser()
     if path is None:
-        sys.exit("there is no browser: apt-get install -y --no-install-recommends chromium")
+        sys.exit(REMEDY)
     with (
         Cluster(3, topics=["orders:6:3", "payments:3:3"], configs=CONFIGS, control=True) as kafka,
         sync_playwright() as playwright,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import json
 import re
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim_integration.reference.jars import kafka_jars
 
 from tools.update_other_configs import config_facts
+from tools.update_regex_tables import run_java
 from tools.update_releases import read_facts
 from tools.update_schemas import strip_message
 
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 
 OLDER: Final = "4.3.1"
 NEWER: Final = "4.4.0"
-TOOLS: Final = Path(__file__).resolve().parent
-TARGET: Final = TOOLS.parent / "docs" / "reference" / "kafka-releases.md"
-TIMEOUT_S: Final = 600
+TARGET: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "kafka-releases.md"
 DEFINITION: Final = re.compile(r"(?:common/)?(?:message|metadata)/\w+\.json")
 Facts = dict[str, dict[str, str]]
 """By section: the things of a release by name, each with its facts as one text."""
@@ -84,14 +82,7 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str
 
 
 def _errors(jars: Path) -> dict[str, str]:
-    done = subprocess.run(
-        ["java", "-cp", f"{jars}/*", str(TOOLS / "java" / "ErrorFacts.java")],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=True,
-    )
-    lines = (line.split("\t") for line in done.stdout.splitlines())
+    lines = (line.split("\t") for line in run_java("ErrorFacts", jars).splitlines())
     return {f"{code} {name}": message for code, name, message in lines}
 
 

@@ -9,30 +9,21 @@ answer of a running broker. Needs Java 17 and Maven.
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 from broker_sim_integration.reference.jars import kafka_jars
 
 from broker_sim.config import BROKER_CONFIGS
+from tools.update_regex_tables import run_java
 
 __all__ = ["TARGET", "config_facts", "lines_of"]
 
-TOOLS = Path(__file__).resolve().parent
-TARGET = TOOLS.parent / "broker_sim" / "config" / "other_configs.jsonl"
-TIMEOUT_S = 600
+TARGET = Path(__file__).resolve().parents[1] / "broker_sim" / "config" / "other_configs.jsonl"
 
 
 def config_facts(jars: Path) -> list[list[str]]:
     """Return kind, name, type, default, limits, internal and mode of each configuration."""
-    done = subprocess.run(
-        ["java", "-cp", f"{jars}/*", str(TOOLS / "java" / "ConfigFacts.java")],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=True,
-    )
-    return [line.split("\t") for line in done.stdout.splitlines()]
+    return [line.split("\t") for line in run_java("ConfigFacts", jars).splitlines()]
 
 
 def lines_of(facts: list[list[str]]) -> list[str]:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.browsers import REMEDY, find_browser
 from tools.playground import __main__ as playground
 
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+BROWSER = find_browser()
 DRIVER = Path(__file__).with_name("playground_in_chromium.mjs")
 NATIVE = """
 import json, sys
@@ -160,7 +161,7 @@ def test_360_seeds_take_the_same_course_on_32_and_64_bits(site):
 @pytest.mark.soak(part="playground")
 def test_page_works_in_chromium(site, tmp_path):
     if BROWSER is None:
-        pytest.skip("Chromium is missing: apt-get install -y chromium")
+        pytest.skip(REMEDY)
     with playground.make_server() as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()

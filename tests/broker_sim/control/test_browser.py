@@ -1,14 +1,14 @@
 """A page of another site, open in a browser on the same machine, cannot control the cluster."""
 
-import shutil
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-BROWSER = next(filter(None, map(shutil.which, NAMES)), None)
+from tools.browsers import REMEDY, find_browser
+
+BROWSER = find_browser()
 TIMEOUT_S = 60
 PAGE = """<!doctype html><title>evil</title><body><script>
 const control = "%s";
@@ -69,7 +69,7 @@ def page(control_url):
         thread.join()
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no browser: apt-get install chromium")
+@pytest.mark.skipif(BROWSER is None, reason=REMEDY)
 def test_page_in_a_browser_cannot_pause_a_broker(page, cluster, tmp_path):
     url, done = page
     command = [

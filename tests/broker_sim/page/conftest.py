@@ -1,12 +1,12 @@
 """A real Chromium without a window, and a page of it that notes errors and requests to other hosts."""
 
-import shutil
 from urllib.parse import urlsplit
 
 import pytest
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-PATH = next(filter(None, map(shutil.which, NAMES)), None)
+from tools.browsers import REMEDY, find_browser
+
+PATH = find_browser()
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
 
@@ -17,7 +17,7 @@ def chromium(require_or_skip):
     Playwright has a loop that runs in this thread until its block ends: no other module's tests may meet it.
     """
     if PATH is None:
-        require_or_skip("there is no browser: apt-get install -y --no-install-recommends chromium")
+        require_or_skip(REMEDY)
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:

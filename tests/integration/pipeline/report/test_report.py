@@ -2,10 +2,11 @@
 
 import os
 import re
-import shutil
 import subprocess
 
 import pytest
+
+from tools.browsers import REMEDY, find_browser
 
 pytestmark = pytest.mark.spark
 
@@ -49,13 +50,12 @@ MARGINS_PX = 120
 
 @pytest.fixture(scope="session")
 def chromium():
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        reason = "chromium is not installed: apt-get install --no-install-recommends chromium"
+    path = find_browser()
+    if path is None:
         if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-    return found
+            pytest.fail(REMEDY, pytrace=False)
+        pytest.skip(REMEDY)
+    return path
 
 
 @pytest.fixture(scope="session")
