@@ -57,7 +57,8 @@ def disordered(inputs: Iterable[tuple[Hashable, Hashable]], outcome: Iterable[Ha
 
 def not_once(inputs: Sequence[Hashable], outputs: Sequence[Hashable]) -> str:
     """Judge that each input has exactly one output, and each output an input."""
-    without = [each for each in dict.fromkeys(outputs) if each not in {*inputs}]
+    sources = set(inputs)
+    without = [each for each in dict.fromkeys(outputs) if each not in sources]
     extra = f"without an input: {_texts(without)}" if without else ""
     return "; ".join(filter(None, (lost(inputs, outputs), twice(outputs), extra)))
 
@@ -65,10 +66,9 @@ def not_once(inputs: Sequence[Hashable], outputs: Sequence[Hashable]) -> str:
 def torn(transactions: Iterable[Ended], topic: str, group: str) -> str:
     """Judge that each transaction that has written to a topic has committed offsets of a group with it."""
     wrong = [each.transactional_id for each in transactions if topic in each.topics and group not in each.groups]
-    return (
-        f"{topic} was written without offsets of {group} by transactions of {_texts([*dict.fromkeys(wrong)])}"
-        * bool(wrong)
-    )
+    if not wrong:
+        return ""
+    return f"{topic} was written without offsets of {group} by transactions of {_texts([*dict.fromkeys(wrong)])}"
 
 
 def gone_back(steps: Iterable[tuple[Hashable, Any]]) -> str:

@@ -15,6 +15,7 @@ move that a restart interrupts is forgotten.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -112,12 +113,7 @@ class LogDirMoves:
             self._quota.record(future.copy(self._config.replica_fetch_max_bytes))
             if not future.offset_lag:
                 del self._futures[key]
-                self._replace(future)
+                with suppress(ApiError):  # the log stays where it is, and its error is logged
+                    self._logs.move(key, future.directory)
         if self._futures:
             self._schedule(0)
-
-    def _replace(self, future: FutureReplica) -> None:
-        try:
-            self._logs.move(future.log.topic_partition, future.directory)
-        except ApiError:  # the log stays where it is, and its error is logged
-            return

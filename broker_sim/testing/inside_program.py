@@ -161,7 +161,7 @@ class Inside:
         if report.failed and call.excinfo is not None:
             error = call.excinfo.value
             failure = invariant_of(error), failure_text(error)
-            RemoteObject(self._client, RUN, object).client.ask(RUN, "fail", (failure, {}))
+            self._client.ask(RUN, "fail", (failure, {}))
         data = item.config.hook.pytest_report_to_serializable(config=item.config, report=report)
         self._reports.write(json.dumps([data, failure], default=repr) + "\n")
         self._reports.flush()

@@ -18,6 +18,7 @@ from broker_sim.config import (
     without_listener,
 )
 from broker_sim.errors import ConfigError
+from broker_sim.handlers.telemetry.client_metrics import MAX_BYTES_CONFIG
 from broker_sim.log import MEMORY, LogDirectory, LogManager, MemoryAccount, ProducerStateManagerConfig
 from broker_sim.runtime.memory import default_memory_limit, return_freed_memory
 from broker_sim.runtime.process import MachineClock, Process, ProcessState
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Handle
     from broker_sim.runtime.scheduler import Scheduler
 
-OF_CLIENT_METRICS: Final = frozenset({METRIC_REPORTERS, "telemetry.max.bytes"})
+TELEMETRY_CONFIGS: Final = frozenset({METRIC_REPORTERS, MAX_BYTES_CONFIG})
 """Configurations of clients' metrics, which have an effect though they are not attributes of `BrokerConfig`."""
 KeptBatches = dict["TopicPartition", list[tuple[int, int, bytes]]]
 """Base offset, end offset and bytes of each batch, by partition."""
@@ -238,7 +239,7 @@ def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogge
     without_effect = sorted(
         name
         for name in names - has_effect
-        if name not in OF_CLIENT_METRICS
+        if name not in TELEMETRY_CONFIGS
         and ((own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG})
     )
     if without_effect:

@@ -122,7 +122,7 @@ class Nodes:
             controller_quotas=self._controller_quotas.controller_mutation,
             denials=self.denials,
             client_metrics=self.client_metrics,
-            api_table=ApiTable(as_version, client_metrics=takes_client_metrics(self._first_config.others)),
+            api_table=ApiTable(as_version, client_metrics=self.takes_client_metrics),
             on_change=on_change,
         )
         self._tick_handle: Handle | None = None
