@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
 from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
+from broker_sim.config.coordinator_configs import DEFAULT_STATE_PERSISTER
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.other_brokers import LatestOffset
 from broker_sim.group.service import GroupCoordinatorService
@@ -24,7 +25,7 @@ from broker_sim.share.partition.log_reader import LogReader
 from broker_sim.share.partition.share_partition import SharePartitionEnvironment
 from broker_sim.share.partition.share_partition_manager import SharePartitionManager
 from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
-from broker_sim.share.persister.persister import Persister
+from broker_sim.share.persister.persister import DefaultStatePersister, NoOpStatePersister
 from broker_sim.share.settings import ShareGroupSettings
 from broker_sim.transaction.coordinator import TransactionCoordinator
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from broker_sim.replica import MetadataApplier, ReplicaManager, ReplicaServer
     from broker_sim.runtime.process import Process
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
+    from broker_sim.share.persister.persister import Persister
     from broker_sim.share.state_apis import StateApi
 
     Peers = Mapping[int, Peer]
@@ -151,12 +153,14 @@ def make_transactional_appends(
 def make_persister(
     broker: BrokerContext, peers: Peers, coordinator: ShareCoordinator, create_state_topic: Callable[[], object]
 ) -> Persister:
-    """Return the persister, which reaches the share coordinators of all brokers."""
+    """Return the persister, which reaches the share coordinators of all brokers or keeps nothing."""
+    if broker.config.group_share_persister_class_name != DEFAULT_STATE_PERSISTER:
+        return NoOpStatePersister()
 
     def serve(leader: int, call: tuple[StateApi, Any], respond: Callable[[Any], object]) -> None:
         peers[leader].serve_share_state(*call, respond)
 
-    return Persister(broker, broker.sender(serve), coordinator.partition_for, create_state_topic)
+    return DefaultStatePersister(broker, broker.sender(serve), coordinator.partition_for, create_state_topic)
 
 
 def make_share_partition_manager(

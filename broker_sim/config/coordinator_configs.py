@@ -195,9 +195,20 @@ _ORDERED: Final = (
 """Rows of names without `group_share_`; none may be above the next one of its row."""
 
 
+DEFAULT_STATE_PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
+PERSISTERS: Final = ("", DEFAULT_STATE_PERSISTER, "org.apache.kafka.server.share.persister.NoOpStatePersister")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShareGroupConfigs:
     """Members of share groups, and how records are delivered to them."""
+
+    group_share_persister_class_name: str = declare(
+        STRING,
+        DEFAULT_STATE_PERSISTER,
+        "Kafka's class that keeps the state of share partitions; one name, or none, keeps no state.",
+        internal=True,
+    )
 
     group_share_session_timeout_ms: int = declare(
         INT, 45_000, "Session timeout of members of share groups.", at_least(1)
@@ -311,6 +322,11 @@ def check_share_configs(config: Any) -> None:
     """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
     check_limits(config, "group_share_", _ORDERED)
     check_heartbeat_interval(config, "group_share_")
+    if config.group_share_persister_class_name not in PERSISTERS:
+        raise ConfigError(
+            f"group.share.persister.class.name={config.group_share_persister_class_name!r} must be one of Kafka's, or"
+            f" empty to keep no state: {', '.join(filter(None, PERSISTERS))}"
+        )
 
 
 _PREFIX: Final = "group_streams_"

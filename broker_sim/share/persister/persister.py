@@ -1,5 +1,7 @@
 """Calls to the share coordinators of the cluster; mirrors `DefaultStatePersister` and `PersisterStateManager`.
 
+With `group.share.persister.class.name` a broker keeps no state instead, see `NoOpStatePersister`.
+
 A call is about one share partition. It goes to the broker that leads the share partition's partition of
 `__share_group_state`. Calls of one kind and one group for the same broker go together, in one request of the kind at a
 time; calls that come meanwhile go with the next request (`CallQueue`).
@@ -21,6 +23,7 @@ not find it there. Kafka's calls have a list of share partitions and one future 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -153,11 +156,53 @@ def _can_join(first: Call, following: Call) -> bool:
     )
 
 
-class Persister:
-    """Calls the share coordinators for one broker. Thread rule: the broker's loop.
+class Persister(ABC):
+    """Keeps the state of share partitions for one broker. Thread rule: the broker's loop.
 
     Each callback is called once: later, or before the method returns.
     """
+
+    def initialize_state(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, on_done: Callable[[StateOutcome], object]
+    ) -> None:
+        """Begin the state in that epoch (InitializeShareGroupState); the offset -1 leaves it open."""
+        self.enqueue(Call(INITIALIZE, key, InitialState(state_epoch, start_offset), on_done))
+
+    def read_state(self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]) -> None:
+        """Read the whole state, as a leader of that epoch (ReadShareGroupState)."""
+        self.enqueue(Call(READ, key, ReaderEpoch(leader_epoch), on_done))
+
+    def write_state(
+        self, key: SharePartitionKey, state: WrittenState, on_done: Callable[[StateOutcome], object]
+    ) -> None:
+        """Write the changes of the state (WriteShareGroupState)."""
+        self.enqueue(Call(WRITE, key, state, on_done))
+
+    def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
+        """Delete all state of the share partition (DeleteShareGroupState)."""
+        self.enqueue(Call(DELETE, key, NoArguments(), on_done))
+
+    def read_summary(
+        self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StateSummary], object]
+    ) -> None:
+        """Read the offsets and counts of the share partition (ReadShareGroupStateSummary)."""
+        self.enqueue(Call(SUMMARY, key, ReaderEpoch(leader_epoch), on_done))
+
+    @abstractmethod
+    def enqueue(self, call: Call) -> None:
+        """See to the call, and to its callback."""
+
+
+class NoOpStatePersister(Persister):
+    """Keeps nothing: each call succeeds at once, and a share partition that is read has no state."""
+
+    def enqueue(self, call: Call) -> None:
+        """End the call."""
+        call.on_done(call.api.outcome())
+
+
+class DefaultStatePersister(Persister):
+    """Calls the share coordinators."""
 
     def __init__(
         self,
@@ -180,37 +225,10 @@ class Persister:
         self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
         """Calls whose coordinator is not looked up yet."""
 
-    # -- calls ------------------------------------------------------------------------------------
-
-    def initialize_state(
-        self, key: SharePartitionKey, state_epoch: int, start_offset: int, on_done: Callable[[StateOutcome], object]
-    ) -> None:
-        """Begin the state in that epoch (InitializeShareGroupState); the offset -1 leaves it open."""
-        self._enqueue(Call(INITIALIZE, key, InitialState(state_epoch, start_offset), on_done))
-
-    def read_state(self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]) -> None:
-        """Read the whole state, as a leader of that epoch (ReadShareGroupState)."""
-        self._enqueue(Call(READ, key, ReaderEpoch(leader_epoch), on_done))
-
-    def write_state(
-        self, key: SharePartitionKey, state: WrittenState, on_done: Callable[[StateOutcome], object]
-    ) -> None:
-        """Write the changes of the state (WriteShareGroupState)."""
-        self._enqueue(Call(WRITE, key, state, on_done))
-
-    def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
-        """Delete all state of the share partition (DeleteShareGroupState)."""
-        self._enqueue(Call(DELETE, key, NoArguments(), on_done))
-
-    def read_summary(
-        self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StateSummary], object]
-    ) -> None:
-        """Read the offsets and counts of the share partition (ReadShareGroupStateSummary)."""
-        self._enqueue(Call(SUMMARY, key, ReaderEpoch(leader_epoch), on_done))
-
     # -- requests ---------------------------------------------------------------------------------
 
-    def _enqueue(self, call: Call) -> None:
+    def enqueue(self, call: Call) -> None:
+        """Send the call to its coordinator, which is looked up when the broker has served what it serves."""
         if not call.key.group_id or call.key.partition < 0:
             call.on_done(call.api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, None))
             return
@@ -243,7 +261,7 @@ class Persister:
             self._try_later(call, call.lookups)
 
     def _try_later(self, call: Call, attempts: int) -> None:
-        self._broker.call_later(backoff_ms(attempts, self._broker.random), self._enqueue, call)
+        self._broker.call_later(backoff_ms(attempts, self._broker.random), self.enqueue, call)
 
     def _take_calls(self, waiting: CallQueue) -> tuple[tuple[StateApi, Any], Callable[[Any | None], object]]:
         """Return the next request, with the calls of one group, and the callback for its answer."""

@@ -87,6 +87,7 @@ CANDIDATES = (
     "0:1",
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "org.apache.kafka.server.share.persister.NoOpStatePersister",
 )
 
 
@@ -198,8 +199,7 @@ def test_every_config_of_kafka_is_accepted_and_the_others_have_a_reason():
 
 
 def test_internal_config_of_kafka_is_accepted_and_described_to_nobody():
-    names = ("unstable.api.versions.enable", "unstable.feature.versions.enable", "group.share.persister.class.name")
-    for name in names:
+    for name in ("unstable.api.versions.enable", "unstable.feature.versions.enable"):
         assert other_configs()[name].internal
         assert BrokerConfig.from_mapping({name: "true"})
 
@@ -210,3 +210,13 @@ def test_internal_config_of_kafka_is_accepted_and_described_to_nobody():
 def test_bad_value_of_a_config_without_effect_is_refused(name, value):
     with pytest.raises(ConfigError, match=f"Invalid value {value} for configuration {name}"):
         BrokerConfig.from_mapping({name: value})
+
+
+def test_persister_of_share_groups_is_one_of_kafkas_or_none():
+    kept = "org.apache.kafka.server.share.persister.DefaultStatePersister"
+    assert BrokerConfig().group_share_persister_class_name == kept
+    for name in ("", kept, "org.apache.kafka.server.share.persister.NoOpStatePersister"):
+        config = BrokerConfig.from_mapping({"group.share.persister.class.name": name})
+        assert config.group_share_persister_class_name == name
+    with pytest.raises(ConfigError, match=r"group\.share\.persister\.class\.name='x' must be one of Kafka's"):
+        BrokerConfig.from_mapping({"group.share.persister.class.name": "x"})

@@ -148,3 +148,18 @@ def test_member_that_is_removed_from_a_share_group_joins_again(user):
     assert user.cluster.group("s").members == ()
     share_heartbeat(user)
     assert [member.id for member in user.cluster.group("s").members] == ["m"]
+
+
+@pytest.mark.parametrize(("configs", "epoch"), [({"group_share_persister_class_name": ""}, 3), ({}, 4)])
+def test_share_group_without_a_persister_has_its_state_before_the_next_assignment(make_user, configs, epoch):
+    user = make_user(**configs)
+    answer = share_heartbeat(user, subscribed_topic_names=["u"])
+    assert (answer.member_epoch, answer.assignment.topic_partitions) == (2, [])
+    user.cluster.create_topic("u", partitions=2)
+    while not (answer.assignment and answer.assignment.topic_partitions):
+        user.cluster.advance(100)
+        answer = share_heartbeat(user, member_epoch=answer.member_epoch, subscribed_topic_names=None)
+    assert [topic.partitions for topic in answer.assignment.topic_partitions] == [[0, 1]]
+    assert answer.member_epoch == epoch
+    has_state_topic = "__share_group_state" in [topic.name for topic in user.cluster.status().topics]
+    assert has_state_topic is not bool(configs)

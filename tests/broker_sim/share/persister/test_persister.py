@@ -7,7 +7,7 @@ import pytest
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import BrokerState, MetadataImage, PartitionState, TopicState
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
-from broker_sim.share.persister.persister import Persister
+from broker_sim.share.persister.persister import Call, DefaultStatePersister, NoOpStatePersister
 from broker_sim.share.share_state import (
     ReadState,
     SharePartitionKey,
@@ -63,7 +63,7 @@ class Bench:
         self.waiting = []
         self.soon = []
         self.done = []
-        self.persister = Persister(
+        self.persister = DefaultStatePersister(
             broker_context(
                 self,
                 random=Random(5),
@@ -330,3 +330,11 @@ def test_coordinator_that_is_not_found_five_times_is_given_up(bench, image):
         )
     ]
     assert bench.waiting == []
+
+
+@pytest.mark.parametrize("api", STATE_APIS)
+def test_call_of_a_persister_that_keeps_nothing_succeeds_without_state(api):
+    done = []
+    NoOpStatePersister().enqueue(Call(api, KEY, api.arguments, done.append))
+    assert done == [api.outcome()]
+    assert done[0].error_code == ErrorCode.NONE
