@@ -6,6 +6,7 @@ tells the protocol and the rules.
 """
 
 from broker_sim.runtime.virtual.programs.compiling import NoVirtualProgramsError, fingerprint
-from broker_sim.runtime.virtual.programs.program import Program, ProgramHangsError
+from broker_sim.runtime.virtual.programs.os_process import ProgramHangsError
+from broker_sim.runtime.virtual.programs.program import Program
 
 __all__ = ["NoVirtualProgramsError", "Program", "ProgramHangsError", "fingerprint"]

@@ -1,4 +1,4 @@
-"""A program in virtual time: one start of a command, as a callback of the virtual loop."""
+"""A program in virtual time: one start of a command, with all processes that it starts."""
 
 from __future__ import annotations
 
@@ -11,59 +11,41 @@ import socket
 import struct
 import subprocess
 import sys
-from contextlib import suppress
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from broker_sim.runtime.virtual.core.errors import EscapeError, VirtualRunError
 from broker_sim.runtime.virtual.programs.compiling import library
 from broker_sim.runtime.virtual.programs.connection import Connection, Server
+from broker_sim.runtime.virtual.programs.os_process import MESSAGE_BYTES, NUMBER_BITS, OsProcess, of_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
+    from broker_sim.runtime.virtual.core.errors import VirtualRunError
     from broker_sim.runtime.virtual.core.processes import Process
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.runtime.virtual.network.ports import BoundPort
 
-NEVER: Final = 2**63 - 1
-_MESSAGE: Final = struct.Struct("<IIqq")
-_ANSWER: Final = struct.Struct("<IIIIqqq")
-_RESULT: Final = struct.Struct("<Iiq")
-_CONNECT, _IDLE, _HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _LISTEN = range(1, 10)
-_GO, _DESCRIBE = 1, 2
-_FILE: Final = struct.Struct("i")
-_FILE_BYTES: Final = socket.CMSG_SPACE(_FILE.size)
-_MESSAGE_BYTES: Final = 65_536
-_MOST_RESULTS: Final = 256
 _ADDR_NO_RANDOMIZE: Final = 0x0040000
 _ANY_PERSONALITY: Final = 0xFFFFFFFF
-WATCHED_EVERY_S: Final = 1.0
-"""Real time between two looks at a program that runs on."""
-HANGS_AFTER_S: Final = 20.0
-"""Processor time of a program between two waits after which it counts as hanging."""
-STANDS_STILL_AFTER_S: Final = 120.0
-"""Real time of a program between two waits after which it counts as hanging, whatever it computes."""
-MOST_ALONE_NS: Final = 3_600 * 10**9
-"""Virtual time that a program may pass without asking the loop."""
 ORDER_BITS: Final = 63
-FIRST_ACCEPTED: Final = 1 << 30
-"""Number of the first connection that others make; the program numbers its own from 1 on."""
+FIRST_ACCEPTED: Final = 1 << 31
+"""Number of the first connection that others make; the program's own have smaller ones."""
 OUTPUT_TOLD: Final = 4_000
 """Maximum number of last characters of its output that an error of a program shows."""
+NOT_OURS: Final = 1000
+"""Answer to `kill` for a process that belongs to no program: the kernel sends the signal."""
 _SIGTERM: Final = int(signal.SIGTERM)
 _libc = ctypes.CDLL(None, use_errno=True)
 USUAL_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
 """Variables that let Python programs tell the line where they hang, and print at once."""
 
 
-class ProgramHangsError(VirtualRunError):
-    """A program computes without a wait, or waits for what is outside of virtual time."""
-
-
 class Program:
-    """One start of a command. Thread rule: the loop's thread.
+    """One start of a command: a process of the machine, and those that it starts. Thread rule: the loop's thread.
+
+    They share a host, are frozen together, and none outlives the first one.
 
     `name` is unique in the loop. It belongs to `process`, or to a new process of its name. Chance inside follows from
     the seed of the loop, the name, and the number of the start. `order` other than 0 chooses which of its ready
@@ -97,26 +79,22 @@ class Program:
         self._numbers = count(FIRST_ACCEPTED)
         self._ports: dict[int, BoundPort] = {}
         self._servers: list[Server] = []
-        self._results: list[tuple[int, int, int]] = []
-        self._signal = 0
-        self._calls_left = 0
         self.is_killed = False
         """Whether `kill` has ended it, or is about to."""
-        self._is_running = False
-        self._is_new = True
         self._ended: asyncio.Future[int] = loop.create_future()
-        self._ready: asyncio.Handle | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._output_file = os.memfd_create(f"output of {name}")
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._control.settimeout(WATCHED_EVERY_S)
+        control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._popen = self._start(command, theirs, dict(env or {}), cwd, f"{loop.seed}/{name}/{start}", order)
         self.process = loop.process(name) if process is None else process
         self._is_own_process = process is None
         loop.trace.record("program", name, "starts")
         loop.core.programs.append(self)
-        self.process.call(self.on_arrival)
+        self._process_numbers = count(1)
+        self._root = OsProcess(loop, self, next(self._process_numbers), control, self._popen.pid)
+        self._processes = [self._root]
+        self._images: list[OsProcess] = []
+        self.process.call(self._root.wake)
 
     def _start(
         self,
@@ -164,7 +142,10 @@ class Program:
         return await asyncio.shield(self._ended)
 
     def send_signal(self, number: int = _SIGTERM) -> None:
-        """Send a signal: its main thread takes it at this very time. SIGKILL, SIGSTOP and SIGCONT act on all of it."""
+        """Send a signal to its first process, whose main thread takes it at this very time.
+
+        SIGKILL, SIGSTOP and SIGCONT act on all of its processes.
+        """
         if self.exit_code is not None:
             return
         if number == signal.SIGKILL:
@@ -174,23 +155,22 @@ class Program:
         elif number == signal.SIGCONT:
             self.process.resume()
         else:
-            self._signal = number
-            self.process.call(self.on_arrival)
+            self.process.call(self._root.send_signal, number)
 
     def kill_at_call(self, calls: int) -> None:
         """End it as SIGKILL does at its `calls`th call from its next step on: between two statements, not in a wait.
 
-        Calls that read a clock, read, write, open, close or send count. `wait` tells when it has ended.
+        Calls of its first process that read a clock, read, write, open, close or send count. `wait` tells when it
+        has ended.
         """
         if self.exit_code is None:
             self.is_killed = True
-            self._calls_left = calls
+            self._root.calls_left = calls
 
     def kill(self) -> None:
         """End it at once, as SIGKILL does; its host closes its connections. Idempotent."""
         if self.exit_code is None:
             self.is_killed = True
-            os.kill(self._popen.pid, signal.SIGKILL)
             self._end("killed")
             if self._is_own_process:
                 self.process.kill()
@@ -199,8 +179,7 @@ class Program:
 
     def on_connected(self, number: int, error: int) -> None:
         """Take the result of a connect, an errno or 0."""
-        self._results.append((number, error, 0))
-        self.on_arrival()
+        self._images[number >> NUMBER_BITS].on_connected(number, error)
 
     def next_number(self) -> int:
         """Return the number of a connection that others have made."""
@@ -212,118 +191,70 @@ class Program:
 
     def on_arrival(self) -> None:
         """Run soon: there is something to read, or room to write."""
-        if self._ready is None and self.exit_code is None and not self._is_running:
-            self._ready = self._loop.call_soon(self._run)
+        for process in self._processes:
+            process.wake()
 
-    # -- running ----------------------------------------------------------------------------------
+    # -- what its processes do --------------------------------------------------------------------
 
-    def _run(self) -> None:
-        """Let it run until all its threads wait."""
-        if self.exit_code is not None or self.process.is_dead:
-            return
-        for handle in (self._ready, self._timer):
-            if handle is not None:
-                handle.cancel()
-        self._ready = self._timer = None
-        self._is_running = True
-        try:
-            if self._is_new:
-                self._is_new = False
-                self._receive()  # its greeting
-            self._go()
-            deadline_ns = self._receive()
-        finally:
-            self._is_running = False
+    @property
+    def is_alone(self) -> bool:
+        """Whether it has one process, and nothing waits for that to read."""
+        return len(self._processes) == 1 and not any(each.has_backlog for each in self._connections.values())
+
+    def new_image(self, process: OsProcess) -> int:
+        """Return the number before that of the first connection of what this process has become by exec or fork."""
+        self._images.append(process)
+        return len(self._images) - 1 << NUMBER_BITS
+
+    def after_step(self, process: OsProcess, *, has_run: bool) -> bool:
+        """Move bytes of connections and take what it has printed; others look at what they share with it.
+
+        Returns whether there was anything that it may wait for: it has room to write now.
+        """
         has_sent = [connection.drain() for connection in self._connections.values()]
         self._connections = {key: one for key, one in self._connections.items() if not one.is_closed}
         self._close_servers()
         self._read_output()
-        if deadline_ns is None:
-            self._end("killed" if self.is_killed else "exits")
-            if self._is_own_process:
-                self._loop.call_soon(self.process.kill, context=self._loop.processes.outside)
-        elif any(has_sent):
-            self.on_arrival()  # it may wait for room to write, and has it now
-        elif deadline_ns < NEVER:
-            self._timer = self._loop.call_at_ns(deadline_ns, self._run)
+        if has_run:
+            for other in self._processes:
+                if other is not process:
+                    other.wake()
+        return any(has_sent)
 
-    def _go(self) -> None:
-        due_ns, limit_ns = self._loop.next_due_ns(), self._loop.time_limit.limit_ns
-        horizon_ns = min(NEVER if due_ns is None else due_ns, self._loop.clock.now_ns + MOST_ALONE_NS)
-        if limit_ns < horizon_ns:
-            horizon_ns = int(limit_ns)
-        if any(connection.has_backlog for connection in self._connections.values()):
-            horizon_ns = 0  # there may be room for more after each of its waits
-        clock = self._loop.clock
-        wall_start_ns = clock.wall_clock_ns() - clock.now_ns + self.process.clock_offset_ns
-        results, self._results = self._results[:_MOST_RESULTS], self._results[_MOST_RESULTS:]
-        number, self._signal = self._signal, 0
-        calls_left, self._calls_left = self._calls_left, 0
-        self._answer(clock.now_ns, horizon_ns, wall_start_ns, number, results, calls_left)
+    def add_child(self, parent: OsProcess, pid: int, fd: int) -> None:
+        """Take in a process that was made."""
+        child = OsProcess(self._loop, self, next(self._process_numbers), socket.socket(fileno=fd), pid, parent)
+        self._loop.trace.record("program", self.name, "starts process", child.number)
+        self._processes.append(child)
+        child.wake()
 
-    def _answer(
-        self,
-        now_ns: int,
-        horizon_ns: int,
-        wall_start_ns: int,
-        number: int,
-        results: Sequence[tuple[int, int, int]],
-        calls_left: int = 0,
-    ) -> None:
-        head = _ANSWER.pack(_GO, number, len(results), calls_left, now_ns, horizon_ns, wall_start_ns)
-        self._send(head + b"".join(_RESULT.pack(*result) for result in results))
+    def signal_process(self, sender: OsProcess, pid: int, number: int) -> int:
+        """Do what `kill(pid, number)` does; return errno, 0, or NOT_OURS."""
+        if pid > 0:
+            receivers = [each for each in self._processes if each.pid == pid]
+        else:
+            receivers = of_group(self._processes, -pid if pid else os.getpgid(sender.pid))
+        for receiver in receivers if number else ():
+            receiver.send_signal(number)
+        return 0 if receivers else NOT_OURS
 
-    def _send(self, data: bytes) -> None:
-        with suppress(OSError):  # it has ended; the next receive tells
-            self._control.send(data)
+    def on_end(self, process: OsProcess) -> None:
+        """Tell the parent that a process has ended; with the first one all of it ends."""
+        if process is self._root:
+            if self.exit_code is None:
+                self._end("killed" if self.is_killed else "exits")
+                if self._is_own_process:
+                    self._loop.call_soon(self.process.kill, context=self._loop.processes.outside)
+            return
+        self._processes.remove(process)
+        self._loop.trace.record("program", self.name, "ends process", process.number)
+        if process.parent is not None:
+            process.parent.send_signal(signal.SIGCHLD)
 
-    def _receive(self) -> int | None:
-        """Take messages until it waits; return its deadline, None if it has ended."""
-        while (message := self._next_message()) is not None:
-            (kind, number, first, second), text, fds = message
-            if kind in {_IDLE, _BYE}:
-                self._move_to_ns(first)
-            if kind == _IDLE:
-                return second
-            if kind == _HELLO:
-                return NEVER
-            if kind == _CONNECT:
-                self._connect(number, first, second, fds[0])
-            elif kind == _RESOLVE:
-                self._resolve(text.decode())
-            elif kind == _BIND:
-                self._bind(number)
-            elif kind == _LISTEN:
-                self._listen(number, fds[0])
-            elif kind == _REFUSE:
-                self._refuse(text.decode())
-        return None
+    # -- the network ------------------------------------------------------------------------------
 
-    def _next_message(self) -> tuple[tuple[int, int, int, int], bytes, list[int]] | None:
-        """Return the next message, its text and its files; None if the program has ended."""
-        cpu_s, real_s = -1.0, 0.0
-        while True:
-            try:
-                data, ancillary, _, _ = self._control.recvmsg(_MESSAGE_BYTES, _FILE_BYTES)
-            except TimeoutError:
-                cpu_s = self._cpu_s() if cpu_s < 0 else cpu_s
-                real_s += WATCHED_EVERY_S
-                self._check_progress(self._cpu_s() - cpu_s, real_s)
-            except ConnectionResetError:
-                return None
-            else:
-                break
-        if not data:
-            return None
-        fds = [_FILE.unpack_from(content)[0] for _, _, content in ancillary]
-        return _MESSAGE.unpack_from(data), data[_MESSAGE.size :], fds
-
-    def _move_to_ns(self, now_ns: int) -> None:
-        """Take over the time to which it has moved by itself: nothing was due before."""
-        if now_ns > self._loop.clock.now_ns:
-            self._loop.core.queue.move_to_ns(now_ns)
-
-    def _connect(self, number: int, target: int, filler_bytes: int, fd: int) -> None:
+    def connect(self, number: int, target: int, filler_bytes: int, fd: int) -> None:
+        """Make a connection; `target` is an IPv4 address and a port in its last 16 bits."""
         host, port = socket.inet_ntoa(struct.pack(">I", target >> 16)), target & 0xFFFF
         if host.startswith("127.") and self._loop.tcp.ports.listener(self._address(), port) is not None:
             host = self._address()  # another loopback than that of the brokers
@@ -334,83 +265,51 @@ class Program:
         """Return the address of its host, at which it listens."""
         return self._loop.network.hosts.add(self.process.host)
 
-    def _bind(self, port: int) -> None:
-        """Take a port of its host; one that it has bound before, and does not listen on, is its own."""
+    def bind(self, port: int) -> tuple[int, int]:
+        """Take a port of its host, 0 for a free one; return errno or 0, and the port.
+
+        A port that it has bound before, and does not listen on, is its own.
+        """
         self._close_servers()
-        bound, error = self._ports.pop(port, None), 0
+        bound = self._ports.pop(port, None)
         if bound is not None:
             bound.close()
         try:
             bound = self._loop.tcp.bind(self.process.host, port)
         except OSError as taken:
-            error = taken.errno or errno.EADDRINUSE
-        else:
-            port = bound.getsockname()[1]
-            self._ports[port] = bound
-        self._answer(0, 0, 0, 0, [(0, error, port)])
+            return taken.errno or errno.EADDRINUSE, port
+        port = bound.getsockname()[1]
+        self._ports[port] = bound
+        return 0, port
+
+    def listen(self, port: int, fd: int) -> None:
+        """Accept connections at a port that is bound."""
+        server = Server(self, socket.socket(fileno=fd), self._ports.pop(port))
+        self._servers.append(server)
+        server.start(self._loop)
 
     def _close_servers(self) -> None:
         """Give back the ports that the program has closed."""
         self._servers = [server for server in self._servers if not server.is_over()]
 
-    def _listen(self, port: int, fd: int) -> None:
-        server = Server(self, socket.socket(fileno=fd), self._ports.pop(port))
-        self._servers.append(server)
-        server.start(self._loop)
+    # -- the end ----------------------------------------------------------------------------------
 
-    def _resolve(self, name: str) -> None:
-        try:
-            address, error = self._loop.network.hosts.resolve(name), 0
-        except OSError:
-            address, error = "0.0.0.0", 1  # noqa: S104 - no address
-        (value,) = struct.unpack(">I", socket.inet_aton(address))
-        self._answer(0, 0, 0, 0, [(0, error, value)])
-
-    # -- what goes wrong --------------------------------------------------------------------------
-
-    def _cpu_s(self) -> float:
-        try:
-            fields = Path(f"/proc/{self._popen.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _check_progress(self, cpu_s: float, real_s: float) -> None:
-        """Give up on a program that hangs. Its processor time counts: a busy machine makes it wait."""
-        if cpu_s < HANGS_AFTER_S and real_s < STANDS_STILL_AFTER_S:
-            return
-        what = "computes for" if cpu_s >= HANGS_AFTER_S else "waits outside of virtual time for"
-        raise self._failure(ProgramHangsError, f"{what} {max(cpu_s, real_s):.0f} s without a wait in virtual time")
-
-    def _refuse(self, text: str) -> None:
-        raise self._failure(EscapeError, text, aborts_itself=True)
-
-    def _failure(
-        self, kind: Callable[[str], VirtualRunError], text: str, *, aborts_itself: bool = False
-    ) -> VirtualRunError:
-        """End it with SIGABRT, on which it prints its stack; return the error that fails the run."""
-        if not aborts_itself:  # a second SIGABRT would cut the stack off that the first one prints
-            self._popen.send_signal(signal.SIGABRT)
-        try:
-            self._popen.wait(5)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
+    def on_failure(self, process: OsProcess, kind: Callable[[str], VirtualRunError], text: str) -> VirtualRunError:
+        """End all of it after a failure of a process; return the error that fails the run."""
         self._read_output()
         self._end("fails")
-        return kind(f"program {self.name!r}: {text}. Its last output:\n{self.text[-OUTPUT_TOLD:]}")
+        return kind(f"{self._title(process)}: {text}. Its last output:\n{self.text[-OUTPUT_TOLD:]}")
 
     def describe(self) -> str:
         """Return what each of its threads waits for, a line for each."""
-        if self.exit_code is not None or self._is_new or self._is_running:
-            return ""
-        self._send(_ANSWER.pack(_DESCRIBE, 0, 0, 0, 0, 0, 0))
-        message = self._next_message()
-        return "" if message is None else f"program {self.name!r}:\n{message[1].decode(errors='replace')}"
+        texts = [(self._title(process), process.describe()) for process in self._processes]
+        return "\n".join(f"{title}:\n{text.rstrip()}" for title, text in texts if text)
 
-    # -- the end ----------------------------------------------------------------------------------
+    def _title(self, process: OsProcess) -> str:
+        return f"program {self.name!r}" + (f", process {process.number}" if process is not self._root else "")
 
     def _read_output(self) -> None:
-        while data := os.pread(self._output_file, _MESSAGE_BYTES, len(self.output)):
+        while data := os.pread(self._output_file, MESSAGE_BYTES, len(self.output)):
             self.output += data
         if self._on_output is not None:
             end = self.output.rfind(b"\n") + 1 if self.exit_code is None else len(self.output)
@@ -420,10 +319,11 @@ class Program:
                 self._on_output(line)
 
     def _end(self, how: Literal["exits", "killed", "fails"]) -> None:
+        for process in (*self._processes[1:], self._root):
+            process.kill()
         self.exit_code = self._popen.wait()
         self._read_output()
         os.close(self._output_file)
-        self._control.close()
         for connection in self._connections.values():
             connection.drain()
             connection.close()

@@ -12,7 +12,7 @@
 #define MOST_RESULTS 256
 #define MOST_TEXT 32768
 
-enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, LISTEN };
+enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, LISTEN, CHILD, SIGNAL };
 enum { GO = 1, DESCRIBE };
 
 struct message {
@@ -73,9 +73,16 @@ static void receive_go(void) {
     vt_wall_start_ns = answer.wall_start_ns;
     if (answer.calls_left) vt_calls_left = answer.calls_left;
     vt_move_time(answer.now_ns, answer.horizon_ns);
-    for (uint32_t i = 0; i < answer.result_count; i++)
-        vt_on_connected(answer.results[i].number, answer.results[i].error);
+    for (uint32_t i = 0; i < answer.result_count; i++) {
+        if (answer.results[i].number) vt_on_connected(answer.results[i].number, answer.results[i].error);
+        else vt_number_connections_from((uint32_t)answer.results[i].value);
+    }
     if (answer.signal) vt_interrupt((int)answer.signal);
+}
+
+static void greet(void) {
+    send_message((struct message){.kind = HELLO, .first = vt_pid}, 0, 0, -1);
+    receive_go();
 }
 
 int vt_begin_conversation(void) {
@@ -85,14 +92,57 @@ int vt_begin_conversation(void) {
     control_fd = (int)raw(SYS_fcntl, fd, F_DUPFD_CLOEXEC, CONTROL_FD_FROM);
     raw(SYS_close, fd);
     unsetenv("VT_FD");
-    raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    send_message((struct message){.kind = HELLO, .first = vt_pid}, 0, 0, -1);
-    receive_go();
+    greet();
+    /* A child would be killed with the thread that has started it; it sees the end of the conversation instead. */
+    int is_child = answer.result_count && !answer.results[0].number;
+    if (!is_child) raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     return 1;
 }
 
-void vt_send_idle(int64_t deadline_ns) {
-    send_message((struct message){.kind = IDLE, .first = vt_now_ns, .second = deadline_ns}, 0, 0, -1);
+int vt_open_conversation(int ends[2]) {
+    int pair[2];
+    long error = raw(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
+    if (error < 0) return (int)error;
+    for (int i = 0; i < 2; i++) {  /* where a program that closes or replaces files does not look */
+        ends[i] = (int)raw(SYS_fcntl, pair[i], F_DUPFD_CLOEXEC, CONTROL_FD_FROM);
+        raw(SYS_close, pair[i]);
+    }
+    return 0;
+}
+
+void vt_join_conversation(const int ends[2]) {
+    raw(SYS_dup3, ends[0], control_fd, O_CLOEXEC);
+    raw(SYS_close, ends[0]);
+    raw(SYS_close, ends[1]);
+    greet();
+}
+
+void vt_send_child(pid_t pid, const int ends[2]) {
+    raw(SYS_close, ends[0]);
+    if (pid > 0) {
+        vt_has_sent = 1;
+        send_message((struct message){.kind = CHILD, .first = pid}, 0, 0, ends[1]);
+        receive_answer();
+    }
+    raw(SYS_close, ends[1]);
+}
+
+int vt_let_conversation_pass(int passes) {
+    raw(SYS_fcntl, control_fd, F_SETFD, passes ? 0 : FD_CLOEXEC);
+    return control_fd;
+}
+
+int vt_send_signal(pid_t pid, int number) {
+    send_message((struct message){.kind = SIGNAL, .number = (uint32_t)number, .first = pid}, 0, 0, -1);
+    receive_answer();
+    int error = answer.results[0].error;
+    if (answer.signal) vt_raise((int)answer.signal);  /* such as the end of the child that was killed */
+    return error;
+}
+
+void vt_send_idle(int has_run, int64_t deadline_ns) {
+    struct message message = {IDLE, (uint32_t)has_run, vt_now_ns, deadline_ns};
+    send_message(message, 0, 0, -1);
     receive_go();
 }
 
@@ -122,4 +172,4 @@ void vt_send_listen(int port, int fd) {
     send_message((struct message){.kind = LISTEN, .number = (uint32_t)port}, 0, 0, fd);
 }
 
-int vt_is_control(int fd) { return vt_enabled && fd >= 0 && fd == control_fd; }
+int vt_control_fd(void) { return vt_enabled ? control_fd : -1; }

@@ -1,6 +1,7 @@
 /* File descriptors: what a number stands for, from open to close, and its copies. */
 #include "library.h"
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,15 +32,31 @@ EXPORT int open64(const char *path, int flags, ...) { return open_file(AT_FDCWD,
 EXPORT int openat(int folder, const char *path, int flags, ...) { return open_file(folder, path, flags, MODE(flags)); }
 EXPORT int openat64(int folder, const char *path, int flags, ...) { return open_file(folder, path, flags, MODE(flags)); }
 
+static void on_close(int fd) {
+    if (!vt_enabled || fd < 0 || fd >= MAX_FDS) return;
+    is_chance[fd] = 0;
+    vt_on_close(fd);
+}
+
 EXPORT int close(int fd) {
     vt_count_call();
-    if (vt_is_control(fd)) return 0;  /* a program that closes all files does not mean this one */
-    if (vt_enabled && fd >= 0 && fd < MAX_FDS) {
-        is_chance[fd] = 0;
-        vt_on_close(fd);
-    }
+    if (fd >= 0 && fd == vt_control_fd()) return 0;  /* a program that closes all files does not mean this one */
+    on_close(fd);
     return (int)with_errno(raw(SYS_close, fd));
 }
+
+EXPORT int close_range(unsigned first, unsigned last, int flags) {
+    unsigned kept = (unsigned)vt_control_fd();
+    if (!vt_enabled || flags & CLOSE_RANGE_CLOEXEC || kept < first || kept > last) {
+        if (vt_enabled && !(flags & CLOSE_RANGE_CLOEXEC))
+            for (unsigned fd = first; fd <= last && fd < MAX_FDS; fd++) on_close((int)fd);
+        return (int)with_errno(raw(SYS_close_range, first, last, flags));
+    }
+    if (kept > first && close_range(first, kept - 1, flags)) return -1;
+    return kept < last ? close_range(kept + 1, last, flags) : 0;
+}
+
+EXPORT void closefrom(int first) { close_range((unsigned)first, ~0U, 0); }
 
 static int on_copy(int from, long to) {
     if (vt_enabled && to >= 0 && from != to && from < MAX_FDS && to < MAX_FDS) {

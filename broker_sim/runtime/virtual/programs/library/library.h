@@ -7,7 +7,8 @@
  *   clocks.c        clocks and sleeps            files.c     open, close and copies of file descriptors
  *   threads.c       threads                      chance.c    random bytes
  *   locks.c         mutexes, conditions, ...     openssl.c   OpenSSL's random bytes
- *   refusals.c      what has no virtual form     report.c    words for errors
+ *   processes.c     processes that it starts     report.c    words for errors
+ *   refusals.c      what has no virtual form     patching.c  replaces functions where they stand
  *
  * Rules
  * 1. Threads take turns. One holds the token and gives it away only in a call that waits, so what the library keeps
@@ -19,22 +20,26 @@
  * 4. The library makes system calls by `raw`, and calls libc's own functions by `REAL`.
  * 5. What is neither virtual nor harmless ends the program by `vt_refuse`, with the name of the call.
  *
- * The protocol: datagrams over one SOCK_SEQPACKET pair, number VT_FD of the environment. The program speaks first,
- * then each side waits for the other.
+ * The protocol: datagrams over one SOCK_SEQPACKET pair for each process, number VT_FD of the environment. The program
+ * speaks first, then each side waits for the other.
  *
- *   HELLO    pid                          the library is loaded; GO answers
- *   IDLE     now, deadline                all threads wait until then; GO answers
+ *   HELLO    pid                          the library is loaded, by exec perhaps once more; GO answers
+ *   IDLE     has run, now, deadline       all threads wait until then; GO answers
  *   CONNECT  number, address, filler, fd  a TCP connection: the fd is its other end, full of `filler` bytes, and
  *                                         it is connected once the simulator has read them
  *   RESOLVE  name                         GO answers at once, with the address as its result
  *   BIND     port                         take a port, 0 for a free one; GO answers at once, with errno or the port
  *   LISTEN   port, fd                     the fd is the other end of a socket pair: each connection is a message to it
  *                                         of number, port and address of the peer, with an fd that is connected
+ *   CHILD    pid, fd                      a process was made: the fd is the simulator's end of its conversation; GO
+ *                                         answers at once
+ *   SIGNAL   number, pid                  GO answers at once, with errno or NOT_OURS
  *   REFUSE   text                         the call has no virtual form; the program ends
  *   REPORT   text                         answers DESCRIBE: what each thread waits for
- *   BYE      now                          the program ends
+ *   BYE      now                          the program ends, or becomes another one
  *
- *   GO        now, horizon, wall clock, signal, calls until it is killed (0: it is not), results of connections
+ *   GO        now, horizon, wall clock, signal, calls until it is killed (0: it is not), results of connections;
+ *             a child's first has the number before that of its first connection as result of connection 0
  *   DESCRIBE                              tell what each thread waits for, and wait on
  */
 #ifndef LIBRARY_H
@@ -89,6 +94,7 @@ enum vt_state { RUNNING, READY, BLOCKED, EXITED };
 struct vt_wait {
     const char *call;  /* the function that the program has called, for reports */
     const void *address;
+    int (*is_over)(const void *address);  /* for what another process may change */
     struct pollfd *fds;
     nfds_t fd_count;
     int64_t deadline_ns;
@@ -120,6 +126,7 @@ struct vt_thread {
 extern int vt_enabled;
 extern int64_t vt_now_ns;  /* since the simulator's loop was made */
 extern int vt_has_sent;    /* whether the simulator has to look at connections before time moves */
+extern int vt_restarts;    /* whether calls go on that the last signal has interrupted: SA_RESTART */
 extern pid_t vt_pid;
 extern uint32_t vt_calls_left;  /* the program is killed at this call from now on; 0: it is not */
 extern struct vt_thread *vt_threads;
@@ -143,8 +150,11 @@ void vt_wake_for_lock(const void *address);
 void vt_yield(void);    /* let others run at this time; costs time if there are none */
 void vt_on_call(void);  /* count a call that a loop without waits makes, such as reading a clock */
 void vt_interrupt(int signal);
+int vt_raise(int signal);  /* send it to this process */
+int vt_take_pending(void);  /* take a signal that the thread has blocked until now; whether there was one */
 extern int64_t vt_alarm_ns, vt_alarm_every_ns;  /* when SIGALRM comes, NEVER without one; 0: it comes once */
 void vt_move_time(int64_t now_ns, int64_t horizon_ns);
+void vt_become_child(void);  /* after fork: there is one thread, and it has the token */
 
 struct vt_thread *vt_new_thread(void);
 int vt_thread_count(void);
@@ -157,14 +167,20 @@ struct vt_thread *vt_thread_of(pthread_t handle);
 /* -- conversation.c -- */
 
 int vt_begin_conversation(void);  /* 0 outside of virtual time */
-void vt_send_idle(int64_t deadline_ns);
+void vt_send_idle(int has_run, int64_t deadline_ns);
 void vt_send_connect(uint32_t number, int64_t address, int64_t filler, int fd);
 void vt_send_bye(void);
 void vt_send_refusal(const char *text);
 int64_t vt_resolve(const char *name);  /* an IPv4 address, -1 if there is none */
 int64_t vt_bind(int port);  /* the port, or a negative errno */
 void vt_send_listen(int port, int fd);
-int vt_is_control(int fd);
+int vt_control_fd(void);  /* -1 outside of virtual time */
+int vt_open_conversation(int ends[2]);  /* for a child: its end and the simulator's; 0 or a negative errno */
+void vt_join_conversation(const int ends[2]);
+void vt_send_child(pid_t pid, const int ends[2]);  /* no child if it could not be made */
+int vt_let_conversation_pass(int passes);  /* to the program that exec starts; its file */
+int vt_send_signal(pid_t pid, int number);  /* errno, NOT_OURS if the kernel has to send it */
+#define NOT_OURS 1000
 
 /* -- clocks.c -- */
 
@@ -172,11 +188,18 @@ extern int64_t vt_wall_start_ns;  /* the wall clock at time 0 */
 int64_t vt_deadline(clockid_t clock, const struct timespec *absolute);
 int64_t vt_deadline_after(const struct timespec *relative);
 
-/* -- waiting.c, sockets.c, listening.c, files.c, chance.c, openssl.c, refusals.c, report.c -- */
+/* -- processes.c -- */
+
+void vt_begin_processes(const char *seed);
+int vt_is_signal_ignored(int number);
+int vt_take_signal(int number, pid_t thread);
+
+/* -- waiting.c, sockets.c, listening.c, files.c, chance.c, openssl.c, patching.c, refusals.c, report.c -- */
 
 int vt_poll(const char *call, struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 int vt_await(const char *call, int fd, short events);
 void vt_on_connected(uint32_t number, int error);
+void vt_number_connections_from(uint32_t number);
 void vt_on_close(int fd);
 void vt_on_copy(int from, int to);
 int vt_is_stream(int fd);
@@ -193,6 +216,8 @@ uint64_t vt_draw(void);
 void vt_fill_with_chance(void *buffer, size_t size);
 int vt_is_chance(int fd);
 void vt_replace_openssl(void);
+void vt_write_jump(char *code, uintptr_t target);
+void vt_replace_inside_libc(void);
 __attribute__((noreturn)) void vt_refuse(const char *call, const char *advice);
 void vt_begin_reports(void);
 size_t vt_describe_threads(char *text, size_t size);

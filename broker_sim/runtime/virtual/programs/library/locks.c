@@ -9,13 +9,21 @@
 
 /* -- mutexes -- */
 
+/* What glibc keeps in the kind of a mutex that several processes use. */
+#define SHARED_MUTEX 128
+
+static int is_unlocked(const void *mutex) {
+    return !__atomic_load_n(&((const pthread_mutex_t *)mutex)->__data.__lock, __ATOMIC_ACQUIRE);
+}
+
 static int lock_mutex(const char *call, pthread_mutex_t *mutex, int64_t deadline_ns) {
     vt_on_call();
+    struct vt_wait wait = {.call = call, .address = mutex, .deadline_ns = deadline_ns, .is_for_lock = 1};
+    if (mutex->__data.__kind & SHARED_MUTEX) wait.is_over = is_unlocked;
     for (;;) {
         int error = REAL(pthread_mutex_trylock)(mutex);
         if (error != EBUSY) return error;
-        if (VT_WAIT(.call = call, .address = mutex, .deadline_ns = deadline_ns, .is_for_lock = 1) == TIMED_OUT)
-            return ETIMEDOUT;
+        if (vt_wait(wait) == TIMED_OUT) return ETIMEDOUT;
     }
 }
 
@@ -161,6 +169,15 @@ static int fail(int error) {
     return -1;
 }
 
+/* What glibc keeps behind the value of a semaphore: whether other processes use it. */
+static int is_shared(const sem_t *semaphore) { return ((const int *)semaphore)[2] != 0; }
+
+static int is_free(const void *semaphore) {
+    int value = 0;
+    sem_getvalue((sem_t *)semaphore, &value);
+    return value > 0;
+}
+
 static int wait_for_semaphore(const char *call, sem_t *semaphore, int64_t deadline_ns) {
     while (REAL(sem_trywait)(semaphore)) {
         if (errno != EAGAIN) return -1;
@@ -168,7 +185,8 @@ static int wait_for_semaphore(const char *call, sem_t *semaphore, int64_t deadli
             vt_yield();
             return REAL(sem_trywait)(semaphore) ? fail(ETIMEDOUT) : 0;
         }
-        switch (VT_WAIT(.call = call, .address = semaphore, .deadline_ns = deadline_ns)) {
+        int (*is_over)(const void *) = is_shared(semaphore) ? is_free : 0;
+        switch (VT_WAIT(.call = call, .address = semaphore, .is_over = is_over, .deadline_ns = deadline_ns)) {
             case TIMED_OUT: return fail(ETIMEDOUT);
             case INTERRUPTED: return fail(EINTR);
             case WOKEN: break;

@@ -11,10 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define MOST_OBJECTS 1024
-#define PAGE_UNIT ((uintptr_t)sysconf(_SC_PAGESIZE))
 
 /* Not under OpenSSL's names: in a program that has OpenSSL in itself those are the program's own. */
 static int draw_bytes(unsigned char *buffer, int size) {
@@ -38,21 +36,6 @@ static const struct {
     {"RAND_priv_bytes_ex", (uintptr_t)draw_bytes_ex},
 };
 
-static void write_jump(char *code, uintptr_t target) {
-#if defined __x86_64__
-    unsigned char jump[12] = {0x48, 0xB8, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xE0};  /* mov rax, target; jmp rax */
-    memcpy(jump + 2, &target, sizeof target);
-#else
-    unsigned char jump[16] = {0x50, 0, 0, 0x58, 0, 0x02, 0x1F, 0xD6};  /* ldr x16, [pc + 8]; br x16; target */
-    memcpy(jump + 8, &target, sizeof target);
-#endif
-    uintptr_t page = (uintptr_t)code & ~(PAGE_UNIT - 1), end = (uintptr_t)code + sizeof jump;
-    raw(SYS_mprotect, page, end - page, PROT_READ | PROT_WRITE | PROT_EXEC);
-    memcpy(code, jump, sizeof jump);
-    raw(SYS_mprotect, page, end - page, PROT_READ | PROT_EXEC);
-    __builtin___clear_cache(code, (char *)end);
-}
-
 static void replace_in_table(const char *file, const Elf64_Shdr *sections, const Elf64_Shdr *table, uintptr_t base) {
     const Elf64_Sym *symbols = (const void *)(file + table->sh_offset);
     const char *names = file + sections[table->sh_link].sh_offset;
@@ -62,7 +45,7 @@ static void replace_in_table(const char *file, const Elf64_Shdr *sections, const
         if (ELF64_ST_TYPE(symbols[i].st_info) != STT_FUNC) continue;
         for (size_t each = 0; each < sizeof REPLACED / sizeof *REPLACED; each++)
             if (!strcmp(name, REPLACED[each].name))
-                write_jump((char *)(base + symbols[i].st_value), REPLACED[each].replacement);
+                vt_write_jump((char *)(base + symbols[i].st_value), REPLACED[each].replacement);
     }
 }
 

@@ -5,14 +5,13 @@
 #include "library.h"
 #include <netdb.h>
 #include <netinet/in.h>
-#include <spawn.h>
+#include <pty.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 void vt_refuse(const char *call, const char *advice) {
@@ -22,7 +21,7 @@ void vt_refuse(const char *call, const char *advice) {
     abort();  /* prints the stack: report.c */
 }
 
-#define CHILDREN "a process that the program starts would run in real time; start it as a program of its own"
+#define CHILDREN "keep the program in the foreground"
 #define TIMERS "use a timeout of poll, of epoll_wait or of a condition"
 #define SIGNALS "use a handler, which runs at the exact virtual time"
 
@@ -33,26 +32,17 @@ void vt_refuse(const char *call, const char *advice) {
         return REAL(name) arguments;                                                                                   \
     }
 
-REFUSED(pid_t, fork, (void), (), CHILDREN)
-/* A function that returns twice cannot be wrapped; what vfork promises holds for fork too. */
-EXPORT pid_t vfork(void) {
-    if (vt_active()) vt_refuse("vfork", CHILDREN);
-    return REAL(fork)();
-}
-REFUSED(int, posix_spawn,
-        (pid_t *restrict pid, const char *restrict path, const posix_spawn_file_actions_t *actions,
-         const posix_spawnattr_t *restrict attributes, char *const argv[], char *const environment[]),
-        (pid, path, actions, attributes, argv, environment), CHILDREN)
-REFUSED(int, posix_spawnp,
-        (pid_t *restrict pid, const char *restrict path, const posix_spawn_file_actions_t *actions,
-         const posix_spawnattr_t *restrict attributes, char *const argv[], char *const environment[]),
-        (pid, path, actions, attributes, argv, environment), CHILDREN)
-REFUSED(int, system, (const char *command), (command), CHILDREN)
-REFUSED(FILE *, popen, (const char *command, const char *mode), (command, mode), CHILDREN)
+REFUSED(int, daemon, (int stays, int keeps_streams), (stays, keeps_streams), CHILDREN)
+REFUSED(pid_t, forkpty,
+        (int *end, char *name, const struct termios *terminal, const struct winsize *size), (end, name, terminal, size),
+        CHILDREN)
 
 REFUSED(int, timerfd_create, (clockid_t clock, int flags), (clock, flags), TIMERS)
-REFUSED(int, timer_create, (clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer),
-        (clock, event, timer), TIMERS)
+EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer) {
+    if (!vt_active()) return REAL(timer_create)(clock, event, timer);
+    if (event) vt_refuse("timer_create", TIMERS);
+    return (int)with_errno(-ENOSYS);  /* timeout(1) uses alarm then */
+}
 
 REFUSED(int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags), SIGNALS)
 REFUSED(int, sigwait, (const sigset_t *restrict set, int *restrict number), (set, number), SIGNALS)
@@ -60,6 +50,4 @@ REFUSED(int, sigwaitinfo, (const sigset_t *restrict set, siginfo_t *restrict inf
 REFUSED(int, sigtimedwait,
         (const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict timeout),
         (set, info, timeout), SIGNALS)
-REFUSED(int, pause, (void), (), SIGNALS)
-REFUSED(int, sigsuspend, (const sigset_t *mask), (mask), SIGNALS)
 REFUSED(int, pthread_cancel, (pthread_t thread), (thread), "let the thread end by itself")

@@ -21,6 +21,7 @@ int vt_enabled;
 int64_t vt_now_ns;
 int64_t vt_alarm_ns = NEVER, vt_alarm_every_ns;
 int vt_has_sent;
+int vt_restarts;
 pid_t vt_pid;
 uint32_t vt_calls_left;
 struct vt_thread *vt_threads;
@@ -30,7 +31,7 @@ static struct vt_thread **threads_end = &vt_threads;
 static struct vt_thread *ready, **ready_end = &ready;
 static struct vt_thread *main_thread;
 static int64_t horizon_ns;
-static int lock_waiters, thread_count, turns_without_idleness;
+static int lock_waiters, thread_count, turns_without_idleness, has_run = 1;
 static uint64_t waits;
 static pid_t ending_tid;  /* a thread that has given its token away, and still works in libc */
 static uint64_t order_state;
@@ -92,8 +93,9 @@ static void look_around(void) {
         vt_interrupt(SIGALRM);
     }
     for (struct vt_thread *each = vt_threads; each; each = each->next)
-        if (each->state == BLOCKED && each->wait.fds &&
-            raw(SYS_ppoll, each->wait.fds, each->wait.fd_count, &no_time, 0, 0) > 0)
+        if (each->state == BLOCKED &&
+            ((each->wait.fds && raw(SYS_ppoll, each->wait.fds, each->wait.fd_count, &no_time, 0, 0) > 0) ||
+             (each->wait.is_over && each->wait.is_over(each->wait.address))))
             make_ready(each, WOKEN);
     for (;;) {
         struct vt_thread *first = 0;
@@ -112,8 +114,9 @@ void vt_move_time(int64_t now_ns, int64_t new_horizon_ns) {
 }
 
 static void ask_simulator(int64_t deadline_ns) {
-    vt_has_sent = 0;
-    vt_send_idle(deadline_ns);
+    int had_run = has_run;
+    vt_has_sent = has_run = 0;
+    vt_send_idle(had_run, deadline_ns);
 }
 
 /* Move to that time: alone if nothing can happen before, else with the simulator. */
@@ -143,6 +146,7 @@ static void give_token(struct vt_thread *self) {
         pass_time(next_deadline());
     }
     next->state = RUNNING;
+    has_run = 1;
     if (next == self) return;
     __atomic_store_n(&next->has_token, 1, __ATOMIC_RELEASE);
     raw(SYS_futex, &next->has_token, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
@@ -152,12 +156,15 @@ static void give_token(struct vt_thread *self) {
 static void let_others_run(struct vt_thread *self) {
     int saved_errno = errno;
     give_token(self);
-    int signal = self->pending_signal;
-    if (signal) {
-        self->pending_signal = 0;
-        raw(SYS_tgkill, vt_pid, self->tid, signal);
-    }
+    vt_take_pending();
     errno = saved_errno;
+}
+
+int vt_take_pending(void) {
+    int signal = vt_self->pending_signal;
+    if (!signal || !vt_take_signal(signal, vt_self->tid)) return 0;
+    if (vt_self->pending_signal == signal) vt_self->pending_signal = 0;
+    return 1;
 }
 
 /* -- waiting -- */
@@ -207,8 +214,15 @@ void vt_wake_for_lock(const void *address) {
 
 /* A signal is taken by the main thread, when it runs next: so its moment is the same in each run. */
 void vt_interrupt(int signal) {
+    if (vt_is_signal_ignored(signal)) return;
     main_thread->pending_signal = signal;
     if (main_thread->state == BLOCKED) make_ready(main_thread, INTERRUPTED);
+}
+
+int vt_raise(int signal) {
+    if (vt_self == main_thread) vt_take_signal(signal, main_thread->tid);
+    else vt_interrupt(signal);
+    return 0;
 }
 
 void vt_yield(void) {
@@ -276,6 +290,21 @@ struct vt_thread *vt_thread_of(pthread_t handle) {
     return thread;
 }
 
+/* Threads that the parent had are gone, though their stacks are not: the next one's number is that of a new stack. */
+void vt_become_child(void) {
+    main_thread = vt_threads = vt_self;
+    vt_self->next = vt_self->next_ready = 0;
+    threads_end = &vt_self->next;
+    ready = 0;
+    ready_end = &ready;
+    lock_waiters = turns_without_idleness = vt_self->pending_signal = 0;
+    has_run = 1;
+    ending_tid = 0;
+    vt_alarm_ns = NEVER;
+    vt_calls_left = 0;
+    vt_pid = vt_self->tid = (pid_t)raw(SYS_getpid);
+}
+
 /* -- the beginning and the end of the program -- */
 
 __attribute__((constructor)) static void begin(void) {
@@ -288,11 +317,13 @@ __attribute__((constructor)) static void begin(void) {
     const char *order = getenv("VT_ORDER");
     if (order) order_state = strtoull(order, 0, 10);
     vt_begin_chance(getenv("VT_SEED"));
+    vt_begin_processes(getenv("VT_SEED"));
     if (!vt_begin_conversation()) return;
     vt_self = self;
     vt_enabled = 1;
     vt_begin_reports();
     vt_replace_openssl();
+    vt_replace_inside_libc();
 }
 
 __attribute__((destructor)) static void end(void) {

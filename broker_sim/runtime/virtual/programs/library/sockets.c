@@ -42,6 +42,8 @@ void vt_on_connected(uint32_t number, int error) {
         if (connections[fd].number == number) connections[fd].error = error;
 }
 
+void vt_number_connections_from(uint32_t number) { connection_count = number; }
+
 void vt_on_close(int fd) {
     if (connections[fd].number) vt_has_sent = 1;
     connections[fd].number = 0;
@@ -265,7 +267,7 @@ EXPORT ssize_t send(int fd, const void *data, size_t size, int flags) { return s
 static ssize_t write_file(int fd, const char *data, size_t size) {
     vt_count_call();
     struct stat status;
-    int is_pipe = vt_active() && fd > STDERR_FILENO && !fstat(fd, &status) && S_ISFIFO(status.st_mode) &&
+    int is_pipe = vt_active() && !fstat(fd, &status) && S_ISFIFO(status.st_mode) &&
                   !(raw(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK);
     size_t done = 0;
     do {

@@ -119,15 +119,17 @@ EXPORT int epoll_pwait2(
     return wait_for_epoll("epoll_pwait2", epoll, events, size, timeout ? vt_deadline_after(timeout) : NEVER);
 }
 
-/* -- blocking reads; standard streams lead out of virtual time and block really -- */
+/* -- blocking reads -- */
 
 int vt_await(const char *call, int fd, short events) {
     vt_count_call();
-    if (!vt_active() || fd <= STDERR_FILENO) return 0;
+    if (!vt_active()) return 0;
     struct pollfd one = {fd, events, 0};
     if (poll_now(&one, 1)) return 0;
     if (raw(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) return 0;
-    return vt_poll(call, &one, 1, NEVER) < 0 ? -1 : 0;
+    while (vt_poll(call, &one, 1, NEVER) < 0)
+        if (errno != EINTR || !vt_restarts) return -1;
+    return 0;
 }
 
 EXPORT ssize_t read(int fd, void *buffer, size_t size) {

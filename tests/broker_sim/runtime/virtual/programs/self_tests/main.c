@@ -14,5 +14,6 @@ int main(int count, char **words) {
     test_files();
     test_sockets();
     test_chance();
+    test_processes();
     return 0;
 }

@@ -46,4 +46,5 @@ void test_locks(void);
 void test_files(void);
 void test_sockets(void);
 void test_chance(void);
+void test_processes(void);
 #endif

@@ -1,0 +1,343 @@
+"""A process of the machine that takes part in virtual time: a callback of the virtual loop."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from broker_sim.runtime.virtual.core.errors import EscapeError, VirtualRunError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+    from broker_sim.runtime.virtual.core.processes import Process
+    from broker_sim.runtime.virtual.loop import VirtualEventLoop
+
+NEVER: Final = 2**63 - 1
+_MESSAGE: Final = struct.Struct("<IIqq")
+_ANSWER: Final = struct.Struct("<IIIIqqq")
+_RESULT: Final = struct.Struct("<Iiq")
+_CONNECT, _IDLE, _HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _LISTEN, _CHILD, _SIGNAL = range(1, 12)
+_QUESTIONS: Final = {_RESOLVE, _BIND, _CHILD, _SIGNAL}
+_GO, _DESCRIBE = 1, 2
+_FILE: Final = struct.Struct("i")
+_FILE_BYTES: Final = socket.CMSG_SPACE(_FILE.size)
+MESSAGE_BYTES: Final = 65_536
+_MOST_RESULTS: Final = 256
+WATCHED_EVERY_S: Final = 1.0
+"""Real time between two looks at a program that runs on."""
+HANGS_AFTER_S: Final = 20.0
+"""Processor time of a program between two waits after which it counts as hanging."""
+STANDS_STILL_AFTER_S: Final = 120.0
+"""Real time of a program between two waits after which it counts as hanging, whatever it computes."""
+MOST_ALONE_NS: Final = 3_600 * 10**9
+"""Virtual time that a program may pass without asking the loop."""
+END_S: Final = 5.0
+"""Maximum real time that a process takes to end once it has been told to."""
+NUMBER_BITS: Final = 16
+"""Bits of a connection's number that count the connections of one image of a process."""
+
+
+class ProgramHangsError(VirtualRunError):
+    """A program computes without a wait, or waits for what is outside of virtual time."""
+
+
+class Surroundings(Protocol):
+    """The program that a process is part of."""
+
+    process: Process
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other process of the program and no connection can change anything before the loop does."""
+
+    def new_image(self, process: OsProcess) -> int:
+        """Return the number before that of the first connection of what this process has become by exec or fork."""
+
+    def connect(self, number: int, target: int, filler_bytes: int, fd: int) -> None:
+        """Make a connection; `target` is an IPv4 address and a port in its last 16 bits."""
+
+    def bind(self, port: int) -> tuple[int, int]:
+        """Take a port of the host, 0 for a free one; return errno or 0, and the port."""
+
+    def listen(self, port: int, fd: int) -> None:
+        """Accept connections at a port that is bound."""
+
+    def add_child(self, parent: OsProcess, pid: int, fd: int) -> None:
+        """Take in a process that was made."""
+
+    def signal_process(self, sender: OsProcess, pid: int, number: int) -> int:
+        """Do what `kill(pid, number)` does; return errno, 0, or NOT_OURS."""
+
+    def after_step(self, process: OsProcess, *, has_run: bool) -> bool:
+        """Take what a process has sent and printed; return whether there was anything that it may wait for."""
+
+    def on_end(self, process: OsProcess) -> None:
+        """Take note that a process has ended."""
+
+    def on_failure(self, process: OsProcess, kind: Callable[[str], VirtualRunError], text: str) -> VirtualRunError:
+        """End all of it after a failure of a process; return the error that fails the run."""
+
+
+class OsProcess:
+    """One process of a program: it runs, while the loop stands still, until all its threads wait.
+
+    Thread rule: the loop's thread.
+    """
+
+    def __init__(
+        self,
+        loop: VirtualEventLoop,
+        program: Surroundings,
+        number: int,
+        control: socket.socket,
+        pid: int,
+        parent: OsProcess | None = None,
+    ) -> None:
+        control.settimeout(WATCHED_EVERY_S)
+        self.number = number
+        """1 for the first process of its program, 2 for the next one that was started, and so on."""
+        self.parent = parent
+        self.pid = pid
+        self.has_ended = False
+        self.calls_left = 0
+        """Number of calls after which it is killed, for its next step; 0 if it is not."""
+        self._loop = loop
+        self._program = program
+        self._control = control
+        self._pidfd = os.pidfd_open(pid)
+        self._signals: list[int] = []
+        self._results: list[tuple[int, int, int]] = []
+        self._is_running = False
+        self._is_new = True
+        self._has_run = False
+        self._ready: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    # -- what the program does with it ------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Let it run soon: there is something to read, room to write, or news of another process."""
+        if self._ready is None and not self.has_ended and not self._is_running:
+            self._ready = self._loop.call_soon(self._run)
+
+    def on_connected(self, number: int, error: int) -> None:
+        """Take the result of a connect, an errno or 0."""
+        self._results.append((number, error, 0))
+        self.wake()
+
+    def send_signal(self, number: int) -> None:
+        """Let its main thread take a signal at this very time; SIGKILL ends it at once."""
+        if self.has_ended:
+            return
+        if number == signal.SIGKILL:
+            self.kill()
+            self._program.on_end(self)
+            return
+        self._signals.append(number)
+        self.wake()
+
+    def kill(self) -> None:
+        """End it, and wait until it has ended. Idempotent."""
+        if self.has_ended:
+            return
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        self.close()
+
+    def close(self) -> None:
+        """Wait until it has ended; it takes no part any more."""
+        self.has_ended = True
+        for handle in (self._ready, self._timer):
+            if handle is not None:
+                handle.cancel()
+        self._control.close()
+        self._await_end()
+        os.close(self._pidfd)
+
+    def _await_end(self) -> None:
+        """Wait until it has ended, which it is about to: then its parent gets to know of it."""
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        poll.poll(END_S * 1000)
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        """Let it run until all its threads wait."""
+        if self._program.process.is_dead:
+            return
+        for handle in (self._ready, self._timer):
+            if handle is not None:
+                handle.cancel()
+        self._ready = self._timer = None
+        self._is_running, self._has_run = True, False
+        try:
+            if self._is_new:
+                self._is_new = False
+                self._next_message()  # its greeting
+                self._begin_image()
+            else:
+                self._go()
+            deadline_ns = self._receive()
+        finally:
+            self._is_running = False
+        if self.has_ended:
+            return
+        may_go_on = self._program.after_step(self, has_run=self._has_run or deadline_ns is None)
+        if deadline_ns is None:
+            self.close()
+            self._program.on_end(self)
+        elif may_go_on or self._signals:
+            self.wake()
+        elif deadline_ns < NEVER:
+            self._timer = self._loop.call_at_ns(deadline_ns, self._run)
+
+    def _begin_image(self) -> None:
+        """Answer the greeting of what it is from now on."""
+        if first := self._program.new_image(self):
+            self._results = [(0, 0, first)]
+        self._go()
+
+    def _go(self) -> None:
+        clock = self._loop.clock
+        due_ns, limit_ns = self._loop.next_due_ns(), self._loop.time_limit.limit_ns
+        horizon_ns = min(NEVER if due_ns is None else due_ns, clock.now_ns + MOST_ALONE_NS)
+        if limit_ns < horizon_ns:
+            horizon_ns = int(limit_ns)
+        if not self._program.is_alone:
+            horizon_ns = 0  # there may be something for others after each of its waits
+        wall_start_ns = clock.wall_clock_ns() - clock.now_ns + self._program.process.clock_offset_ns
+        results, self._results = self._results[:_MOST_RESULTS], self._results[_MOST_RESULTS:]
+        calls_left, self.calls_left = self.calls_left, 0
+        head = _ANSWER.pack(_GO, self._next_signal(), len(results), calls_left, clock.now_ns, horizon_ns, wall_start_ns)
+        self._send(head + b"".join(_RESULT.pack(*result) for result in results))
+
+    def _next_signal(self) -> int:
+        return self._signals.pop(0) if self._signals else 0
+
+    def _answer(self, error: int, value: int = 0, own_signal: int = 0) -> None:
+        """Answer a question: it runs on."""
+        self._send(_ANSWER.pack(_GO, own_signal, 1, 0, 0, 0, 0) + _RESULT.pack(0, error, value))
+
+    def _send(self, data: bytes) -> None:
+        with suppress(OSError):  # it has ended; the next receive tells
+            self._control.send(data)
+
+    def _receive(self) -> int | None:
+        """Take messages until it waits; return its deadline, None if it has ended."""
+        while (message := self._next_message()) is not None:
+            (kind, number, first, second), text, fds = message
+            if kind in {_IDLE, _BYE}:
+                self._move_to_ns(first)
+            if kind == _IDLE:
+                self._has_run = bool(number)
+                return second
+            if kind == _REFUSE:
+                raise self._failure(EscapeError, text.decode(), aborts_itself=True)
+            if kind in _QUESTIONS:
+                self._on_question(kind, number, first, text, fds)
+            elif kind == _HELLO:
+                self._begin_image()
+            elif kind == _CONNECT:
+                self._program.connect(number, first, second, fds[0])
+            elif kind == _LISTEN:
+                self._program.listen(number, fds[0])
+        return None
+
+    def _next_message(self) -> tuple[tuple[int, int, int, int], bytes, list[int]] | None:
+        """Return the next message, its text and its files; None if the process has ended."""
+        cpu_s, real_s = -1.0, 0.0
+        while True:
+            try:
+                data, ancillary, _, _ = self._control.recvmsg(MESSAGE_BYTES, _FILE_BYTES)
+            except TimeoutError:
+                cpu_s = self._cpu_s() if cpu_s < 0 else cpu_s
+                real_s += WATCHED_EVERY_S
+                self._check_progress(self._cpu_s() - cpu_s, real_s)
+            except OSError as error:
+                if self.has_ended or isinstance(error, ConnectionResetError):
+                    return None
+                raise
+            else:
+                break
+        if not data:
+            return None
+        fds = [_FILE.unpack_from(content)[0] for _, _, content in ancillary]
+        return _MESSAGE.unpack_from(data), data[_MESSAGE.size :], fds
+
+    def _on_question(self, kind: int, number: int, first: int, text: bytes, fds: list[int]) -> None:
+        """Answer at once: it runs on."""
+        if kind == _RESOLVE:
+            self._resolve(text.decode())
+        elif kind == _BIND:
+            self._answer(*self._program.bind(number))
+        elif kind == _CHILD:
+            self._program.add_child(self, first, fds[0])
+            self._answer(0)
+        else:
+            error = self._program.signal_process(self, first, number)
+            self._answer(error, own_signal=self._next_signal())
+
+    def _move_to_ns(self, now_ns: int) -> None:
+        """Take over the time to which it has moved by itself: nothing was due before."""
+        if now_ns > self._loop.clock.now_ns:
+            self._loop.core.queue.move_to_ns(now_ns)
+
+    def _resolve(self, name: str) -> None:
+        try:
+            address, error = self._loop.network.hosts.resolve(name), 0
+        except OSError:
+            address, error = "0.0.0.0", 1  # noqa: S104 - no address
+        (value,) = struct.unpack(">I", socket.inet_aton(address))
+        self._answer(error, value)
+
+    # -- what goes wrong --------------------------------------------------------------------------
+
+    def _cpu_s(self) -> float:
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _check_progress(self, cpu_s: float, real_s: float) -> None:
+        """Give up on a process that hangs. Its processor time counts: a busy machine makes it wait."""
+        if cpu_s < HANGS_AFTER_S and real_s < STANDS_STILL_AFTER_S:
+            return
+        what = "computes for" if cpu_s >= HANGS_AFTER_S else "waits outside of virtual time for"
+        raise self._failure(ProgramHangsError, f"{what} {max(cpu_s, real_s):.0f} s without a wait in virtual time")
+
+    def _failure(
+        self, kind: Callable[[str], VirtualRunError], text: str, *, aborts_itself: bool = False
+    ) -> VirtualRunError:
+        """End it with SIGABRT, on which it prints its stack; return the error that fails the run."""
+        if not aborts_itself:  # a second SIGABRT would cut the stack off that the first one prints
+            signal.pidfd_send_signal(self._pidfd, signal.SIGABRT)
+        self._await_end()
+        return self._program.on_failure(self, kind, text)
+
+    def describe(self) -> str:
+        """Return what each of its threads waits for, a line for each."""
+        if self.has_ended or self._is_new or self._is_running:
+            return ""
+        self._send(_ANSWER.pack(_DESCRIBE, 0, 0, 0, 0, 0, 0))
+        message = self._next_message()
+        return "" if message is None else message[1].decode(errors="replace")
+
+
+def of_group(processes: Iterable[OsProcess], group: int) -> list[OsProcess]:
+    """Return those that run in a process group."""
+    members = []
+    for process in processes:
+        with suppress(OSError):
+            if os.getpgid(process.pid) == group:
+                members.append(process)
+    return members

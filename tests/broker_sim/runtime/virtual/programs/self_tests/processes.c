@@ -1,0 +1,207 @@
+#include "self_test.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+static char *const SLEEP[] = {"sleep", "0.01", 0};
+static char *const FAIL[] = {"sh", "-c", "exit $CODE", 0};
+static char *const CODE[] = {"CODE=5", "PATH=/usr/bin:/bin", 0};
+
+static int code_of(pid_t pid) {
+    int status = 0;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define CHILD(name, code)                                                                                              \
+    do {                                                                                                               \
+        pid_t pid_ = fork();                                                                                           \
+        if (!pid_) {                                                                                                   \
+            code;                                                                                                      \
+            _exit(99);                                                                                                 \
+        }                                                                                                              \
+        RESULT(name, code_of(pid_));                                                                                   \
+    } while (0)
+
+static void test_exec(void) {
+    CHILD("execve", execve("/bin/sh", FAIL, CODE));
+    CHILD("execvpe", execvpe("sh", FAIL, CODE));
+    CHILD("fexecve", fexecve(open("/bin/sh", O_RDONLY), FAIL, CODE));
+    CHILD("execle", execle("/bin/sh", "sh", "-c", "exit $CODE", (char *)0, CODE));
+    setenv("CODE", "6", 1);
+    CHILD("execv", execv("/bin/sh", FAIL));
+    CHILD("execvp", execvp("sh", FAIL));
+    CHILD("execl", execl("/bin/sh", "sh", "-c", "exit $CODE", (char *)0));
+    CHILD("execlp", execlp("sh", "sh", "-c", "exit $CODE", (char *)0));
+    CHILD("exec of what is not there", _exit(execv("/bin/there-is-none", FAIL) + 10));
+    pid_t pid;
+    RESULT("posix_spawn", posix_spawn(&pid, "/bin/sh", 0, 0, FAIL, CODE) ? -1 : code_of(pid));
+    RESULT("posix_spawnp", posix_spawnp(&pid, "sh", 0, 0, FAIL, environ) ? -1 : code_of(pid));
+    RESULT("posix_spawn of what is not there", posix_spawn(&pid, "/bin/there-is-none", 0, 0, FAIL, CODE) != 0);
+    pid = vfork();
+    if (!pid) _exit(7);
+    RESULT("vfork", code_of(pid));
+    pid = _Fork();
+    if (!pid) _exit(8);
+    RESULT("_Fork", code_of(pid));
+}
+
+static pid_t start(void) {
+    pid_t pid;
+    posix_spawnp(&pid, "sleep", 0, 0, SLEEP, environ);
+    return pid;
+}
+
+/* A process starts and ends in real time; in virtual time only what it sleeps counts. */
+static void test_waiting(void) {
+    struct rusage usage;
+    siginfo_t news = {0};
+    int status;
+    int ends[2];
+    if (pipe(ends)) return;
+    pid_t pid = fork();
+    if (!pid) {
+        char byte;
+        close(ends[1]);
+        _exit((int)read(ends[0], &byte, 1));
+    }
+    RESULT("waitpid without a wait", waitpid(pid, &status, WNOHANG));
+    close(ends[1]);
+    RESULT("waitpid of a reader", waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 0);
+    close(ends[0]);
+    pid = start();
+    WOKEN("waitpid", 10, waitpid(pid, &status, 0) == pid);
+    pid = start();
+    WOKEN("wait", 10, wait(&status) == pid);
+    pid = start();
+    WOKEN("wait3", 10, wait3(&status, 0, &usage) == pid);
+    pid = start();
+    WOKEN("wait4", 10, wait4(pid, &status, 0, &usage) == pid);
+    pid = start();
+    WOKEN("waitid", 10, waitid(P_PID, (id_t)pid, &news, WEXITED | WNOWAIT));
+    RESULT("its news", news.si_pid == pid && news.si_code == CLD_EXITED && waitpid(pid, &status, WNOHANG) == pid);
+    RESULT("wait without a child", wait(&status) == -1 && errno == ECHILD);
+    WOKEN("system", 10, WEXITSTATUS(system("sleep 0.01; exit 3")));
+}
+
+static void test_streams(void) {
+    char line[32] = "";
+    FILE *stream = popen("sleep 0.01; echo one; exit 4", "r");
+    WOKEN("fgets", 10, fgets(line, sizeof line, stream) && !strcmp(line, "one\n"));
+    RESULT("pclose", WEXITSTATUS(pclose(stream)));
+    stream = popen("read word; test \"$word\" = two", "w");
+    fprintf(stream, "two\n");
+    RESULT("pclose of what was written", pclose(stream));
+}
+
+static volatile int ended, told, alarms;
+static void on_alarm(int number) { alarms += number == SIGALRM; }
+static void on_child(int number) { ended += number == SIGCHLD; }
+static void on_user(int number) { told = number; }
+
+static void test_signals(void) {
+    struct sigaction action = {.sa_handler = on_child}, before;
+    int status, ends[2];
+    struct itimerval often = {{0, 10000}, {0, 10000}}, never = {{0, 0}, {0, 0}};
+    signal(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &often, 0);
+    RESULT("pause", pause());
+    setitimer(ITIMER_REAL, &never, 0);
+    RESULT("its handler", alarms > 0);
+
+    sigset_t blocked, none;
+    sigemptyset(&none);
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &blocked, 0);
+    RESULT("sigaction", sigaction(SIGCHLD, &action, &before) || before.sa_handler != SIG_DFL);
+    pid_t pid = start();
+    WOKEN("sigsuspend", 10, sigsuspend(&none));
+    RESULT("handler of the end of a child", ended == 1 && waitpid(pid, &status, 0) == pid);
+    pid = start();
+    waitpid(pid, &status, 0);
+    RESULT("handler while it is blocked", ended);
+    RESULT("sigsuspend, told before", sigsuspend(&none));
+    RESULT("handler then", ended);
+    sigprocmask(SIG_UNBLOCK, &blocked, 0);
+    RESULT("signal", signal(SIGCHLD, on_child) == on_child);
+    pid = start();
+    WOKEN("waitpid goes on", 10, waitpid(pid, &status, 0) == pid);
+    RESULT("handler of it", ended);
+    signal(SIGCHLD, SIG_DFL);
+
+    signal(SIGUSR1, on_user);
+    RESULT("kill of itself", kill(getpid(), SIGUSR1) == 0 && told == SIGUSR1);
+    if (pipe(ends)) return;
+    pid = fork();
+    if (!pid) {
+        told = setpgid(0, 0);
+        signal(SIGTERM, on_user);
+        if (write(ends[1], "r", 1) != 1) _exit(98);
+        while (!told) usleep(1000);
+        _exit(told);
+    }
+    char ready;
+    RESULT("child is ready", read(ends[0], &ready, 1));
+    RESULT("kill with 0", kill(pid, 0));
+    RESULT("killpg", killpg(pid, SIGTERM));
+    RESULT("what the child was told", code_of(pid) == SIGTERM);
+    pid = fork();
+    if (!pid) for (;;) sleep(60);
+    RESULT("SIGKILL", kill(pid, SIGKILL));
+    RESULT("its status", waitpid(pid, &status, 0) == pid && WTERMSIG(status) == SIGKILL);
+    close(ends[0]), close(ends[1]);
+}
+
+struct shared {
+    pthread_mutex_t mutex;
+    sem_t semaphore;
+};
+
+static void test_shared_memory(void) {
+    struct shared *shared = mmap(0, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&shared->mutex, &attributes);
+    sem_init(&shared->semaphore, 1, 0);
+    pid_t pid = fork();
+    if (!pid) {
+        pthread_mutex_lock(&shared->mutex);
+        sem_post(&shared->semaphore);
+        usleep(10000);
+        pthread_mutex_unlock(&shared->mutex);
+        usleep(10000);
+        sem_post(&shared->semaphore);
+        _exit(0);
+    }
+    RESULT("semaphore of another process", sem_wait(&shared->semaphore));
+    WOKEN("mutex of another process", 10, pthread_mutex_lock(&shared->mutex));
+    WOKEN("semaphore of another process, later", 10, sem_wait(&shared->semaphore));
+    RESULT("its end", code_of(pid));
+    munmap(shared, sizeof *shared);
+}
+
+/* A child that has closed all files can wait, and end. */
+static void test_closing(void) {
+    CHILD("closefrom", closefrom(3); usleep(1000); _exit(fcntl(2, F_GETFD) < 0));
+    CHILD("close_range", close_range(3, ~0U, 0); usleep(1000); _exit(9));
+}
+
+void test_processes(void) {
+    test_exec();
+    test_waiting();
+    test_streams();
+    test_signals();
+    test_shared_memory();
+    test_closing();
+}
