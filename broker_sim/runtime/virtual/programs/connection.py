@@ -157,9 +157,18 @@ class Server:
         self._owner = owner
         self._sock = sock
         self._port = port
+        self._is_started = False
+
+    @property
+    def port(self) -> int:
+        """Number of its port."""
+        return int(self._port.getsockname()[1])
 
     def start(self, loop: VirtualEventLoop) -> None:
-        """Accept connections from now on."""
+        """Accept connections from now on. Idempotent."""
+        if self._is_started:
+            return
+        self._is_started = True
         server = asyncio.Server(loop, [self._port], self._accept, None, BACKLOG, None, None)  # type: ignore[list-item]
         loop.tcp.start_serving(self._accept, self._port, server, None)
 

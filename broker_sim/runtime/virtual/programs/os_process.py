@@ -24,7 +24,7 @@ NEVER: Final = 2**63 - 1
 _MESSAGE: Final = struct.Struct("<IIqq")
 _ANSWER: Final = struct.Struct("<IIIIqqq")
 _RESULT: Final = struct.Struct("<Iiq")
-_CONNECT, _IDLE, _HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _LISTEN, _CHILD, _SIGNAL = range(1, 12)
+_CONNECT, _IDLE, _HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _SERVER, _LISTEN, _CHILD, _SIGNAL = range(1, 13)
 _QUESTIONS: Final = {_RESOLVE, _BIND, _CHILD, _SIGNAL}
 _GO, _DESCRIBE = 1, 2
 _FILE: Final = struct.Struct("i")
@@ -67,8 +67,11 @@ class Surroundings(Protocol):
     def bind(self, port: int) -> tuple[int, int]:
         """Take a port of the host, 0 for a free one; return errno or 0, and the port."""
 
-    def listen(self, port: int, fd: int) -> None:
-        """Accept connections at a port that is bound."""
+    def serve(self, port: int, fd: int) -> None:
+        """Keep the end of a socket that is bound to a port."""
+
+    def listen(self, port: int) -> None:
+        """Accept connections at a port."""
 
     def add_child(self, parent: OsProcess, pid: int, fd: int) -> None:
         """Take in a process that was made."""
@@ -248,8 +251,10 @@ class OsProcess:
                 self._begin_image()
             elif kind == _CONNECT:
                 self._program.connect(number, first, second, fds[0])
+            elif kind == _SERVER:
+                self._program.serve(number, fds[0])
             elif kind == _LISTEN:
-                self._program.listen(number, fds[0])
+                self._program.listen(number)
         return None
 
     def _next_message(self) -> tuple[tuple[int, int, int, int], bytes, list[int]] | None:

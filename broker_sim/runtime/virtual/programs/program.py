@@ -266,14 +266,8 @@ class Program:
         return self._loop.network.hosts.add(self.process.host)
 
     def bind(self, port: int) -> tuple[int, int]:
-        """Take a port of its host, 0 for a free one; return errno or 0, and the port.
-
-        A port that it has bound before, and does not listen on, is its own.
-        """
+        """Take a port of its host, 0 for a free one; return errno or 0, and the port."""
         self._close_servers()
-        bound = self._ports.pop(port, None)
-        if bound is not None:
-            bound.close()
         try:
             bound = self._loop.tcp.bind(self.process.host, port)
         except OSError as taken:
@@ -282,11 +276,15 @@ class Program:
         self._ports[port] = bound
         return 0, port
 
-    def listen(self, port: int, fd: int) -> None:
-        """Accept connections at a port that is bound."""
-        server = Server(self, socket.socket(fileno=fd), self._ports.pop(port))
-        self._servers.append(server)
-        server.start(self._loop)
+    def serve(self, port: int, fd: int) -> None:
+        """Keep the end of a socket that is bound to a port."""
+        self._servers.append(Server(self, socket.socket(fileno=fd), self._ports.pop(port)))
+
+    def listen(self, port: int) -> None:
+        """Accept connections at a port."""
+        for server in self._servers:
+            if server.port == port:
+                server.start(self._loop)
 
     def _close_servers(self) -> None:
         """Give back the ports that the program has closed."""

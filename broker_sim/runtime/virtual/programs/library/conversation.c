@@ -12,7 +12,7 @@
 #define MOST_RESULTS 256
 #define MOST_TEXT 32768
 
-enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, LISTEN, CHILD, SIGNAL };
+enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, SERVER, LISTEN, CHILD, SIGNAL };
 enum { GO = 1, DESCRIBE };
 
 struct message {
@@ -167,9 +167,11 @@ int64_t vt_bind(int port) {
     return answer.results[0].error ? -answer.results[0].error : answer.results[0].value;
 }
 
-void vt_send_listen(int port, int fd) {
+void vt_send_server(int port, int fd) {
     vt_has_sent = 1;
-    send_message((struct message){.kind = LISTEN, .number = (uint32_t)port}, 0, 0, fd);
+    send_message((struct message){.kind = SERVER, .number = (uint32_t)port}, 0, 0, fd);
 }
+
+void vt_send_listen(int port) { send_message((struct message){.kind = LISTEN, .number = (uint32_t)port}, 0, 0, -1); }
 
 int vt_control_fd(void) { return vt_enabled ? control_fd : -1; }

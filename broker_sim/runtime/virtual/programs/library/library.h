@@ -29,8 +29,9 @@
  *                                         it is connected once the simulator has read them
  *   RESOLVE  name                         GO answers at once, with the address as its result
  *   BIND     port                         take a port, 0 for a free one; GO answers at once, with errno or the port
- *   LISTEN   port, fd                     the fd is the other end of a socket pair: each connection is a message to it
+ *   SERVER   port, fd                     the fd is the other end of a socket pair: each connection is a message to it
  *                                         of number, port and address of the peer, with an fd that is connected
+ *   LISTEN   port                         accept connections from now on
  *   CHILD    pid, fd                      a process was made: the fd is the simulator's end of its conversation; GO
  *                                         answers at once
  *   SIGNAL   number, pid                  GO answers at once, with errno or NOT_OURS
@@ -173,7 +174,8 @@ void vt_send_bye(void);
 void vt_send_refusal(const char *text);
 int64_t vt_resolve(const char *name);  /* an IPv4 address, -1 if there is none */
 int64_t vt_bind(int port);  /* the port, or a negative errno */
-void vt_send_listen(int port, int fd);
+void vt_send_server(int port, int fd);
+void vt_send_listen(int port);
 int vt_control_fd(void);  /* -1 outside of virtual time */
 int vt_open_conversation(int ends[2]);  /* for a child: its end and the simulator's; 0 or a negative errno */
 void vt_join_conversation(const int ends[2]);
@@ -204,7 +206,12 @@ void vt_on_close(int fd);
 void vt_on_copy(int from, int to);
 int vt_is_stream(int fd);
 int vt_family(int fd);
+void vt_on_socket(int fd);
 int vt_replace_by_pair(int fd, int kind, long status);
+size_t vt_describe_files(char *text, size_t size);  /* for the program that exec starts */
+void vt_inherit_files(const char *text);
+int vt_describe_server(int fd, char *text, size_t size);
+void vt_inherit_server(int fd, const char *text);
 void vt_adopt(int fd, uint32_t number, int family, struct sockaddr_in peer, struct sockaddr_in own);
 int vt_listens(int fd);
 int vt_bound_address(int fd, struct sockaddr_in *address);  /* its family; 0 if it is not bound */

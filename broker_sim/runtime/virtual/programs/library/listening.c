@@ -1,13 +1,14 @@
-/* Servers: a listening socket is one end of a pair, whose other end the simulator has.
+/* Servers: a socket with a port is one end of a pair, whose other end the simulator has.
  *
- *   bind()     the simulator takes the port, on the host of the program
- *   listen()   the pair takes the place of the program's socket
+ *   bind()     the simulator takes the port, on the host of the program; the pair takes the place of the socket
+ *   listen()   the simulator accepts connections
  *   accept()   each connection comes as a message, with one end of its own pair: the kernel says "can be read"
  */
 #include "library.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -40,7 +41,7 @@ int vt_bound_address(int fd, struct sockaddr_in *address) {
 }
 
 void vt_forget_server(int fd) {
-    if (servers[fd].listens) vt_has_sent = 1;
+    if (servers[fd].family) vt_has_sent = 1;
     servers[fd].family = servers[fd].listens = 0;
 }
 
@@ -49,15 +50,37 @@ void vt_copy_server(int from, int to) { servers[to] = servers[from]; }
 static int take_port(int fd, struct sockaddr_in address, int family) {
     int64_t port = vt_bind(ntohs(address.sin_port));
     if (port < 0) return (int)with_errno(port);
+    int far_end = vt_replace_by_pair(fd, SOCK_SEQPACKET, raw(SYS_fcntl, fd, F_GETFL, 0));
+    if (far_end < 0) return (int)with_errno(far_end);
     address.sin_port = htons((uint16_t)port);
     servers[fd] = (struct bound){address, family, 0};
+    vt_on_socket(fd);
+    vt_send_server((int)port, far_end);
+    raw(SYS_close, far_end);
     return 0;
+}
+
+int vt_describe_server(int fd, char *text, size_t size) {
+    struct bound *server = server_of(fd);
+    if (!server) return 0;
+    unsigned address = ntohl(server->address.sin_addr.s_addr), port = ntohs(server->address.sin_port);
+    return snprintf(text, size, "%d server %d %d %u %u;", fd, server->family, server->listens, address, port);
+}
+
+void vt_inherit_server(int fd, const char *text) {
+    unsigned address, port;
+    struct bound server = {.address.sin_family = AF_INET};
+    if (sscanf(text, "%d %d %u %u", &server.family, &server.listens, &address, &port) != 4) return;
+    server.address.sin_addr.s_addr = htonl(address);
+    server.address.sin_port = htons((uint16_t)port);
+    servers[fd] = server;
 }
 
 EXPORT int bind(int fd, const struct sockaddr *address, socklen_t length) {
     int family = address->sa_family;
     if (!vt_active() || fd < 0 || fd >= MAX_FDS || (family != AF_INET && family != AF_INET6))
         return (int)with_errno(raw(SYS_bind, fd, address, length));
+    if (server_of(fd)) return (int)with_errno(-EINVAL);
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = ((const struct sockaddr_in *)address)->sin_port};
     if (family == AF_INET) four = *(const struct sockaddr_in *)address;
     else if (IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr))
@@ -71,15 +94,12 @@ EXPORT int bind(int fd, const struct sockaddr *address, socklen_t length) {
 }
 
 EXPORT int listen(int fd, int backlog) {
-    int family = vt_active() ? vt_family(fd) : 0;
-    if (family != AF_INET && family != AF_INET6) return (int)with_errno(raw(SYS_listen, fd, backlog));
+    int family = vt_active() && !server_of(fd) ? vt_family(fd) : 0, of_internet = family == AF_INET || family == AF_INET6;
+    if (!server_of(fd) && !of_internet) return (int)with_errno(raw(SYS_listen, fd, backlog));
     if (!server_of(fd) && take_port(fd, (struct sockaddr_in){.sin_family = AF_INET}, family)) return -1;
     if (servers[fd].listens) return 0;
-    int far_end = vt_replace_by_pair(fd, SOCK_SEQPACKET, raw(SYS_fcntl, fd, F_GETFL, 0));
-    if (far_end < 0) return (int)with_errno(far_end);
     servers[fd].listens = 1;
-    vt_send_listen(ntohs(servers[fd].address.sin_port), far_end);
-    raw(SYS_close, far_end);
+    vt_send_listen(ntohs(servers[fd].address.sin_port));
     return 0;
 }
 

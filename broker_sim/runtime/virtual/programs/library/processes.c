@@ -24,7 +24,8 @@
 #define MOST_SEED 1024
 #define MOST_STREAMS 64
 #define MOST_ARGUMENTS 256
-#define OWN_VARIABLES 4
+#define OWN_VARIABLES 5
+#define MOST_FILES_TEXT 16384
 
 static char seed[MOST_SEED];
 static int children;
@@ -68,7 +69,7 @@ EXPORT pid_t vfork(void) { return fork(); }
 
 static int is_own_variable(const char *entry) {
     return !strncmp(entry, "VT_FD=", 6) || !strncmp(entry, "VT_SEED=", 8) || !strncmp(entry, "VT_ORDER=", 9) ||
-           !strncmp(entry, "LD_PRELOAD=", 11);
+           !strncmp(entry, "VT_FILES=", 9) || !strncmp(entry, "LD_PRELOAD=", 11);
 }
 
 static char *join(const char *name, const char *value, const char *more) {
@@ -91,7 +92,7 @@ static char *preload_entry(char *const given[]) {
 static char **environment_of(char *const given[], int conversation, const char *seed_text) {
     size_t count = 0, used = 0;
     while (given && given[count]) count++;
-    char **own = malloc((count + OWN_VARIABLES + 1) * sizeof *own), number[16];
+    char **own = malloc((count + OWN_VARIABLES + 1) * sizeof *own), number[16], files[MOST_FILES_TEXT];
     if (!own) return 0;
     for (size_t i = 0; i < count; i++)
         if (!is_own_variable(given[i])) own[used++] = given[i];
@@ -101,6 +102,7 @@ static char **environment_of(char *const given[], int conversation, const char *
     own[used++] = join("VT_FD=", number, "");
     own[used++] = join("VT_SEED=", seed_text, "");
     if (order) own[used++] = join("VT_ORDER=", order, "");
+    if (vt_describe_files(files, sizeof files)) own[used++] = join("VT_FILES=", files, "");
     own[used] = 0;
     return own;
 }

@@ -321,6 +321,8 @@ __attribute__((constructor)) static void begin(void) {
     if (!vt_begin_conversation()) return;
     vt_self = self;
     vt_enabled = 1;
+    vt_inherit_files(getenv("VT_FILES"));
+    unsetenv("VT_FILES");
     vt_begin_reports();
     vt_replace_openssl();
     vt_replace_inside_libc();

@@ -50,10 +50,49 @@ void vt_on_close(int fd) {
     vt_forget_server(fd);
 }
 
+void vt_on_socket(int fd) {
+    if (fd > highest_fd) highest_fd = fd;
+}
+
 void vt_on_copy(int from, int to) {
     connections[to] = connections[from];
     vt_copy_server(from, to);
-    if (to > highest_fd) highest_fd = to;
+    vt_on_socket(to);
+}
+
+/* -- what exec leaves open: the next program is told what it is -- */
+
+static int describe(int fd, char *text, size_t size) {
+    struct connection *each = &connections[fd];
+    if (!each->number) return vt_describe_server(fd, text, size);
+    unsigned peer = ntohl(each->peer.sin_addr.s_addr), own = ntohl(each->own.sin_addr.s_addr);
+    return snprintf(text, size, "%d connection %u %d %d %u %u %u %u;", fd, each->number, each->family, each->error, peer,
+                    ntohs(each->peer.sin_port), own, ntohs(each->own.sin_port));
+}
+
+size_t vt_describe_files(char *text, size_t size) {
+    size_t used = 0;
+    for (int fd = 0; fd <= highest_fd && used < size; fd++)
+        if (!(raw(SYS_fcntl, fd, F_GETFD, 0) & FD_CLOEXEC)) used += (size_t)describe(fd, text + used, size - used);
+    text[used] = 0;
+    return used;
+}
+
+void vt_inherit_files(const char *text) {
+    for (; text && *text; text = strchr(text, ';') + 1) {
+        int fd = 0, begin = 0;
+        struct connection each = {.peer.sin_family = AF_INET, .own.sin_family = AF_INET};
+        unsigned peer, peer_port, own, own_port;
+        sscanf(text, "%d server %n", &fd, &begin);
+        if (begin) vt_inherit_server(fd, text + begin);
+        else if (sscanf(text, "%d connection %u %d %d %u %u %u %u", &fd, &each.number, &each.family, &each.error, &peer,
+                        &peer_port, &own, &own_port) == 8) {
+            each.peer.sin_addr.s_addr = htonl(peer), each.own.sin_addr.s_addr = htonl(own);
+            each.peer.sin_port = htons((uint16_t)peer_port), each.own.sin_port = htons((uint16_t)own_port);
+            connections[fd] = each;
+        }
+        vt_on_socket(fd);
+    }
 }
 
 int vt_describe_connection(int fd, char *text, size_t size) {
@@ -71,7 +110,7 @@ static int is_of_internet(int family) { return family == AF_INET || family == AF
 void vt_adopt(int fd, uint32_t number, int family, struct sockaddr_in peer, struct sockaddr_in own) {
     if (fd >= MAX_FDS) return;
     connections[fd] = (struct connection){number, family, 0, peer, own};
-    if (fd > highest_fd) highest_fd = fd;
+    vt_on_socket(fd);
 }
 
 static int kind_of(int fd, int option) {
@@ -133,17 +172,22 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length) {
         int error = connection->error == EINPROGRESS ? EALREADY : connection->error ? connection->error : EISCONN;
         return (int)with_errno(-error);
     }
-    if (kind_of(fd, SO_TYPE) != SOCK_STREAM) vt_refuse("connect of a datagram socket", "the virtual network has TCP only");
+    struct sockaddr_in own;
+    int is_bound = vt_bound_address(fd, &own);
+    if (!is_bound && kind_of(fd, SO_TYPE) != SOCK_STREAM)
+        vt_refuse("connect of a datagram socket", "the virtual network has TCP only");
     struct sockaddr_in peer;
     if (to_ipv4(address, &peer)) return (int)with_errno(-ENETUNREACH);
     long status = raw(SYS_fcntl, fd, F_GETFL, 0);
     int far_end = vt_replace_by_pair(fd, SOCK_STREAM, status);
     if (far_end < 0) return (int)with_errno(far_end);
-    struct sockaddr_in own = peer;
-    own.sin_port = htons((uint16_t)(FIRST_LOCAL_PORT + (connection_count + 1) % LOCAL_PORTS));
-    vt_bound_address(fd, &own);
+    if (!is_bound) {
+        own = peer;
+        own.sin_port = htons((uint16_t)(FIRST_LOCAL_PORT + (connection_count + 1) % LOCAL_PORTS));
+    }
+    vt_forget_server(fd);
     *connection = (struct connection){++connection_count, address->sa_family, EINPROGRESS, peer, own};
-    if (fd > highest_fd) highest_fd = fd;
+    vt_on_socket(fd);
     int64_t target = (int64_t)ntohl(peer.sin_addr.s_addr) << 16 | ntohs(peer.sin_port);
     vt_send_connect(connection->number, target, fill(fd), far_end);
     raw(SYS_close, far_end);
@@ -164,9 +208,12 @@ EXPORT int socket(int domain, int kind, int protocol) {
 EXPORT int getsockopt(int fd, int level, int option, void *restrict value, socklen_t *restrict size) {
     struct connection *connection = connection_of(fd);
     struct sockaddr_in own;
-    int family = vt_listens(fd) && level == SOL_SOCKET ? vt_bound_address(fd, &own) : 0;
+    int family = connection || level != SOL_SOCKET ? 0 : vt_bound_address(fd, &own);
     if (family && (option == SO_DOMAIN || option == SO_ACCEPTCONN || option == SO_TYPE || option == SO_PROTOCOL)) {
-        int answer = option == SO_DOMAIN ? family : option == SO_PROTOCOL ? IPPROTO_TCP : 1;  /* SOCK_STREAM is 1 */
+        int answer = option == SO_DOMAIN     ? family
+                     : option == SO_PROTOCOL ? IPPROTO_TCP
+                     : option == SO_TYPE     ? SOCK_STREAM
+                                             : vt_listens(fd);
         memcpy(value, &answer, *size < sizeof answer ? *size : sizeof answer);
         return 0;
     }
@@ -182,7 +229,8 @@ EXPORT int getsockopt(int fd, int level, int option, void *restrict value, sockl
 }
 
 EXPORT int setsockopt(int fd, int level, int option, const void *value, socklen_t size) {
-    if ((connection_of(fd) || vt_listens(fd)) && (level != SOL_SOCKET || option == SO_SNDBUF || option == SO_RCVBUF)) return 0;
+    struct sockaddr_in own;
+    if ((connection_of(fd) || vt_bound_address(fd, &own)) && (level != SOL_SOCKET || option == SO_SNDBUF || option == SO_RCVBUF)) return 0;
     return (int)with_errno(raw(SYS_setsockopt, fd, level, option, value, size));
 }
 

@@ -139,6 +139,31 @@ time.sleep(60)
     assert took_s == pytest.approx(10, abs=0.1)
 
 
+def test_child_takes_over_sockets_of_its_parent():
+    child = """
+import socket, sys
+server, client = (socket.socket(fileno=int(number)) for number in sys.argv[1:])
+server.listen()
+near, peer = server.accept()
+client.sendall(near.recv(100) + b" " + str(server.getsockname()[1]).encode())
+print(client.getpeername()[1], peer[1] > 1024)
+"""
+    text = f"""
+import socket
+echo = socket.create_server(("", 7000))
+client = socket.create_connection(("127.0.0.1", 7000))
+server = socket.socket()
+server.bind(("", 8080))
+files = server.fileno(), client.fileno()
+child = subprocess.Popen([sys.executable, "-S", "-c", {child!r}, *map(str, files)], pass_fds=files)
+time.sleep(1)
+socket.create_connection(("127.0.0.1", 8080)).sendall(b"port")
+print(echo.accept()[0].recv(100).decode())
+child.wait()
+"""
+    assert sorted(play(*python(text))[0]) == ["7000 True", "port 8080"]
+
+
 def test_children_draw_chance_of_their_own():
     text = (
         "for _ in range(2):\n"
