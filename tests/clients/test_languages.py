@@ -30,7 +30,7 @@ def run(tmp_path, find_program):
     def run(language, *before, part=()):
         suite = SUITES[language]
         find_program(suite["program"], suite["package"])
-        copy = shutil.copytree(LANGUAGES / language, tmp_path / language)
+        copy = shutil.copytree(LANGUAGES / language, tmp_path / language, dirs_exist_ok=True)
         if language == "node":
             subprocess.run(["npm", "install", "--no-audit", "--no-fund"], cwd=copy, check=True)
         return subprocess.run(
@@ -62,3 +62,14 @@ def test_suite_takes_the_cluster_of_chaos(run, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     faults = [moment["what"] for moment in json.loads(outcome.read_text())["timeline"] if moment["who"] == "FAULT"]
     assert faults[0].startswith("the schedule begins"), "a client of the suite has come to the cluster of chaos"
+
+
+def test_suite_of_java_repeats_in_virtual_time(run):
+    virtual = [sys.executable, "-m", "broker_sim", "run", "--virtual", "--seed", "7", "--topic", "orders:2:3", "--"]
+    assert run("java", part=["-DskipTests"]).returncode == 0  # compiles
+    runs = [run("java", *virtual, part=["-Dtest=DeliveryTest"]) for _ in range(2)]
+    for done in runs:
+        assert done.returncode == 0, done.stdout + done.stderr
+    first, second = (done.stderr.splitlines()[-1] for done in runs)
+    assert first == second
+    assert "of virtual time" in first

@@ -8,6 +8,7 @@ import pytest
 
 from broker_sim import SimulatedCluster
 from broker_sim.runtime.virtual import run
+from broker_sim.runtime.virtual.programs import Program
 
 pytestmark = [
     pytest.mark.clients,
@@ -113,3 +114,61 @@ def test_kafka_python_repeats():
     printed, digest = play(kafka_python)
     assert printed == "20 records, 60 s idle\n"
     assert play(kafka_python) == (printed, digest)
+
+
+VARIATIONS = {
+    "large-environment": {"env": {f"UNUSED_{number}": "x" * 500 for number in range(200)}},
+    "other-folder": {"cwd": "/"},
+    "no-bytecode": {"env": {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPYCACHEPREFIX": "/nowhere"}},
+}
+
+
+@pytest.mark.soak(part="clients")
+@pytest.mark.parametrize("client", [shop, kafka_python], ids=["confluent-kafka", "kafka-python"])
+@pytest.mark.parametrize("variation", VARIATIONS)
+def test_surroundings_do_not_matter(client, variation, monkeypatch):
+    usual = play(client)
+    start = SimulatedCluster.start_program
+    monkeypatch.setattr(
+        SimulatedCluster,
+        "start_program",
+        lambda kafka, *command, **options: start(kafka, *command, **options, **VARIATIONS[variation]),
+    )
+    assert play(client) == usual
+
+
+PARENTS = {
+    "node": """
+        const {spawn, execSync} = require("child_process");
+        const child = spawn("sh", ["-c", "read word; sleep 3; echo $word; exit 4"]);
+        child.stdout.on("data", data => process.stdout.write(data));
+        child.on("exit", code => console.log(code, String(execSync("sleep 2; echo later")).trim()));
+        child.stdin.end("hello\\n");
+    """,
+    "java": """
+        public class Parent {
+            public static void main(String[] words) throws Exception {
+                var child = new ProcessBuilder("sh", "-c", "read word; sleep 3; echo $word; exit 4").start();
+                child.outputWriter().append("hello\\n").close();
+                System.out.println(child.inputReader().readLine());
+                System.out.print(child.waitFor());
+                var later = new ProcessBuilder("sh", "-c", "sleep 2; echo ' later'").inheritIO().start();
+                later.waitFor();
+            }
+        }
+    """,
+}
+
+
+@pytest.mark.parametrize(("program", "package"), [("node", "nodejs"), ("java", "openjdk-17-jdk-headless")])
+def test_processes_of_node_and_java_take_part(program, package, tmp_path, find_program):
+    find_program(program, package)
+    path = tmp_path / {"node": "parent.js", "java": "Parent.java"}[program]
+    path.write_text(textwrap.dedent(PARENTS[program]))
+
+    async def main(loop):
+        parent = Program(loop, "parent", [program, path])
+        assert await parent.wait() == 0, parent.text
+        return parent.text.splitlines(), round(loop.time())
+
+    assert run(main, 1) == (["hello", "4 later"], 5)

@@ -13,7 +13,7 @@ public class BrokerSim implements ExtensionContext.Store.CloseableResource {
     public final String bootstrapServers, control;
 
     public BrokerSim() throws IOException {
-        boolean isGiven = System.getenv("BROKER_SIM_CONTROL") != null;
+        boolean isGiven = System.getenv("KAFKA_BOOTSTRAP_SERVERS") != null;
         process = isGiven ? null : new ProcessBuilder("broker-sim", "run", "--control-port", "0")
             .redirectError(ProcessBuilder.Redirect.INHERIT).start();
         String ready = isGiven ? "" : process.inputReader().readLine();
