@@ -2,8 +2,9 @@
 
 Usage: `python -m tools.update_other_configs`. Kafka's own classes (`tools/java/ConfigFacts.java`)
 tell name, type, default, limits and mode of each; those that `broker_sim/config/` does not declare
-become one line each of `broker_sim/config/other_configs.jsonl`. A test compares the result with the
-answer of a running broker. Needs Java 17 and Maven.
+become one line each of `broker_sim/config/other_configs.jsonl`. The names of all, in the order of Kafka's
+definitions, become `config_order.txt` beside it. A test compares the result with the answer of a running
+broker. Needs Java 17 and Maven.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from broker_sim_integration.reference.jars import kafka_jars
 from broker_sim.config import BROKER_CONFIGS
 from tools.update_regex_tables import run_java
 
-__all__ = ["TARGET", "config_facts", "lines_of"]
+__all__ = ["ORDER", "TARGET", "config_facts", "lines_of", "names_of"]
 
 TARGET = Path(__file__).resolve().parents[1] / "broker_sim" / "config" / "other_configs.jsonl"
+ORDER = TARGET.with_name("config_order.txt")
 
 
 def config_facts(jars: Path) -> list[list[str]]:
@@ -36,10 +38,16 @@ def lines_of(facts: list[list[str]]) -> list[str]:
     ]
 
 
+def names_of(facts: list[list[str]]) -> list[str]:
+    """Return the names of a broker's configurations in the order of Kafka's definitions."""
+    return [name for kind, name, *_ in facts if kind == "broker"]
+
+
 def main() -> None:
-    """Write the file."""
-    lines = lines_of(config_facts(kafka_jars()))
-    TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    """Write the files."""
+    facts = config_facts(kafka_jars())
+    for path, lines in ((TARGET, lines_of(facts)), (ORDER, names_of(facts))):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

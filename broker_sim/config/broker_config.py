@@ -6,6 +6,7 @@ does not know is an error, so that a typing mistake is found. Kafka accepts it, 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -30,6 +31,7 @@ from broker_sim.config.definition import (
 )
 from broker_sim.config.listeners import (
     CONNECTION_LIMITS,
+    DYNAMIC_ERROR,
     PER_LISTENER,
     check_connections_per_ip,
     listener_values,
@@ -37,7 +39,7 @@ from broker_sim.config.listeners import (
 )
 from broker_sim.config.log_configs import CleanerConfigs, ServerLogConfigs
 from broker_sim.config.other_configs import other_configs
-from broker_sim.config.security_configs import AUTHORIZERS, AuthorizerConfigs, SecurityConfigs
+from broker_sim.config.security_configs import AUTHORIZERS, OF_THE_AUTHORIZER, AuthorizerConfigs, SecurityConfigs
 from broker_sim.config.server_configs import (
     REPLICA_SELECTORS,
     REPLICATION_QUOTA_CONFIGS,
@@ -135,7 +137,7 @@ class BrokerConfig(
         Such are the dynamic configurations of the broker and of the cluster; unknown ones are for plugins,
         and left out. Raises ConfigError for a value that is not allowed.
         """
-        parsed = self._parsed(values)
+        parsed = self._parsed({name: text for name, text in values.items() if name not in OF_THE_AUTHORIZER})
         changed = {name: value for name, value in parsed.items() if getattr(self, name) != value}
         return replace(self, **changed) if changed else self
 
@@ -205,8 +207,21 @@ def every_broker_config() -> Mapping[str, ConfigDef]:
     return {**BROKER_CONFIGS, **other_configs()}
 
 
-_OF_ALL_BROKERS: Final = CONNECTION_LIMITS | {"num.network.threads"}
+CORDONED: Final = "cordoned.log.dirs"
+_AS_THE_WHOLE: Final = -2
+"""Local retention that is that of the whole log."""
+OF_ALL_BROKERS: Final = CONNECTION_LIMITS | {"num.network.threads"}
 """Configurations that may be set for a listener of all brokers."""
+
+
+@cache
+def of_listeners() -> frozenset[str]:
+    """Return the configurations whose change makes a running broker look at its listeners.
+
+    Mirrors `DynamicListenerConfig.RECONFIGURABLE_CONFIGS`.
+    """
+    per_broker = (name for name, each in every_broker_config().items() if each.update_mode is UpdateMode.PER_BROKER)
+    return OF_ALL_BROKERS | frozenset(per_broker) - {CORDONED}
 
 
 def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
@@ -216,7 +231,8 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
     """
     unknown = not BROKER_CONFIGS.keys() >= configs.keys()
     definitions = every_broker_config() if unknown else BROKER_CONFIGS
-    modes = {name: definitions[name].update_mode for name in configs if name in definitions}
+    known = definitions.keys() - OF_THE_AUTHORIZER
+    modes = {name: definitions[name].update_mode for name in configs if name in known}
     fixed = [name for name, mode in modes.items() if mode is UpdateMode.READ_ONLY]
     if fixed:
         raise ConfigError(f"Cannot update these configs dynamically: {_listed(fixed)}")
@@ -228,10 +244,47 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
         )
     _check_types(configs)
     own = [name for name, mode in modes.items() if mode is UpdateMode.PER_BROKER]
-    own += [name for name in configs if without_listener(name) not in {name, *_OF_ALL_BROKERS}]
+    own += [name for name in configs if without_listener(name) not in {name, *OF_ALL_BROKERS}]
     if own and not broker:
         raise ConfigError(
             f"Cannot update these configs at default cluster level, broker id must be specified: {_listed(own)}"
+        )
+
+
+RETENTION: Final = frozenset(
+    {"log.local.retention.bytes", "log.local.retention.ms", "log.retention.bytes", "log.retention.ms"}
+)
+"""Configurations that `check_local_retention` looks at."""
+
+
+def check_local_retention(config: BrokerConfig) -> None:
+    """Raise ConfigError if more of a log would be kept here than in all; mirrors `DynamicLogConfig`.
+
+    There is no tiered storage, but Kafka checks its configurations in any broker.
+    """
+    for name, limit, whole in (
+        ("log.local.retention.ms", "log.retention.ms", config.log_retention_time_ms),
+        ("log.local.retention.bytes", "log.retention.bytes", config.log_retention_bytes),
+    ):
+        local = int(config.text_of(other_configs()[name]) or _AS_THE_WHOLE)
+        if whole < 0 or local == _AS_THE_WHOLE:
+            continue
+        reason = f"Value must not be more than {limit} property value: {whole}" if local > whole else ""
+        if local == -1:
+            reason = f"Value must not be -1 as {limit} value is set as {whole}."
+        if reason:
+            raise ConfigError(DYNAMIC_ERROR.format(f"Invalid value {local} for configuration {name}: {reason}"))
+
+
+def check_cordoned_dirs(config: BrokerConfig) -> None:
+    """Raise ConfigError if a directory that is to get no new logs is none of the broker's."""
+    directories = config.log_dirs or config.log_dir
+    cordoned = [each.strip() for each in config.others.get(CORDONED, "").split(",")]
+    missing = [each for each in cordoned if each and each not in directories]
+    if missing:
+        raise ConfigError(
+            f"requirement failed: All entries in {CORDONED} must be present in log.dirs or log.dir."
+            f" Missing entries : {', '.join(missing)}"
         )
 
 
@@ -241,8 +294,14 @@ def _check_types(configs: Mapping[str, str]) -> None:
         own = without_listener(name)
         if own != name or own in REPLICATION_QUOTA_CONFIGS:
             definition = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}.get(own)
-            if definition is not None:
+            if definition is None:
+                continue
+            try:
                 definition.parse(configs[name])
+            except ConfigError as error:
+                if definition.update_mode is not UpdateMode.READ_ONLY:
+                    raise
+                raise ConfigError(DYNAMIC_ERROR.format(error)) from None
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -213,17 +213,20 @@ class BetweenOrDefault:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """One of the given words; mirrors `ConfigDef.ValidString`."""
+    """One of the given words; mirrors `ConfigDef.ValidString` and `ConfigDef.CaseInsensitiveValidString`."""
 
     words: tuple[str, ...]
+    ignores_case: bool = False
+    """Whether upper and lower case are the same; then the words are upper case."""
 
     def __call__(self, name: str, value: ConfigValue) -> None:
         """Raise ConfigError when `value` is not allowed."""
-        if value not in self.words:
-            raise _invalid(name, value, f"String must be one of: {', '.join(self.words)}")
+        if (str(value).upper() if self.ignores_case else value) not in self.words:
+            case = " (case insensitive)" if self.ignores_case else ""
+            raise _invalid(name, value, f"String must be one of{case}: {', '.join(self.words)}")
 
     def __str__(self) -> str:
-        return f"[{', '.join(self.words)}]"
+        return f"{'(case insensitive) ' if self.ignores_case else ''}[{', '.join(self.words)}]"
 
 
 @dataclass(frozen=True, slots=True)

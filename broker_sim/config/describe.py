@@ -1,10 +1,11 @@
 """The content of a DescribeConfigs response: values, and the source of each; and the levels of loggers.
 
-Mirrors `kafka.server.ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and `LoggingController`. Internal
-configurations and the values of passwords are left out. As in Kafka, a value that is set in another unit only (such
-as `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default. Entries stand in the order of
-Java's hash maps: first what is set but not public, then the public ones. The loggers are those of
-the process: all brokers in it share them, and a level that was set stays when a broker ends.
+Mirrors `kafka.server.ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and `LoggingController`. Values of
+passwords, and internal configurations that are not set, are left out. As in Kafka, a value that is set in another unit
+only (such as `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default, and one that a
+change at run time has replaced by another unit is described by its default. Entries stand in the order of Java's hash
+maps: first what is set but not public, then the public ones. The loggers are those of the process: all brokers in it
+share them, and a level that was set stays when a broker ends.
 """
 
 import logging
@@ -18,7 +19,9 @@ from typing import Final
 from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
 from broker_sim.config.listeners import without_listener
+from broker_sim.config.other_configs import config_order
 from broker_sim.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from broker_sim.config.security_configs import OF_THE_AUTHORIZER
 from broker_sim.config.server_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.topic_config import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, effective_topic_config
 from broker_sim.errors import ApiError, ErrorCode
@@ -111,10 +114,15 @@ class BrokerConfigs:
         effective = self.static.with_dynamic({**self.cluster, **self.broker})
 
         def entry(definition: ConfigDef) -> ConfigEntry:
+            name = definition.name
             value = effective.text_of(definition)
-            return _broker_entry(definition, value, self.synonyms(definition.name))
+            if name not in dynamic and not dynamic.isdisjoint(_variants(name)):
+                value = to_text(definition.default)
+            return _broker_entry(definition, value, self.synonyms(name))
 
-        entries = _ordered(_entries(every_broker_config(), names, entry), _BROKER_BUCKETS)
+        dynamic = self.cluster.keys() | self.broker.keys()
+        entries = _entries({name: every_broker_config()[name] for name in config_order()}, names, entry)
+        entries = _ordered(entries, _BROKER_BUCKETS)
         originals = {**self.static.originals, **self.cluster, **self.broker}
         own = _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
         by_name = {one.name: one for one in own}
@@ -122,12 +130,12 @@ class BrokerConfigs:
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
+        own = replace(self, broker={})
 
         def entry(definition: ConfigDef) -> ConfigEntry:
-            return _broker_entry(definition, self.cluster[definition.name], self.synonyms(definition.name))
+            return _broker_entry(definition, self.cluster[definition.name], own.synonyms(definition.name))
 
         entries = _entries(every_broker_config(), names, entry, only=self.cluster)
-        own = replace(self, broker={})
         entries += _of_quotas(own, names) + _of_plugins(own, names)
         by_name = {one.name: replace(one, synonyms=_of_cluster(one.synonyms)) for one in entries}
         return [by_name[name] for name in hash_order(self.cluster, string_hash) if name in by_name]
@@ -194,7 +202,7 @@ def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[Co
 
     def entry(definition: ConfigDef) -> ConfigEntry:
         name = definition.name
-        return _broker_entry(definition, dynamic[name], configs.synonyms(name))
+        return replace(_broker_entry(definition, dynamic[name], configs.synonyms(name)), documentation=None)
 
     return _entries(REPLICATION_QUOTA_CONFIGS, names, entry, only=dynamic)
 
@@ -202,17 +210,18 @@ def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[Co
 def _of_plugins(
     configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
 ) -> list[ConfigEntry]:
-    """Return the entries of single listeners, and those of unknown names, without values: these may be secrets."""
+    """Return the entries of single listeners, internal ones, and unknown ones without values: these may be secrets."""
     definitions = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}
     values = {**configs.static.originals, **configs.cluster, **configs.broker}
     undefined = {*configs.cluster, *configs.broker, *static} - {n for n, d in definitions.items() if not d.internal}
     entries = []
     for name in undefined if names is None else undefined.intersection(names):
-        definition = definitions.get(without_listener(name))
+        definition = None if name in OF_THE_AUTHORIZER else definitions.get(without_listener(name))
         synonyms = configs.synonyms(name)
-        if definition is not None and not definition.internal:
+        if definition is not None:
             value = None if definition.type is ConfigType.PASSWORD else to_text(definition.parse(values[name]))
-            entries.append(replace(_entry(definition, value, synonyms, read_only=True), name=name, documentation=None))
+            doc = definition.doc if name == definition.name else None
+            entries.append(replace(_entry(definition, value, synonyms, read_only=True), name=name, documentation=doc))
             continue
         entries.append(
             ConfigEntry(
@@ -221,7 +230,11 @@ def _of_plugins(
                 source=synonyms[0].source,
                 type=ConfigType.UNKNOWN,
                 read_only=True,
-                synonyms=tuple(replace(synonym, value=None) for synonym in synonyms),
+                synonyms=tuple(
+                    replace(synonym, value=None)
+                    for synonym in synonyms
+                    if synonym.source is not ConfigSource.DEFAULT_CONFIG
+                ),
                 documentation=None,
                 is_sensitive=True,
             )
@@ -343,7 +356,7 @@ def _default(definition: ConfigDef, synonyms: tuple[ConfigSynonym, ...] = ()) ->
         type=definition.type,
         read_only=False,
         synonyms=synonyms,
-        documentation="",
+        documentation=definition.doc,
     )
 
 

@@ -124,6 +124,10 @@ def shift_ports(text: str, by: int) -> str:
     return _PORT.sub(lambda port: f":{int(port[1]) + by if int(port[1]) else 0}", text)
 
 
+DYNAMIC_ERROR: Final = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
+)
+"""Kafka's words for what a running broker refuses, around the reason."""
 PREFIX: Final = "listener.name."
 """Prefix of configurations that are set for one listener."""
 PER_LISTENER: Final = frozenset(
@@ -165,9 +169,9 @@ def listener_values(values: Mapping[str, str], listener: str) -> dict[str, str]:
 
 def without_listener(name: str) -> str:
     """Return a configuration's name without the prefix of its listener and mechanism, if it has one."""
-    if not name.startswith(PREFIX):
-        return name
     own = name.removeprefix(PREFIX).partition(".")[2]
+    if not name.startswith(PREFIX) or not own:
+        return name
     of_mechanism = own.partition(".")[2]
     return of_mechanism if of_mechanism in OF_MECHANISMS else own
 
@@ -227,10 +231,7 @@ def check_connection_limits(changes: Mapping[str, str], listeners: Iterable[str]
     prefixes = ("", *(f"{PREFIX}{listener.lower()}." for listener in listeners))
     for name in ("max.connections", "max.connection.creation.rate"):
         if any(_is_zero(changes.get(prefix + name)) for prefix in prefixes):
-            raise ConfigError(
-                "Invalid value org.apache.kafka.common.config.ConfigException:"
-                f" Invalid {name} 0 for configuration Invalid dynamic configuration"
-            )
+            raise ConfigError(DYNAMIC_ERROR.format(f"Invalid {name} 0"))
 
 
 def _is_zero(text: str | None) -> bool:
@@ -251,9 +252,10 @@ def check_metric_reporters(text: str) -> None:
     if all(part.strip() == _REPORTER for part in text.split(",")) or not text.strip():
         return
     raise ConfigError(
-        "Invalid value org.apache.kafka.common.config.ConfigException: Validation of dynamic config"
-        f" update of Set({METRIC_REPORTERS}) failed with class class"
-        " kafka.server.DynamicMetricsReporters for configuration Invalid dynamic configuration"
+        DYNAMIC_ERROR.format(
+            f"Validation of dynamic config update of Set({METRIC_REPORTERS}) failed with class class"
+            " kafka.server.DynamicMetricsReporters"
+        )
     )
 
 

@@ -70,7 +70,7 @@ REASONS: Final = (
 """Reason for which a configuration of `other_configs.jsonl` has no effect, by prefix; the first match counts."""
 
 _RANGE: Final = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\]")
-_WORDS: Final = re.compile(r"\[(\w+(?:, \w+)*)\]")
+_WORDS: Final = re.compile(r"(\(case insensitive\) )?\[(\w+(?:, \w+)*)\]")
 
 
 @cache
@@ -81,6 +81,14 @@ def other_configs() -> Mapping[str, ConfigDef]:
     assert lines is not None
     definitions = (_definition(*json.loads(line)) for line in lines.splitlines())
     return MappingProxyType({definition.name: definition for definition in definitions})
+
+
+@cache
+def config_order() -> tuple[str, ...]:
+    """Return the names of all of Kafka's broker configurations, in the order in which Kafka defines them."""
+    data = get_data(__name__, "config_order.txt")
+    assert data is not None
+    return tuple(data.decode().split())
 
 
 def why_without_effect(name: str) -> str:
@@ -109,7 +117,7 @@ def _definition(name: str, type_name: str, default: str | None, limits: str, mod
         attribute="",
         type=config_type,
         default=default,
-        doc="",
+        doc=f"Accepted without an effect: {why_without_effect(name)}.",
         validator=_validator(limits, config_type),
         update_mode=UpdateMode(mode),
         internal=internal,
@@ -122,7 +130,9 @@ def _validator(limits: str, config_type: ConfigType) -> Validator | None:
         low, high = (None if end is None else _number(end) for end in bounds.groups())
         return Between(low, high)
     if words := _WORDS.fullmatch(limits):
-        allowed = tuple(words[1].split(", "))
+        allowed = tuple(words[2].split(", "))
+        if words[1]:
+            return OneOf(allowed, ignores_case=True)
         return ListOf(allowed) if config_type is ConfigType.LIST else OneOf(allowed)
     return None
 

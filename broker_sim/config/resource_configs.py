@@ -81,7 +81,7 @@ def parse_offset_reset(value: str) -> OffsetReset:
 
 
 def _definitions(
-    definitions: Iterable[tuple[str, ConfigType, str | None, Validator | None]],
+    definitions: Iterable[tuple[str, ConfigType, str | None, Validator | None, str]],
 ) -> Mapping[str, ConfigDef]:
     return MappingProxyType(
         {
@@ -90,41 +90,51 @@ def _definitions(
                 attribute="",
                 type=config_type,
                 default=default,
-                doc="",
+                doc=doc,
                 validator=validator,
                 update_mode=UpdateMode.CLUSTER_WIDE,
                 internal=False,
             )
-            for name, config_type, default, validator in definitions
+            for name, config_type, default, validator, doc in definitions
         }
     )
 
 
 GROUP_CONFIGS: Final = _definitions(
     (
-        ("consumer.heartbeat.interval.ms", INT, None, at_least(1)),
-        ("consumer.session.timeout.ms", INT, None, at_least(1)),
-        ("consumer.assignment.interval.ms", INT, None, at_least(0)),
-        ("share.heartbeat.interval.ms", INT, None, at_least(1)),
-        ("share.session.timeout.ms", INT, None, at_least(1)),
-        ("share.record.lock.duration.ms", INT, None, at_least(1_000)),
-        ("share.delivery.count.limit", INT, None, at_least(2)),
-        ("share.partition.max.record.locks", INT, None, at_least(100)),
-        ("share.assignment.interval.ms", INT, None, at_least(0)),
-        ("share.auto.offset.reset", STRING, "latest", _check_offset_reset),
-        ("share.isolation.level", STRING, "read_uncommitted", OneOf(("read_committed", "read_uncommitted"))),
-        ("share.renew.acknowledge.enable", BOOLEAN, "true", None),
-        ("streams.heartbeat.interval.ms", INT, None, at_least(1)),
-        ("streams.session.timeout.ms", INT, None, at_least(1)),
-        ("streams.assignment.interval.ms", INT, None, at_least(0)),
-        ("streams.num.standby.replicas", INT, None, at_least(0)),
-        ("streams.initial.rebalance.delay.ms", INT, None, at_least(0)),
+        ("consumer.heartbeat.interval.ms", INT, None, at_least(1), ""),
+        ("consumer.session.timeout.ms", INT, None, at_least(1), ""),
+        ("consumer.assignment.interval.ms", INT, None, at_least(0), ""),
+        ("share.heartbeat.interval.ms", INT, None, at_least(1), ""),
+        ("share.session.timeout.ms", INT, None, at_least(1), ""),
+        ("share.record.lock.duration.ms", INT, None, at_least(1_000), ""),
+        ("share.delivery.count.limit", INT, None, at_least(2), ""),
+        ("share.partition.max.record.locks", INT, None, at_least(100), ""),
+        ("share.assignment.interval.ms", INT, None, at_least(0), ""),
+        ("share.auto.offset.reset", STRING, "latest", _check_offset_reset, "Start of a share group without an offset."),
+        (
+            "share.isolation.level",
+            STRING,
+            "read_uncommitted",
+            OneOf(("read_committed", "read_uncommitted")),
+            "Whether a share group reads records of open and aborted transactions.",
+        ),
+        ("share.renew.acknowledge.enable", BOOLEAN, "true", None, "Whether a member may renew the lock of a record."),
+        ("streams.heartbeat.interval.ms", INT, None, at_least(1), ""),
+        ("streams.session.timeout.ms", INT, None, at_least(1), ""),
+        ("streams.assignment.interval.ms", INT, None, at_least(0), ""),
+        ("streams.num.standby.replicas", INT, None, at_least(0), ""),
+        ("streams.initial.rebalance.delay.ms", INT, None, at_least(0), ""),
     )
 )
 """Configurations of groups by name; the default of one without a default here is the broker's `group.NAME`."""
 
 CLIENT_METRICS_CONFIGS: Final = _definitions(
-    (("interval.ms", INT, "300000", None), ("match", LIST, "", None), ("metrics", LIST, "", None))
+    (
+        ("interval.ms", INT, "300000", None, "Interval at which clients push their metrics, in ms."),
+        ("match", LIST, "", None, "Patterns that choose clients by what they tell of themselves; empty for all."),
+        ("metrics", LIST, "", None, "Prefixes of the metrics to push; empty for none, * for all."),
+    )
 )
 
 

@@ -120,6 +120,8 @@ class SecurityConfigs:
 
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 AUTHORIZERS: Final = ("", STANDARD_AUTHORIZER)
+OF_THE_AUTHORIZER: Final = frozenset({"allow.everyone.if.no.acl.found", "super.users"})
+"""Configurations that only the authorizer knows: read when a broker starts, and never described with a value."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,21 +11,31 @@ from broker_sim.config import (
     BROKER_WITHOUT_EFFECT,
     CHANGE_WITHOUT_EFFECT,
     CONNECTION_LIMITS,
+    CORDONED,
+    DYNAMIC_ERROR,
     LISTENERS,
     METRIC_REPORTERS,
+    OF_ALL_BROKERS,
     PER_LISTENER,
+    PROTOCOL_MAP,
     REPLICATION_QUOTA_CONFIGS,
+    RETENTION,
     THREADS,
     TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
     check_client_metrics_configs,
     check_connection_limits,
+    check_cordoned_dirs,
     check_dynamic,
     check_group_configs,
     check_listeners,
+    check_local_retention,
     check_metric_reporters,
     effective_topic_config,
     every_broker_config,
+    listener_values,
+    of_listeners,
+    parse_protocol_map,
     takes_client_metrics,
     thread_count_reason,
     without_listener,
@@ -75,8 +85,19 @@ class ConfigurationValidator:
         config = self._static.with_dynamic(configs)
         present = {**delta.broker_configs.get("", {}), **delta.broker_configs.get(broker, {})}
         check_connection_limits(configs, self._listeners(delta, broker))
+        if broker:
+            changed = {name for name, text in configs.items() if present.get(name) != text}
+            changed |= delta.broker_configs.get(broker, {}).keys() - configs.keys()
+            self._check_fixed_listeners(changed, configs, self._listeners(delta, broker))
+        if not configs.keys().isdisjoint(RETENTION):
+            of_all = delta.broker_configs.get("", {}) if broker else {}
+            check_local_retention(self._static.with_dynamic({**of_all, **configs}))
+        if CORDONED in configs:
+            check_cordoned_dirs(config)
         if METRIC_REPORTERS in configs:
             check_metric_reporters(configs[METRIC_REPORTERS])
+        if PROTOCOL_MAP in configs:
+            parse_protocol_map(configs[PROTOCOL_MAP])
         if LISTENERS in configs:
             check_listeners(
                 configs[LISTENERS],
@@ -84,6 +105,25 @@ class ConfigurationValidator:
                 self._listeners(delta, broker) if broker else (),
             )
         self._check_threads(present, configs)
+
+    def _check_fixed_listeners(self, changed: set[str], configs: Mapping[str, str], listeners: list[str]) -> None:
+        """Refuse a change of listeners while one of them has a new configuration that it takes at its start only.
+
+        Such a configuration is accepted without an effect, as in Kafka.
+        """
+        if not changed & of_listeners():
+            return
+        for listener in listeners:
+            names = (
+                listener_values(configs, listener).items() - listener_values(self._static.originals, listener).items()
+            )
+            if any(name not in PER_LISTENER and name not in OF_ALL_BROKERS for name, _ in names):
+                raise ConfigError(
+                    DYNAMIC_ERROR.format(
+                        f"Configs cannot be updated dynamically for existing listener ListenerName({listener}),"
+                        " restart broker or create a new listener for update"
+                    )
+                )
 
     @staticmethod
     def _listeners(delta: MetadataDelta, broker: str) -> list[str]:
@@ -102,10 +142,7 @@ class ConfigurationValidator:
             value, current = int(proposed[name]), int(now.text_of(definitions[name]) or 0)
             reason = thread_count_reason(name, value, current)
             if reason:
-                raise ConfigError(
-                    "Invalid value org.apache.kafka.common.config.ConfigException: "
-                    f"{reason} for configuration Invalid dynamic configuration"
-                )
+                raise ConfigError(DYNAMIC_ERROR.format(reason))
 
     def _log_without_effect(self, resource_type: ConfigResourceType, configs: Mapping[str, str]) -> None:
         """Log each configuration that is set and changes nothing, once."""

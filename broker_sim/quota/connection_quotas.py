@@ -22,7 +22,7 @@ from collections import Counter
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.config import listener_values, parse_overrides
+from broker_sim.config import CONNECTION_LIMITS, listener_values, parse_overrides
 from broker_sim.metadata.quota_entity import IP
 from broker_sim.quota.rate import MS_PER_SECOND, Rate, Window
 
@@ -90,7 +90,8 @@ class ConnectionQuotas:
         self._overrides = {_address(host): limit for host, limit in overrides.items()}
         texts = {**self._static.originals, **self._dynamic}
         for name, listener in self._listeners.items():
-            own = config.with_dynamic(listener_values(texts, name))
+            values = listener_values(texts, name)
+            own = config.with_dynamic({limit: values[limit] for limit in CONNECTION_LIMITS & values.keys()})
             listener.max_connections = own.max_connections
             listener.max_rate = own.max_connection_creation_rate
 

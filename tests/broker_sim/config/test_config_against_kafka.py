@@ -63,9 +63,10 @@ def test_a_broker_config_is_kafkas(kafka, name):
 
 def test_no_broker_config_is_missing_and_the_others_are_as_kafka_has_them(kafka):
     facts = [[*key, *rest] for key, rest in kafka.items()]
-    from tools.update_other_configs import TARGET, lines_of
+    from tools.update_other_configs import ORDER, TARGET, lines_of, names_of
 
     assert TARGET.read_text(encoding="utf-8").splitlines() == lines_of(facts)
+    assert ORDER.read_text(encoding="utf-8").splitlines() == names_of(facts)
     is_internal = {name: rest[3] == "true" for (kind, name), rest in kafka.items() if kind == "broker"}
     ours = {name: definition.internal for name, definition in (BROKER_CONFIGS | other_configs()).items()}
     assert {name: internal for name, internal in ours.items() if name not in OF_THE_AUTHORIZER} == is_internal

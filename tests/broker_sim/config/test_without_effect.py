@@ -7,6 +7,7 @@ value that it changes and that is read.
 
 import ast
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -144,7 +145,7 @@ def with_another_value(definition, make):
 
 def broker_has_effect(definition):
     default = BrokerConfig()
-    changed = with_another_value(definition, default.with_dynamic)
+    changed = with_another_value(definition, lambda values: replace(default.with_overrides(values), originals={}))
     return any(
         values_read_of(before) != values_read_of(after)
         for before, after in ((default, changed), (topic_defaults(default), topic_defaults(changed)))

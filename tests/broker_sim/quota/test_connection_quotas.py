@@ -106,6 +106,14 @@ def test_listener_has_the_limit_of_its_broker_unless_it_has_its_own(clock):
     assert quotas.has_slot(INSIDE)
 
 
+def test_other_configurations_of_a_listener_do_not_matter_even_if_they_are_wrong(clock):
+    # Kafka accepts them for a running broker, which takes them at its next start.
+    quotas = quotas_of(clock)
+    of_listener = "listener.name.outside."
+    quotas.reconfigure({f"{of_listener}max.connections": "1", f"{of_listener}max.connections.per.ip.overrides": "x"})
+    assert quotas.has_slot(OUTSIDE)
+
+
 def test_listener_between_brokers_is_protected_if_there_are_others(clock):
     quotas = quotas_of(clock, {"max.connections": "2"}, [OUTSIDE, INSIDE], INSIDE)
     for _ in range(2):
