@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker_sim.runtime.virtual import run
-from broker_sim.runtime.virtual.programs import Program, compiling
+from broker_sim.runtime.virtual.programs import Program, compiling, program
 
 pytestmark = [
     pytest.mark.threads,
@@ -52,11 +52,11 @@ def in_virtual_time(path, seed=1):
 
     async def main(loop):
         server = await asyncio.start_server(echo, "127.0.0.1", 9092)
-        program = Program(loop, "self-test", [path, "virtual", "9092"])
-        code = await program.wait()
+        started = Program(loop, "self-test", [path, "virtual", "9092"])
+        code = await started.wait()
         server.close()
-        assert code == 0, program.text
-        return program.text
+        assert code == 0, started.text
+        return started.text
 
     lines = run(main, seed).splitlines(keepends=True)
     chance = [line for line in lines if re.search(r" [0-9a-f]{8,}$", line)]
@@ -92,3 +92,12 @@ def test_every_replaced_function_is_called_by_a_self_test_or_refused():
 
 def test_library_compiles_without_a_warning(tmp_path):
     compiling.compile_library(tmp_path / "library.so", "-Werror")
+
+
+@pytest.mark.soak(part="clients")
+def test_no_undefined_behaviour(self_test, tmp_path, monkeypatch):
+    checked = tmp_path / "library.so"
+    compiling.compile_library(checked, "-fsanitize=undefined", "-fno-sanitize-recover=undefined", "-static-libubsan")
+    monkeypatch.setattr(program, "library", lambda: checked)
+    printed, _ = in_virtual_time(self_test)
+    assert "wrong time" not in printed
