@@ -1,6 +1,9 @@
 /* Clocks and sleeps. A monotonic clock starts at 1000 s, the wall clock where the simulator's does. */
 #include "library.h"
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -123,4 +126,85 @@ EXPORT unsigned alarm(unsigned seconds) {
     struct itimerval value = {.it_value.tv_sec = seconds}, before;
     setitimer(ITIMER_REAL, &value, &before);
     return (unsigned)before.it_value.tv_sec + (before.it_value.tv_usec > 0);
+}
+
+/* -- timerfd: an eventfd, whose number grows when the timer comes -- */
+
+#define MOST_TIMERS 256
+
+static struct timer {
+    int fd, is_used;
+    clockid_t clock;
+    int64_t due_ns, every_ns;
+} timers[MOST_TIMERS];
+static int timer_count;
+
+static struct timer *timer_of(int fd) {
+    for (int i = 0; i < timer_count; i++)
+        if (timers[i].is_used && timers[i].fd == fd) return &timers[i];
+    return 0;
+}
+
+void vt_forget_timer(int fd) {
+    struct timer *timer = timer_of(fd);
+    if (timer) timer->is_used = 0;
+}
+
+int64_t vt_next_timer_ns(void) {
+    int64_t first = vt_alarm_ns;
+    for (int i = 0; i < timer_count; i++)
+        if (timers[i].is_used && timers[i].due_ns < first) first = timers[i].due_ns;
+    return first;
+}
+
+void vt_run_timers(void) {
+    if (vt_alarm_ns <= vt_now_ns) {
+        vt_alarm_ns = vt_alarm_every_ns ? vt_alarm_ns + vt_alarm_every_ns : NEVER;
+        vt_interrupt(SIGALRM);
+    }
+    for (int i = 0; i < timer_count; i++) {
+        struct timer *timer = &timers[i];
+        if (!timer->is_used || timer->due_ns > vt_now_ns) continue;
+        uint64_t times = timer->every_ns ? (uint64_t)((vt_now_ns - timer->due_ns) / timer->every_ns + 1) : 1;
+        raw(SYS_write, timer->fd, &times, sizeof times);
+        timer->due_ns = timer->every_ns ? timer->due_ns + (int64_t)times * timer->every_ns : NEVER;
+    }
+}
+
+EXPORT int timerfd_create(clockid_t clock, int flags) {
+    if (!vt_active()) return REAL(timerfd_create)(clock, flags);
+    int slot = 0;
+    while (slot < timer_count && timers[slot].is_used) slot++;
+    if (slot == MOST_TIMERS) return (int)with_errno(-EMFILE);
+    int kind = (flags & TFD_NONBLOCK ? EFD_NONBLOCK : 0) | (flags & TFD_CLOEXEC ? EFD_CLOEXEC : 0);
+    long fd = raw(SYS_eventfd2, 0, kind);
+    if (fd < 0) return (int)with_errno(fd);
+    if (slot == timer_count) timer_count++;
+    timers[slot] = (struct timer){(int)fd, 1, clock, NEVER, 0};
+    return (int)fd;
+}
+
+EXPORT int timerfd_gettime(int fd, struct itimerspec *value) {
+    struct timer *timer = vt_active() ? timer_of(fd) : 0;
+    if (!timer) return REAL(timerfd_gettime)(fd, value);
+    int64_t left_ns = timer->due_ns == NEVER ? 0 : timer->due_ns - vt_now_ns;
+    value->it_value = (struct timespec){left_ns / NS_PER_S, left_ns % NS_PER_S};
+    value->it_interval = (struct timespec){timer->every_ns / NS_PER_S, timer->every_ns % NS_PER_S};
+    return 0;
+}
+
+EXPORT int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *before) {
+    struct timer *timer = vt_active() ? timer_of(fd) : 0;
+    if (!timer) return REAL(timerfd_settime)(fd, flags, value, before);
+    if (before) timerfd_gettime(fd, before);
+    uint64_t forgotten;
+    long status = raw(SYS_fcntl, fd, F_GETFL, 0);
+    raw(SYS_fcntl, fd, F_SETFL, status | O_NONBLOCK);
+    raw(SYS_read, fd, &forgotten, sizeof forgotten);
+    raw(SYS_fcntl, fd, F_SETFL, status);
+    timer->every_ns = to_ns(&value->it_interval);
+    if (!value->it_value.tv_sec && !value->it_value.tv_nsec) timer->due_ns = NEVER;
+    else if (flags & TFD_TIMER_ABSTIME) timer->due_ns = vt_deadline(timer->clock, &value->it_value);
+    else timer->due_ns = vt_deadline_after(&value->it_value);
+    return 0;
 }

@@ -36,6 +36,8 @@ static void on_close(int fd) {
     if (!vt_enabled || fd < 0 || fd >= MAX_FDS) return;
     is_chance[fd] = 0;
     vt_on_close(fd);
+    vt_forget_timer(fd);
+    vt_forget_signals(fd);
 }
 
 EXPORT int close(int fd) {

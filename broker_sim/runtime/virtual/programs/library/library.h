@@ -4,11 +4,12 @@
  *
  *   scheduler.c     which thread runs            waiting.c   poll, select, epoll, blocking reads
  *   conversation.c  messages of the simulator    sockets.c   TCP connections
- *   clocks.c        clocks and sleeps            files.c     open, close and copies of file descriptors
+ *   clocks.c        clocks, sleeps and timers    files.c     open, close and copies of file descriptors
  *   threads.c       threads                      chance.c    random bytes
  *   locks.c         mutexes, conditions, ...     openssl.c   OpenSSL's random bytes
- *   processes.c     processes that it starts     report.c    words for errors
- *   refusals.c      what has no virtual form     patching.c  replaces functions where they stand
+ *   processes.c     processes that it starts     signals.c   signals, between processes too
+ *   refusals.c      what has no virtual form     report.c    words for errors
+ *   patching.c      replaces functions where they stand
  *
  * Rules
  * 1. Threads take turns. One holds the token and gives it away only in a call that waits, so what the library keeps
@@ -98,6 +99,7 @@ struct vt_wait {
     int (*is_over)(const void *address);  /* for what another process may change */
     struct pollfd *fds;
     nfds_t fd_count;
+    const sigset_t *signals;
     int64_t deadline_ns;
     int is_for_lock;
 };
@@ -114,7 +116,8 @@ struct vt_thread {
     struct vt_wait wait;
     uint64_t turn;  /* the thread that has waited longest is woken first */
     enum vt_outcome outcome;
-    int pending_signal;
+    int pending_signal, awaited_signal;
+    sigset_t blocked;  /* while the main thread waits */
     void *(*start)(void *);
     int (*start_c11)(void *);
     void *argument;
@@ -189,10 +192,18 @@ int vt_send_signal(pid_t pid, int number);  /* errno, NOT_OURS if the kernel has
 extern int64_t vt_wall_start_ns;  /* the wall clock at time 0 */
 int64_t vt_deadline(clockid_t clock, const struct timespec *absolute);
 int64_t vt_deadline_after(const struct timespec *relative);
+int64_t vt_next_timer_ns(void);
+void vt_run_timers(void);
+void vt_forget_timer(int fd);
 
-/* -- processes.c -- */
+/* -- processes.c, signals.c -- */
 
 void vt_begin_processes(const char *seed);
+int vt_take_held(const sigset_t *set);  /* one of these signals that the main thread blocks; 0 if there is none */
+void vt_forget_signals(int fd);
+int vt_write_signal(int number);
+int vt_enter_mask(const sigset_t *mask, sigset_t *before);  /* whether a signal came that was blocked before */
+void vt_leave_mask(const sigset_t *mask, const sigset_t *before);
 int vt_is_signal_ignored(int number);
 int vt_take_signal(int number, pid_t thread);
 

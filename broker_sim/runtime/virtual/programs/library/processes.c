@@ -3,10 +3,6 @@
  *   fork     the simulator is sent its end of a new conversation; the child greets it there, and waits for its turn
  *   exec     the environment of the new program leads it to this library and to the same conversation
  *   wait     the kernel says which child has ended; the simulator goes on once it has
- *   signals  go to the simulator, and are taken by the main thread of the other process at this very time
- *
- * The kernel sends SIGCHLD whenever it likes. So it keeps the default of doing nothing, the program's handler is kept
- * here, and the simulator says when the signal comes.
  */
 #include "library.h"
 #include <fcntl.h>
@@ -29,7 +25,6 @@
 
 static char seed[MOST_SEED];
 static int children;
-static struct sigaction on_child;  /* what the program does at SIGCHLD */
 
 void vt_begin_processes(const char *text) { snprintf(seed, sizeof seed, "%s", text ? text : ""); }
 
@@ -319,78 +314,4 @@ EXPORT int pclose(FILE *stream) {
     while (waitpid(streams[slot].pid, &status, 0) < 0)
         if (errno != EINTR) return -1;
     return status;
-}
-
-/* -- signals -- */
-
-static int is_handled(const struct sigaction *action) {
-    return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
-}
-
-EXPORT int sigaction(int number, const struct sigaction *restrict action, struct sigaction *restrict before) {
-    if (number != SIGCHLD || !vt_enabled) return REAL(sigaction)(number, action, before);
-    struct sigaction previous = on_child;
-    if (action) {
-        on_child = *action;
-        struct sigaction kernels = {
-            .sa_handler = is_handled(action) ? SIG_DFL : action->sa_handler, .sa_flags = action->sa_flags & SA_NOCLDWAIT};
-        REAL(sigaction)(SIGCHLD, &kernels, 0);
-    }
-    if (before) *before = previous;
-    return 0;
-}
-
-EXPORT sighandler_t signal(int number, sighandler_t handler) {
-    if (number != SIGCHLD || !vt_enabled) return REAL(signal)(number, handler);
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART}, before;
-    sigaction(number, &action, &before);
-    return before.sa_handler;
-}
-
-int vt_is_signal_ignored(int number) { return number == SIGCHLD && !is_handled(&on_child); }
-
-/* Let the calling thread take a signal now; return 0 if it is to wait, as the thread blocks it. */
-int vt_take_signal(int number, pid_t thread) {
-    struct sigaction action;
-    REAL(sigaction)(number, 0, &action);
-    if (number == SIGCHLD) {
-        sigset_t blocked;
-        pthread_sigmask(SIG_BLOCK, 0, &blocked);
-        if (sigismember(&blocked, SIGCHLD)) return 0;
-        REAL(sigaction)(SIGCHLD, &on_child, &action);
-    }
-    raw(SYS_tgkill, vt_pid, thread, number);
-    if (number == SIGCHLD) {
-        REAL(sigaction)(SIGCHLD, &action, 0);
-        action = on_child;
-    }
-    vt_restarts = action.sa_flags & SA_RESTART;
-    return 1;
-}
-
-EXPORT int kill(pid_t pid, int number) {
-    if (!vt_active()) return (int)with_errno(raw(SYS_kill, pid, number));
-    vt_count_call();
-    if (number == SIGSTOP || number == SIGTSTP) vt_refuse("kill with SIGSTOP", "freeze the whole program from the test");
-    if (pid == vt_pid) return number && number != SIGKILL ? vt_raise(number) : (int)with_errno(raw(SYS_kill, pid, number));
-    int error = vt_send_signal(pid, number);
-    return (int)with_errno(error == NOT_OURS ? raw(SYS_kill, pid, number) : -error);
-}
-
-EXPORT int killpg(pid_t group, int number) { return kill(group ? -group : 0, number); }
-
-static int wait_for_signal(const char *call) {
-    VT_WAIT(.call = call, .deadline_ns = NEVER);
-    return (int)with_errno(-EINTR);
-}
-
-EXPORT int pause(void) { return vt_active() ? wait_for_signal("pause") : REAL(pause)(); }
-
-EXPORT int sigsuspend(const sigset_t *mask) {
-    if (!vt_active()) return REAL(sigsuspend)(mask);
-    sigset_t before;
-    pthread_sigmask(SIG_SETMASK, mask, &before);
-    int result = vt_take_pending() ? (int)with_errno(-EINTR) : wait_for_signal("sigsuspend");
-    pthread_sigmask(SIG_SETMASK, &before, 0);
-    return result;
 }

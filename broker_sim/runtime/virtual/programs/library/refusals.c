@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
-#include <sys/signalfd.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -23,7 +21,6 @@ void vt_refuse(const char *call, const char *advice) {
 
 #define CHILDREN "keep the program in the foreground"
 #define TIMERS "use a timeout of poll, of epoll_wait or of a condition"
-#define SIGNALS "use a handler, which runs at the exact virtual time"
 
 /* NAME(arguments) of a function that returns `type`. */
 #define REFUSED(type, name, parameters, arguments, advice)                                                             \
@@ -37,17 +34,10 @@ REFUSED(pid_t, forkpty,
         (int *end, char *name, const struct termios *terminal, const struct winsize *size), (end, name, terminal, size),
         CHILDREN)
 
-REFUSED(int, timerfd_create, (clockid_t clock, int flags), (clock, flags), TIMERS)
 EXPORT int timer_create(clockid_t clock, struct sigevent *restrict event, timer_t *restrict timer) {
     if (!vt_active()) return REAL(timer_create)(clock, event, timer);
     if (event) vt_refuse("timer_create", TIMERS);
     return (int)with_errno(-ENOSYS);  /* timeout(1) uses alarm then */
 }
 
-REFUSED(int, signalfd, (int fd, const sigset_t *mask, int flags), (fd, mask, flags), SIGNALS)
-REFUSED(int, sigwait, (const sigset_t *restrict set, int *restrict number), (set, number), SIGNALS)
-REFUSED(int, sigwaitinfo, (const sigset_t *restrict set, siginfo_t *restrict info), (set, info), SIGNALS)
-REFUSED(int, sigtimedwait,
-        (const sigset_t *restrict set, siginfo_t *restrict info, const struct timespec *restrict timeout),
-        (set, info, timeout), SIGNALS)
 REFUSED(int, pthread_cancel, (pthread_t thread), (thread), "let the thread end by itself")

@@ -79,7 +79,7 @@ static struct vt_thread *take_ready(void) {
 /* -- time -- */
 
 static int64_t next_deadline(void) {
-    int64_t first = vt_alarm_ns;
+    int64_t first = vt_next_timer_ns();
     for (struct vt_thread *each = vt_threads; each; each = each->next)
         if (each->state == BLOCKED && each->wait.deadline_ns < first) first = each->wait.deadline_ns;
     return first;
@@ -88,10 +88,7 @@ static int64_t next_deadline(void) {
 /* Make ready the threads whose files are, then those whose time has come, by their times. */
 static void look_around(void) {
     const struct timespec no_time = {0, 0};
-    if (vt_alarm_ns <= vt_now_ns) {
-        vt_alarm_ns = vt_alarm_every_ns ? vt_alarm_ns + vt_alarm_every_ns : NEVER;
-        vt_interrupt(SIGALRM);
-    }
+    vt_run_timers();
     for (struct vt_thread *each = vt_threads; each; each = each->next)
         if (each->state == BLOCKED &&
             ((each->wait.fds && raw(SYS_ppoll, each->wait.fds, each->wait.fd_count, &no_time, 0, 0) > 0) ||
@@ -171,6 +168,7 @@ int vt_take_pending(void) {
 
 static enum vt_outcome block(struct vt_wait wait) {
     struct vt_thread *self = vt_self;
+    if (self == main_thread) REAL(pthread_sigmask)(SIG_BLOCK, 0, &self->blocked);
     self->wait = wait;
     self->turn = ++waits;
     self->state = BLOCKED;
@@ -214,14 +212,26 @@ void vt_wake_for_lock(const void *address) {
 
 /* A signal is taken by the main thread, when it runs next: so its moment is the same in each run. */
 void vt_interrupt(int signal) {
-    if (vt_is_signal_ignored(signal)) return;
+    for (struct vt_thread *each = vt_threads; each; each = each->next)
+        if (each->state == BLOCKED && each->wait.signals && sigismember(each->wait.signals, signal)) {
+            each->awaited_signal = signal;
+            make_ready(each, WOKEN);
+            return;
+        }
+    if (vt_write_signal(signal) || vt_is_signal_ignored(signal)) return;
     main_thread->pending_signal = signal;
-    if (main_thread->state == BLOCKED) make_ready(main_thread, INTERRUPTED);
+    if (main_thread->state == BLOCKED && !sigismember(&main_thread->blocked, signal)) make_ready(main_thread, INTERRUPTED);
+}
+
+int vt_take_held(const sigset_t *set) {
+    int signal = main_thread->pending_signal;
+    if (!signal || !sigismember(set, signal)) return 0;
+    main_thread->pending_signal = 0;
+    return signal;
 }
 
 int vt_raise(int signal) {
-    if (vt_self == main_thread) vt_take_signal(signal, main_thread->tid);
-    else vt_interrupt(signal);
+    if (vt_self != main_thread || !vt_take_signal(signal, main_thread->tid)) vt_interrupt(signal);
     return 0;
 }
 

@@ -124,7 +124,6 @@ def test_program_does_not_outlive_its_run():
             id="datagram-server",
         ),
         pytest.param("import signal; signal.setitimer(signal.ITIMER_PROF, 3)", "processor time", id="profiler"),
-        pytest.param("import signal; signal.sigwait({signal.SIGUSR1})", "sigwait", id="sigwait"),
         pytest.param(
             "import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'a', ('127.0.0.1', 8125))",
             "datagram",

@@ -15,5 +15,6 @@ int main(int count, char **words) {
     test_sockets();
     test_chance();
     test_processes();
+    test_signals();
     return 0;
 }

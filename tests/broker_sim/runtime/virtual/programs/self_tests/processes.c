@@ -103,65 +103,6 @@ static void test_streams(void) {
     RESULT("pclose of what was written", pclose(stream));
 }
 
-static volatile int ended, told, alarms;
-static void on_alarm(int number) { alarms += number == SIGALRM; }
-static void on_child(int number) { ended += number == SIGCHLD; }
-static void on_user(int number) { told = number; }
-
-static void test_signals(void) {
-    struct sigaction action = {.sa_handler = on_child}, before;
-    int status, ends[2];
-    struct itimerval often = {{0, 10000}, {0, 10000}}, never = {{0, 0}, {0, 0}};
-    signal(SIGALRM, on_alarm);
-    setitimer(ITIMER_REAL, &often, 0);
-    RESULT("pause", pause());
-    setitimer(ITIMER_REAL, &never, 0);
-    RESULT("its handler", alarms > 0);
-
-    sigset_t blocked, none;
-    sigemptyset(&none);
-    sigemptyset(&blocked);
-    sigaddset(&blocked, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &blocked, 0);
-    RESULT("sigaction", sigaction(SIGCHLD, &action, &before) || before.sa_handler != SIG_DFL);
-    pid_t pid = start();
-    WOKEN("sigsuspend", 10, sigsuspend(&none));
-    RESULT("handler of the end of a child", ended == 1 && waitpid(pid, &status, 0) == pid);
-    pid = start();
-    waitpid(pid, &status, 0);
-    RESULT("handler while it is blocked", ended);
-    RESULT("sigsuspend, told before", sigsuspend(&none));
-    RESULT("handler then", ended);
-    sigprocmask(SIG_UNBLOCK, &blocked, 0);
-    RESULT("signal", signal(SIGCHLD, on_child) == on_child);
-    pid = start();
-    WOKEN("waitpid goes on", 10, waitpid(pid, &status, 0) == pid);
-    RESULT("handler of it", ended);
-    signal(SIGCHLD, SIG_DFL);
-
-    signal(SIGUSR1, on_user);
-    RESULT("kill of itself", kill(getpid(), SIGUSR1) == 0 && told == SIGUSR1);
-    if (pipe(ends)) return;
-    pid = fork();
-    if (!pid) {
-        told = setpgid(0, 0);
-        signal(SIGTERM, on_user);
-        if (write(ends[1], "r", 1) != 1) _exit(98);
-        while (!told) usleep(1000);
-        _exit(told);
-    }
-    char ready;
-    RESULT("child is ready", read(ends[0], &ready, 1));
-    RESULT("kill with 0", kill(pid, 0));
-    RESULT("killpg", killpg(pid, SIGTERM));
-    RESULT("what the child was told", code_of(pid) == SIGTERM);
-    pid = fork();
-    if (!pid) for (;;) sleep(60);
-    RESULT("SIGKILL", kill(pid, SIGKILL));
-    RESULT("its status", waitpid(pid, &status, 0) == pid && WTERMSIG(status) == SIGKILL);
-    close(ends[0]), close(ends[1]);
-}
-
 struct shared {
     pthread_mutex_t mutex;
     sem_t semaphore;
@@ -201,7 +142,6 @@ void test_processes(void) {
     test_exec();
     test_waiting();
     test_streams();
-    test_signals();
     test_shared_memory();
     test_closing();
 }

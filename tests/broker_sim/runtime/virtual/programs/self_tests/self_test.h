@@ -47,4 +47,5 @@ void test_files(void);
 void test_sockets(void);
 void test_chance(void);
 void test_processes(void);
+void test_signals(void);
 #endif
