@@ -1,12 +1,16 @@
 """Unmodified programs of other clients take the same course in virtual time, digest for digest."""
 
 import asyncio
+import os
 import shutil
+import subprocess
+import sys
 import textwrap
+from collections import Counter
 
 import pytest
 
-from broker_sim import SimulatedCluster
+from broker_sim import Cluster, SimulatedCluster
 from broker_sim.runtime.virtual import run
 from broker_sim.runtime.virtual.programs import Program
 
@@ -172,3 +176,58 @@ def test_processes_of_node_and_java_take_part(program, package, tmp_path, find_p
         return parent.text.splitlines(), round(loop.time())
 
     assert run(main, 1) == (["hello", "4 later"], 5)
+
+
+TWELVE_SECONDS = """
+    import os, time
+    from confluent_kafka import Consumer, Producer
+    servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
+    producer = Producer({"bootstrap.servers": servers, "acks": "all", "client.id": "producer"})
+    for number in range(40):
+        producer.produce("orders", value=str(number), partition=number % 4)
+    assert producer.flush(60) == 0
+    consumer = Consumer({
+        "bootstrap.servers": servers, "group.id": "shop", "auto.offset.reset": "earliest", "client.id": "consumer",
+        "session.timeout.ms": 6000, "heartbeat.interval.ms": 1000})
+    consumer.subscribe(["orders"])
+    end, count = time.monotonic() + 12, 0
+    while time.monotonic() < end:
+        count += consumer.poll(0.5) is not None
+    assert count == 40
+    consumer.close()
+"""
+FIDELITY = {"topics": ["orders:4:3"], "configs": {"group.min.session.timeout.ms": 1000}}
+
+
+def requests_of(kafka):
+    """Return the number of requests by API and client."""
+    return Counter((entry.api, entry.client_id) for entry in kafka.requests())
+
+
+def requests_in_real_time(program):
+    with Cluster(3, **FIDELITY) as kafka:
+        kafka.keep_requests(10_000)
+        environment = os.environ | {"KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
+        subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+        return requests_of(kafka)
+
+
+def requests_in_virtual_time(program):
+    async def main(loop):
+        loop.network.latency_ms = (0.1, 0.5)
+        async with SimulatedCluster(loop, **FIDELITY) as kafka:
+            kafka.keep_requests(10_000)
+            client = kafka.start_program("python", "-c", program)
+            assert await client.wait() == 0, client.text
+            return requests_of(kafka)
+
+    return run(main, 1)
+
+
+@pytest.mark.soak(part="clients")
+def test_requests_are_those_of_real_time():
+    program = textwrap.dedent(TWELVE_SECONDS)
+    real, virtual = requests_in_real_time(program), requests_in_virtual_time(program)
+    assert set(real) == set(virtual)
+    other = {key: (real[key], virtual[key]) for key in real if abs(real[key] - virtual[key]) > max(1, real[key] // 10)}
+    assert not other, f"API and client: (real, virtual) {other}"
