@@ -17,6 +17,7 @@ from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.kinds import weights_beside_a_command
 from broker_sim.chaos.history import JUDGEMENTS
+from broker_sim.chaos.link import NoLinkError, link_to
 from broker_sim.chaos.program_workers import ProgramTest, check_of
 from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
@@ -44,10 +45,10 @@ EXAMINED: Final = 3
 USUAL_OF_TESTS: Final = {"seeds": 100}
 """Settings of a search that neither the marker nor an option says, where they differ from pytest's."""
 USUAL_BESIDE: Final = {"duration_s": 60}
-OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown", "page_file")
+OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown", "page_file", "playground")
 OF_COMMANDS: Final = ("begin_with", "written", "judgements")
 OF_PROGRAMS: Final = ("check",)
-NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka")
+NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka", "playground")
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 
@@ -115,6 +116,12 @@ NOT_EXECUTABLE: Final = 126
     help="Write the failing run, or that of --timeline, to this HTML file, which plays it in a browser. A second way "
     "to fail goes to FILE-2.html, and so on.",
 )
+@click.option(
+    "--link",
+    "playground",
+    metavar="URL",
+    help="Print for each failure a link that opens it, program and seed, in the playground at this address.",
+)
 @click.option("--full", "is_full", is_flag=True, help="Show all lines of time lines.")
 @click.option(
     "--json",
@@ -139,6 +146,7 @@ def command(
     is_full: bool,
     json_file: Path | None,
     page_file: Path | None,
+    playground: str | None,
     **settings: Any,
 ) -> None:
     """Run an application's test under crashes, cuts, pauses and failovers that seeds draw.
@@ -160,7 +168,7 @@ def command(
     """
     context = click.get_current_context()
     settings = {name: value for name, value in settings.items() if value is not None}
-    output = _Output(json_file, page_file, is_full=is_full)
+    output = _Output(json_file, page_file, playground, is_full=is_full)
     if (test is None) == (words is None):
         raise click.UsageError("name a test as MODULE:FUNCTION, or write a command behind --", context)
     if is_virtual:
@@ -320,6 +328,7 @@ def _run_many(
     for number, failure in enumerate(failures, 1):
         click.echo(f"{failure.text(is_full=output.is_full)}\n")
         output.write_page(test, failure.small, number)
+        output.write_link(test, failure)
     output.write_json([failure.to_json() for failure in failures])
     click.echo(_summary(outcomes, failed))
     sightings = Sightings()
@@ -358,6 +367,7 @@ def _run_orders(test: ApplicationTest, schedule: Schedule, output: _Output, shri
 def _tell_one(test: ApplicationTest, failure: Failure, output: _Output) -> NoReturn:
     click.echo(failure.text(is_full=output.is_full))
     output.write_page(test, failure.small)
+    output.write_link(test, failure)
     output.write_json([failure.to_json()])
     sys.exit(1)
 
@@ -367,6 +377,7 @@ class _Output(NamedTuple):
 
     json_file: Path | None
     page_file: Path | None
+    playground: str | None
     is_full: bool
 
     def write_json(self, values: object) -> None:
@@ -381,6 +392,16 @@ class _Output(NamedTuple):
         file = self.page_file if number == 1 else self.page_file.with_stem(f"{self.page_file.stem}-{number}")
         file.write_text(test.page_of(outcome), "utf-8")
         click.echo(f"the run plays in a browser: {file}\n")
+
+    def write_link(self, test: ApplicationTest, failure: Failure) -> None:
+        """Print the link to the playground, if one is asked for, or why there is none."""
+        if self.playground is None:
+            return
+        assert isinstance(test, NamedTest)
+        try:
+            click.echo(f"it opens in a browser: {link_to(self.playground, test, failure.seed)}\n")
+        except NoLinkError as error:
+            click.echo(f"{error}\n")
 
 
 class _Results:

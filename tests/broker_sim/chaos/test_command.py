@@ -53,8 +53,9 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
 
     schedule = tmp_path / "schedule.txt"
     schedule.write_text(f"{head}\n{action}\n")
-    again = chaos(wanted[0], "--schedule", str(schedule), code=1)
+    again = chaos(wanted[0], "--schedule", str(schedule), "--link", "http://127.0.0.1:8765/", code=1)
     assert f"trace {failure['digest'][:16]}" in again.stdout
+    assert "it opens in a browser: http://127.0.0.1:8765/#chaos=" in again.stdout
 
     lines = results.read_text().splitlines()
     results.write_text("\n".join((*lines[:-1], lines[-1][:20])))
