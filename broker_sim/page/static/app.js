@@ -27,6 +27,7 @@ export class App {
       view: { purgatory: "", operation: null, bucket: null, filter: "", search: "" },
       world: new World(), ended: [], events: [], rates: null, requestRate: 0, rateWindowMs: 950, levels: [],
       redraw: () => this.draw(),
+      retick: () => { this.drawnWords = 0; },
       selectOperation: (key) => this.select(key),
       clockText: (atMs) => this.clockText(atMs),
       nowMs: 0, requestsBefore: null,

@@ -21,10 +21,9 @@ export function makeOperations(context) {
   } });
   const nothing = empty("Nothing waits here.");
   const more = h("p", { class: "more" });
-  const { element, count, aside } = panel("Waiting", null,
-    h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parked operations" },
-      h("table", {}, h("thead", {}, h("tr", {}, heads("Operation", "Keys", "Waits for", "Age*", "Time left*"))), rows),
-      nothing, more));
+  const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parked operations", onscroll: () => context.retick() },
+    h("table", {}, h("thead", {}, h("tr", {}, heads("Operation", "Keys", "Waits for", "Age*", "Time left*"))), rows), nothing, more);
+  const { element, count, aside } = panel("Waiting", null, scroll);
   aside.append(chip, search);
   return {
     element,
@@ -45,14 +44,7 @@ export function makeOperations(context) {
       });
     },
     tick(nowMs) {
-      for (const row of rows.children) {
-        const one = row.operation;
-        const left = Math.max(one.due_ms - nowMs, 0);
-        setText(row.children[3], duration(Math.max(nowMs - one.since_ms, 0)));
-        const [text, bar] = row.children[4].children;
-        setText(text, duration(left));
-        bar.firstChild.style.transform = `scaleX(${Math.min(left / Math.max(one.due_ms - one.since_ms, 1), 1).toFixed(3)})`;
-      }
+      for (const row of rowsInView(rows, scroll)) drawTimes(row, nowMs);
     },
   };
 }
@@ -70,8 +62,8 @@ function makeRow(one, context) {
   const keys = count > SHOWN_KEYS ? `${one.keys[0]} and ${count - 1} more` : one.keys.join(", ");
   const mark = h("i", { class: "mark" });
   mark.style.background = colour(one.purgatory);
-  const bar = h("span");
-  bar.style.background = colour(one.purgatory);
+  const bar = h("div", { class: "bar" });
+  bar.style.setProperty("--mark", colour(one.purgatory));
   return h("tr", {
     tabindex: 0, onclick: select,
     onkeydown: (event) => {
@@ -83,7 +75,22 @@ function makeRow(one, context) {
   },
   h("td", {}, h("div", { class: "who" }, mark, h("b", {}, one.purgatory), h("small", {}, `${one.client_id ?? one.operation} · broker ${one.broker}`))),
   h("td", { class: "keys", title: one.keys.join(", ") }, keys), h("td", { class: "words" }), h("td", { class: "number" }),
-  h("td", { class: "left" }, h("span", { class: "number" }), h("div", { class: "bar" }, bar)));
+  h("td", { class: "left" }, h("span", { class: "number" }), bar));
+}
+
+// Returns the rows that can be seen: of all others nobody reads the time.
+function rowsInView(rows, scroll) {
+  const [top, bottom] = [scroll.scrollTop, scroll.scrollTop + scroll.clientHeight];
+  return [...rows.children].filter((row) => row.offsetTop < bottom && row.offsetTop + row.offsetHeight > top);
+}
+
+function drawTimes(row, nowMs) {
+  const one = row.operation;
+  const left = Math.max(one.due_ms - nowMs, 0);
+  setText(row.children[3], duration(Math.max(nowMs - one.since_ms, 0)));
+  const [text, bar] = row.children[4].children;
+  setText(text, duration(left));
+  bar.style.backgroundSize = `${(Math.min(left / Math.max(one.due_ms - one.since_ms, 1), 1) * 100).toFixed(1)}% 100%`;
 }
 
 export function makeEnded(context) {

@@ -7,6 +7,7 @@
 import { h, keyed, panel, setAttribute, setText, svg } from "page/dom.js";
 import { colour, duration, number, plural } from "page/words.js";
 
+const VIEW = "-250 -250 500 500";
 const CENTRE = 50;
 const OUTSIDE = 236;
 const WIDEST_RING = 56;
@@ -26,14 +27,17 @@ export function makeWheel(context) {
   const middle = svg("text", { class: "wheel-count", y: 4 });
   const below = svg("text", { class: "wheel-what", y: 24 });
   const picture = svg("svg", {
-    viewBox: "-250 -250 500 500", class: "wheel", tabindex: 0, role: "img",
+    viewBox: VIEW, class: "wheel", tabindex: 0, role: "img",
     "aria-label": "Timing wheel. Arrow keys move from bucket to bucket, page up and down from level to level.",
     onkeydown: (event) => moveByKey(event, context),
-  }, rings, dots, hands, svg("circle", { r: CENTRE - 8, class: "wheel-centre" }), middle, below);
+  }, rings, dots);
+  // Hands turn on every frame, so they are a picture of their own: the buckets below are not painted again.
+  const turning = svg("svg", { viewBox: VIEW, class: "wheel turning", "aria-hidden": "true" },
+    hands, svg("circle", { r: CENTRE - 8, class: "wheel-centre" }), middle, below);
   const levels = h("ol", { class: "levels" });
   const words = h("p", { class: "wheel-words", "aria-live": "polite" });
   const { element, aside } = panel("Timing wheel", null,
-    h("div", { class: "wheel-body" }, picture, h("div", { class: "wheel-side" }, levels, words)));
+    h("div", { class: "wheel-body" }, h("div", { class: "wheel-pictures" }, picture, turning), h("div", { class: "wheel-side" }, levels, words)));
   aside.append(choice);
   let shown = [];
 
@@ -165,7 +169,9 @@ function drawDots(dots, operations, levels, context) {
     return dot;
   }, (dot, { one, level, rank }) => {
     const [x, y] = placeOf(level, one.bucket, rank);
-    dot.style.transform = `translate(${x.toFixed(1)}px, ${y.toFixed(1)}px)`;
+    // A transform of its own would make a layer's worth of work of each dot.
+    dot.style.cx = `${x.toFixed(1)}px`;
+    dot.style.cy = `${y.toFixed(1)}px`;
     setAttribute(dot, "class", `dot${one.key === view.operation ? " selected" : ""}${view.bucket || view.operation ? fade(one, view) : ""}`);
   }, (dot) => {
     setAttribute(dot, "class", "dot over");
@@ -208,9 +214,9 @@ function turnHands(hands, levels, nowMs, speed) {
     if (!line) return;
     const turnMs = level.tick_ms * level.size;
     const isBlurred = speed > 0 && turnMs / speed < BLUR_MS;
-    setAttribute(blur, "opacity", isBlurred ? 0.13 : 0);
-    setAttribute(line, "opacity", isBlurred ? 0 : 1);
-    setAttribute(line, "transform", `rotate(${((nowMs % turnMs) / turnMs * 360).toFixed(2)})`);
+    setAttribute(blur, "visibility", isBlurred ? null : "hidden");
+    setAttribute(line, "visibility", isBlurred ? "hidden" : null);
+    if (!isBlurred) setAttribute(line, "transform", `rotate(${((nowMs % turnMs) / turnMs * 360).toFixed(1)})`);
   });
 }
 

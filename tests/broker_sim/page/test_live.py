@@ -1,11 +1,29 @@
 """The live page in a real browser: it draws what is parked, its buttons act, and nothing comes from elsewhere."""
 
 import pytest
+from broker_sim_purgatory import DelayedOperation
 
 from broker_sim import Cluster
 
 ROWS = ".panel-waiting tbody tr"
 SHOWN_MS = 30_000
+PARKED = 10_000
+PURGATORIES = ("Produce", "Fetch", "ShareFetch")
+FRAMES = 40
+MOST_WRITTEN = 80
+"""Elements of the table of parked operations that may change in `FRAMES` frames: those of the rows in view."""
+
+
+class Waiting(DelayedOperation):
+    """An operation that waits until its time is over."""
+
+    def try_complete(self):
+        return False
+
+    def on_complete(self):
+        pass
+
+    on_expiration = on_complete
 
 
 @pytest.fixture
@@ -83,3 +101,43 @@ def test_page_asks_for_the_token_of_the_port(looked):
         looked.page.get_by_label("Token of the control port").fill("secret")
         looked.page.get_by_role("button", name="Open").click()
         looked.page.locator(".broker").wait_for(timeout=SHOWN_MS)
+
+
+@pytest.fixture
+def crowded_page(looked, cluster):
+    """The page of a cluster in which 10 000 operations wait."""
+    cluster.create_topic("orders", 300, 1)
+    brokers = cluster._cluster.nodes.brokers.values()
+    purgatories = [each for broker in brokers for each in broker.purgatories if each.name in PURGATORIES]
+    for number in range(PARKED):
+        operation = Waiting(60_000 + number * 37)
+        purgatories[number % len(purgatories)].try_complete_else_watch(operation, [f"orders-{number % 300}"])
+    looked.page.goto(cluster.control_url)
+    looked.page.locator(ROWS).nth(100).wait_for(state="attached", timeout=SHOWN_MS)
+    yield looked.page
+    assert looked.errors == []
+
+
+def test_frame_writes_what_can_be_seen_however_much_is_parked(crowded_page):
+    written = crowded_page.evaluate(
+        """async (frames) => {
+        const written = new Set();
+        const observer = new MutationObserver((changes) => changes.forEach((one) => written.add(one.target)));
+        const rows = document.querySelector(".panel-waiting tbody");
+        observer.observe(rows, {subtree: true, childList: true, attributes: true});
+        for (let frame = 0; frame < frames; frame += 1) await new Promise(requestAnimationFrame);
+        return written.size;
+    }""",
+        FRAMES,
+    )
+    assert 0 < written <= MOST_WRITTEN
+
+
+def test_nothing_on_the_crowded_page_is_a_layer_of_its_own_but_the_hands(crowded_page):
+    """A transform, a filter or an opacity makes the browser do for each element what it does for a whole picture."""
+    own = crowded_page.evaluate("""() => [...document.querySelectorAll("#page *")].filter((one) => {
+        const style = getComputedStyle(one);
+        return [style.transform, style.filter, style.backdropFilter].some((value) => value !== "none" && value !== "")
+            && !one.closest(".hands, .ring, .link, .node");
+    }).map((one) => one.outerHTML.slice(0, 100))""")
+    assert own == []
