@@ -11,17 +11,17 @@ from broker_sim.page.recording import Band, RecordedMoment, RecordedRequest, Rec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from broker_sim.chaos.chaos import Chaos
     from broker_sim.chaos.faults.action import Action
     from broker_sim.chaos.timeline import Moment
+    from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
 
 
 class Recorder:
     """Takes pictures of a run; it looks and changes nothing, so that the run takes the same course."""
 
-    def __init__(self, chaos: Chaos, loop: VirtualEventLoop) -> None:
-        self._chaos = chaos
+    def __init__(self, kafka: SimulatedCluster, loop: VirtualEventLoop) -> None:
+        self._kafka = kafka
         self._clock = loop.clock
         self.recording = Recording()
 
@@ -43,11 +43,11 @@ class Recorder:
                 one.api,
                 tuple(error.name for error in one.errors),
             )
-            for one in self._chaos.kafka.requests()
+            for one in self._kafka.requests()
         ]
 
     def _take(self) -> None:
-        seen = picture(self._chaos.kafka.nodes, counts_requests=False)
+        seen = picture(self._kafka.nodes, counts_requests=False)
         self.recording.take(seen.at_ms, seen.parts)
 
     def finish(self, moments: Sequence[Moment], actions: Iterable[Action], end_s: float) -> Recording:

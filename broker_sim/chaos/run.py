@@ -178,7 +178,7 @@ class ScheduledRun(VirtualRun):
                 self._arrivals.on_deviation = self._note_arrival
         self._open.enter_context(observed(chaos, self.loop) if self._observe else quiet_logs())
         if self._records:
-            self._recorder = Recorder(chaos, self.loop)
+            self._recorder = Recorder(kafka, self.loop)
             chaos.watch(self._recorder.look)
         return chaos
 

@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -28,6 +28,7 @@ from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import Failure, PythonCode
 from broker_sim.chaos.run import TMP_PATH, Outcome, ScheduledRun
 from broker_sim.chaos.settings import Settings
+from broker_sim.page.recording import page_of
 from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.faults.shrink import Ran
     from broker_sim.chaos.schedule import Schedule
+    from broker_sim.page.recording import RecordedPage, RecordedRun
     from broker_sim.runtime.virtual.meetings import Place
 
 SEEDS_AT_ONCE: Final = 4
@@ -82,15 +84,27 @@ class ApplicationTest(ABC):
         outcome = self.play(partial(ScheduledRun, schedule, self.settings, observe=observe, repairs=repairs))
         return outcome or Outcome(schedule, "", 0, ())
 
-    def page_of(self, told: Outcome) -> str:
-        """Run the schedule of a run again, and return the HTML file that plays it; its course is the same."""
-        again = self.play(partial(ScheduledRun, told.schedule, self.settings, observe=True, record=True))
-        assert again is not None
-        assert again.recording is not None
+    def page_of(self, told: Outcome) -> RecordedPage:
+        """Run the schedule of a run again, and return the page that plays it; its course is the same.
+
+        Beside a failing run stands the one without the last of its faults.
+        """
+        run = self._recorded(told.schedule, "")
+        assert run is not None
+        actions = told.schedule.actions
+        if told.invariant is None or not actions:
+            return page_of(run)
+        without = replace(told.schedule, actions=actions[:-1])
+        return page_of(run, self._recorded(without, f" without {actions[-1].describe()}"))
+
+    def _recorded(self, schedule: Schedule, which: str) -> RecordedRun | None:
+        again = self.play(partial(ScheduledRun, schedule, self.settings, observe=True, record=True))
+        if again is None or again.recording is None:
+            return None
         failure = None
         if again.invariant is not None:
             failure = again.text if again.invariant in again.text else f"{again.invariant}: {again.text}"
-        return again.recording.html(f"{self.name}, seed {told.schedule.seed}", failure, again.virtual_s * 1_000)
+        return again.recording.run(f"{self.name}, seed {schedule.seed}{which}", failure, again.virtual_s * 1_000)
 
     def bugs_of_aiokafka(self, first: Outcome, schedule: Schedule) -> tuple[str, ...]:
         """Return the repairs of aiokafka with which the run, and its smallest schedule, pass.

@@ -1,6 +1,6 @@
 """The command `broker-sim`: `run` starts a cluster, `ctl` and `top` work on a running one.
 
-`chaos` and `simulate` need none: they run clusters of their own in virtual time. `why` reads a trace.
+`chaos` and `simulate` need none: they run clusters of their own in virtual time. `why` and `replay` read traces.
 
 A command's module is imported when the command is called, so that `run` does not import the tables of
 `ctl`, nor `ctl` a cluster.
@@ -27,6 +27,7 @@ COMMANDS = {
     "chaos": ("broker_sim.cli.chaos", "Run a test of an application under faults in virtual time, seed after seed."),
     "simulate": ("broker_sim.cli.simulate", "Run clusters with random faults in virtual time, seed after seed."),
     "top": ("broker_sim.cli.top", "Watch the purgatories of a running cluster."),
+    "replay": ("broker_sim.cli.replay", "Write a trace, or two runs, as one HTML file that plays in a browser."),
     "why": ("broker_sim.cli.why", "Explain from a trace why acks=all requests were slow."),
 }
 

@@ -390,8 +390,7 @@ class _Output(NamedTuple):
         if self.page_file is None:
             return
         file = self.page_file if number == 1 else self.page_file.with_stem(f"{self.page_file.stem}-{number}")
-        file.write_text(test.page_of(outcome), "utf-8")
-        click.echo(f"the run plays in a browser: {file}\n")
+        click.echo(f"{test.page_of(outcome).write(file)}\n")
 
     def write_link(self, test: ApplicationTest, failure: Failure) -> None:
         """Print the link to the playground, if one is asked for, or why there is none."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from broker_sim.errors import ErrorCode, MissingExtraError
-from broker_sim.trace.slow_acks import read_events, slow_acks
+from broker_sim.trace.reading import read_events
+from broker_sim.trace.slow_acks import slow_acks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ def command(*, trace: Path, count: int) -> None:
     .gz file, or a directory of Parquet files (extra `parquet`).
     """
     try:
-        result = slow_acks(read_events(trace), count)
+        result = slow_acks(read_events(trace, only_acks=True), count)
     except (ValueError, MissingExtraError) as error:
         raise click.ClickException(str(error)) from error
     except OSError as error:

@@ -1,7 +1,8 @@
 """A run that plays: the pictures of its moments with all that is known of it, in one HTML file.
 
 The file needs no other and no network. Pictures are kept as changes, and an operation that is parked in many of them
-once. A file that would be too large has fewer pictures and requests, and says so.
+once. A file may have a second run beside the first, with the first difference between them. One that would be too
+large has fewer pictures and requests, and says so.
 """
 
 from __future__ import annotations
@@ -9,20 +10,26 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+import re
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from broker_sim.page.changes import changes
 from broker_sim.page.files import recorded_html
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 MOST_BYTES: Final = 2_000_000
 """Maximum size of a file."""
 MOST_REQUESTS: Final = 20_000
+"""Maximum number of requests, and of ended operations, in a file: the last ones."""
 FIRST_STEP_MS: Final = 10
 """Shortest time between two pictures; it doubles whenever there are `MOST_PICTURES`."""
 MOST_PICTURES: Final = 2_000
+_DATA: Final = re.compile(r'<script type="application/gzip" id="recording">([^<]*)</script>')
 
 
 class RecordedRequest(NamedTuple):
@@ -35,6 +42,27 @@ class RecordedRequest(NamedTuple):
     broker: int
     api: str
     errors: tuple[str, ...]
+
+    def __str__(self) -> str:
+        errors = f": {', '.join(self.errors)}" if self.errors else ""
+        end = "no answer" if self.elapsed_ms is None else f"answered after {self.elapsed_ms} ms"
+        return f"{self.client} sends {self.api} to broker {self.broker}, {end}{errors}"
+
+
+class RecordedEnd(NamedTuple):
+    """The end of a delayed operation; a run without any leaves it to the pictures what ended."""
+
+    at_ms: int
+    since_ms: int
+    """When it was parked."""
+    broker: int
+    purgatory: str
+    id: int
+    client: str | None
+    keys: tuple[str, ...]
+    expired: bool
+    by: str
+    """The cause of its end, in words."""
 
 
 class Band(NamedTuple):
@@ -54,6 +82,72 @@ class RecordedMoment(NamedTuple):
     who: str
     what: str
 
+    def __str__(self) -> str:
+        return f"{self.who}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRun:
+    """A run as a file has it: plain values, and its pictures as changes."""
+
+    title: str
+    failure: str | None
+    """The invariant that did not hold at its end, None if nothing failed."""
+    end_ms: float
+    frames: Sequence[Mapping[str, Any]] = ()
+    moments: Sequence[RecordedMoment] = ()
+    requests: Sequence[RecordedRequest] = ()
+    ended: Sequence[RecordedEnd] = ()
+    bands: Sequence[Band] = ()
+    pictures: int = 0
+    """Number of pictures before any were left out; likewise the next."""
+    sent: int = 0
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Return the run of `to_json`."""
+        operations = values["operations"]
+        kinds = {"moments": RecordedMoment, "requests": RecordedRequest, "ended": RecordedEnd, "bands": Band}
+        lists: dict[str, Any] = {name: [kind(**each) for each in values[name]] for name, kind in kinds.items()}
+        frames = [
+            {**frame, "set": _parked_as(frame["set"], lambda number: operations[number])} for frame in values["frames"]
+        ]
+        others = {name: values[name] for name in ("title", "failure", "end_ms", "pictures", "sent")}
+        return cls(frames=frames, **lists, **others)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values; an operation is in them once, and pictures have its number."""
+        numbers: dict[str, int] = {}
+        frames = [
+            {**frame, "set": _parked_as(frame["set"], lambda one: numbers.setdefault(json.dumps(one), len(numbers)))}
+            for frame in self.frames
+        ]
+        lists = {
+            name: [each._asdict() for each in getattr(self, name)] for name in ("moments", "requests", "ended", "bands")
+        }
+        cut = None
+        if len(self.frames) < self.pictures or len(self.requests) < self.sent:
+            cut = (
+                f"cut to be below {MOST_BYTES // 1_000_000} MB: {len(self.frames)} of {self.pictures} pictures, "
+                f"{len(self.requests)} of {self.sent} requests"
+            )
+        return {
+            **{name: getattr(self, name) for name in ("title", "failure", "end_ms", "pictures", "sent")},
+            **lists,
+            "frames": frames,
+            "operations": [json.loads(text) for text in numbers],
+            "cut": cut,
+        }
+
+    def halved(self) -> RecordedRun:
+        """Return the run with every second picture, and the later half of what it sent."""
+        return replace(
+            self,
+            frames=_halved(self.frames),
+            requests=self.requests[(len(self.requests) + 1) // 2 :],
+            ended=self.ended[(len(self.ended) + 1) // 2 :],
+        )
+
 
 class Recording:
     """The pictures of one run, and what the page shows beside them."""
@@ -61,6 +155,7 @@ class Recording:
     def __init__(self) -> None:
         self.moments: Sequence[RecordedMoment] = ()
         self.requests: Sequence[RecordedRequest] = ()
+        self.ended: Sequence[RecordedEnd] = ()
         self.bands: Sequence[Band] = ()
         self._pictures: list[tuple[int, Mapping[str, Any]]] = []
         self._step_ms = FIRST_STEP_MS
@@ -78,49 +173,106 @@ class Recording:
             self._step_ms *= 2
         self._pictures.append((at_ms, parts))
 
-    def html(self, title: str, failure: str | None, end_ms: float) -> str:
-        """Return the file; `failure` says what did not hold at its end, None if nothing failed."""
-        pictures, requests = self._pictures, list(self.requests)[-MOST_REQUESTS:]
-        while True:
-            data = self._data(pictures, requests) | {"title": title, "failure": failure, "end_ms": end_ms}
-            if len(requests) < len(self.requests) or len(pictures) < len(self._pictures):
-                data["cut"] = (
-                    f"cut to be below {MOST_BYTES // 1_000_000} MB: {len(pictures)} of {len(self._pictures)} pictures, "
-                    f"{len(requests)} of {len(self.requests)} requests"
-                )
-            packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
-            html = recorded_html(title, base64.b64encode(packed).decode())
-            if len(html) <= MOST_BYTES or (len(pictures) <= 1 and not requests):
-                return html
-            pictures = [*pictures[:-1:2], pictures[-1]] if len(pictures) > 1 else pictures
-            requests = requests[len(requests) // 2 + 1 :]
-
-    def _data(
-        self, pictures: Sequence[tuple[int, Mapping[str, Any]]], requests: Sequence[RecordedRequest]
-    ) -> dict[str, Any]:
-        operations: dict[str, int] = {}
+    def run(self, title: str, failure: str | None, end_ms: float) -> RecordedRun:
+        """Return the run so far; `failure` says what did not hold at its end, None if nothing failed."""
         frames = []
         before: Mapping[str, Any] = {}
-        for at_ms, parts in pictures:
-            change = changes(before, parts)
+        for at_ms, parts in self._pictures:
+            frames.append({"at_ms": at_ms, **changes(before, parts)})
             before = parts
-            frames.append({"at_ms": at_ms, "gone": change["gone"], "set": _interned(change["set"], operations)})
-        return {
-            "frames": frames,
-            "operations": [json.loads(text) for text in operations],
-            "moments": [each._asdict() for each in self.moments],
-            "requests": [each._asdict() for each in requests],
-            "bands": [each._asdict() for each in self.bands],
-        }
+        return RecordedRun(
+            title, failure, end_ms, frames, self.moments, self.requests, self.ended, self.bands,
+            len(frames), len(self.requests),
+        )  # fmt: skip
 
 
-def _interned(parts: Mapping[str, Any], operations: dict[str, int]) -> dict[str, Any]:
-    """Return the parts with the number of each parked operation in its place."""
-    interned = {}
-    for name, part in parts.items():
-        if "parked" in part:
-            texts = [json.dumps(each) for each in part["parked"]]
-            interned[name] = {**part, "parked": [operations.setdefault(text, len(operations)) for text in texts]}
-        else:
-            interned[name] = part
-    return interned
+class RecordedPage(NamedTuple):
+    """The HTML file of a run, or of two."""
+
+    html: str
+    cut: str | None
+    """Number of pictures and requests that it leaves out, in words; None if it has all."""
+
+    def write(self, file: Path) -> str:
+        """Write the file; return a line that says where it is, how large, and what it leaves out."""
+        file.write_text(self.html, "utf-8")
+        cut = f", {self.cut}" if self.cut else ""
+        return f"the run plays in a browser: {file} ({len(self.html) / 1_000_000:.1f} MB{cut})"
+
+
+def page_of(run: RecordedRun, beside: RecordedRun | None = None) -> RecordedPage:
+    """Return the file of a run, with another one beside it if it is given."""
+    runs = [run] if beside is None else [run, beside]
+    difference = None if beside is None else first_difference(run, beside)
+    runs = [replace(one, requests=one.requests[-MOST_REQUESTS:], ended=one.ended[-MOST_REQUESTS:]) for one in runs]
+    while True:
+        data: dict[str, Any] = {"runs": [one.to_json() for one in runs], "difference": difference}
+        packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
+        html = recorded_html(run.title, base64.b64encode(packed).decode())
+        if len(html) <= MOST_BYTES or all(len(one.frames) <= 1 and not one.requests for one in runs):
+            return RecordedPage(html, next((one["cut"] for one in data["runs"] if one["cut"]), None))
+        runs = [one.halved() for one in runs]
+
+
+def runs_of_html(html: str) -> list[RecordedRun]:
+    """Return the runs of a file that `page_of` has made. Raises ValueError for any other."""
+    match = _DATA.search(html)
+    try:
+        data = json.loads(gzip.decompress(base64.b64decode(match.group(1)))) if match else {}
+        return [RecordedRun.from_json(each) for each in data["runs"]]
+    except (KeyError, OSError, TypeError, ValueError) as error:
+        raise ValueError("has no run that this version can read") from error
+
+
+def first_difference(run: RecordedRun, beside: RecordedRun) -> dict[str, Any] | None:
+    """Return when two runs first differ, and what happens then in each: a text, None where nothing more happens.
+
+    Lines of the time lines, requests and ends of operations count, not pictures. None if all are the same.
+    """
+    for here, there in zip_longest(_course(run), _course(beside)):
+        if here != there:
+            at_ms = min(each[0] for each in (here, there) if each is not None)
+            return {"at_ms": at_ms, "here": here and here[1], "there": there and there[1]}
+    return None
+
+
+def _course(run: RecordedRun) -> list[tuple[float, str]]:
+    """Return what happened, in order, at whole milliseconds."""
+    ends = [
+        f"{one.purgatory} of {one.client or 'client'} on broker {one.broker} "
+        f"{'expires' if one.expired else 'completes'} after {one.at_ms - one.since_ms} ms: {', '.join(one.keys)}"
+        for one in run.ended
+    ]
+    return sorted(
+        [
+            *((round(one.at_ms), str(one)) for one in run.moments),
+            *((round(one.at_ms), str(one)) for one in run.requests),
+            *((one.at_ms, text) for one, text in zip(run.ended, ends, strict=True)),
+        ]
+    )
+
+
+def _halved(frames: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return every second picture and the last; what changed in one that is left out has changed in the next."""
+    halved = []
+    for index, frame in enumerate(frames):
+        if index % 2 == 0:
+            halved.append(_merged(frames[index - 1], frame) if index else frame)
+        elif index == len(frames) - 1:
+            halved.append(frame)
+    return halved
+
+
+def _merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two changes as one."""
+    gone = {*first["gone"], *then["gone"]} - then["set"].keys()
+    parts = {name: part for name, part in first["set"].items() if name not in then["gone"]}
+    return {"at_ms": then["at_ms"], "set": {**parts, **then["set"]}, "gone": sorted(gone)}
+
+
+def _parked_as(parts: Mapping[str, Any], other: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the parts with each parked operation as another value."""
+    return {
+        name: {**part, "parked": [other(one) for one in part["parked"]]} if "parked" in part else part
+        for name, part in parts.items()
+    }

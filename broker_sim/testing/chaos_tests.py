@@ -80,8 +80,7 @@ class MarkedTest(ApplicationTest):
         if file is None:
             return text
         reports = self.reports
-        html = self.page_of(failure.small)
+        page = self.page_of(failure.small)
         self.reports = reports  # those of the run before, which tell the same
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(html, "utf-8")
-        return f"{text}\n\nthe run plays in a browser: {file}"
+        return f"{text}\n\n{page.write(file)}"

@@ -7,32 +7,20 @@ sent no fetch while the request was parked kept it waiting.
 
 from __future__ import annotations
 
-import gzip
 import heapq
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
-
-from broker_sim.trace.lines import FIELDS
-from broker_sim.trace.parquet_sink import PARQUET, arrow_with
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterable, Mapping
 
-    Event = Mapping[str, Any]
+    from broker_sim.trace.reading import Event
 
 FOLLOWER: Final = "replica-"
 """The client ids of followers begin with this."""
 SAME_MOMENT_MS: Final = 10
 """A fetch that completes a request may be traced so long after it."""
 ENDS: Final = frozenset({"completed", "expired", "cancelled"})
-_MARKS: Final = (b'"purgatory":"Produce"', b'"client_id":"replica-')
-"""A line without any of these is not needed, and is not parsed: that takes a tenth of the time."""
-_PARKED: Final = b'"event":"parked"'
-"""Nor is a line of that event: it was tried before."""
-_COLUMNS: Final = ("ts_ms", "run_id", "broker", "purgatory", "operation_id", "event", "keys", "client_id",
-                   "waited_ms", "lateness_ms", "error_code")  # fmt: skip
 
 
 @dataclass
@@ -152,42 +140,6 @@ def _note_fetch(follower: Follower, event: Event) -> None:
         follower.pending.discard(operation_id)
         if not follower.pending:
             follower.silences.append(Silence(event["ts_ms"], None))
-
-
-def read_events(path: Path) -> Iterator[Event]:
-    """Yield the events of a trace that are needed here: of a file of lines, also compressed, or a Parquet directory.
-
-    Raises OSError for a file that cannot be read, ValueError, with the line, for one that is no trace, and
-    MissingExtraError where Parquet is to be read without pyarrow.
-    """
-    if path.is_dir() or path.suffix == PARQUET:
-        return _read_parquet(path)
-    return _read_lines(path)
-
-
-def _read_lines(path: Path) -> Iterator[Event]:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if number > 1 and (_PARKED in line or not any(mark in line for mark in _MARKS)):
-                continue
-            try:
-                event = json.loads(line)
-            except ValueError:
-                if number > 1 and not line.endswith(b"\n"):
-                    return  # the program that writes it has not written the rest of its last line
-                event = None
-            if not isinstance(event, dict) or event.keys() < {*FIELDS}:
-                raise ValueError(f"{path}, line {number} is no event of a trace: give a file that --trace has written")
-            yield event
-
-
-def _read_parquet(path: Path) -> Iterator[Event]:
-    pyarrow = arrow_with("dataset")
-    files = sorted(path.glob(f"*{PARQUET}")) if path.is_dir() else [path]
-    dataset = pyarrow.dataset.dataset([str(each) for each in files])
-    is_needed = pyarrow.dataset.field("purgatory").isin(["Produce", "Fetch"])
-    for batch in dataset.to_batches(columns=[*_COLUMNS], filter=is_needed):
-        yield from batch.to_pylist()
 
 
 def slow_acks(events: Iterable[Event], count: int) -> SlowAcks:

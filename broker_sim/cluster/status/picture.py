@@ -121,12 +121,13 @@ def _purgatories(nodes: Nodes) -> Iterator[tuple[str, dict[str, Any]]]:
     waits_for = waiting_reasons(nodes)
     for broker_id, broker in nodes.brokers.items():
         for purgatory in broker.purgatories:
-            yield f"purgatory/{broker_id}/{purgatory.name}", _purgatory(broker_id, purgatory, waits_for)
+            yield f"purgatory/{broker_id}/{purgatory.name}", purgatory_part(broker_id, purgatory, waits_for)
 
 
-def _purgatory(
+def purgatory_part(
     broker_id: int, purgatory: DelayedOperationPurgatory[Any], waits_for: Callable[[str, Iterable[object]], str]
 ) -> dict[str, Any]:
+    """Return what waits in a purgatory; `waits_for` says by its name and an operation's keys what it waits for."""
     statistics = purgatory.statistics()
     levels = purgatory.timer.read_wheels(
         lambda wheels: [(each.level, each.tick_ms, each.wheel_size, each.current_time_ms) for each in wheels]

@@ -52,6 +52,11 @@ export class App {
     document.getElementById("page").append(this.head, this.figures, this.grid);
   }
 
+  // Takes the panels away for which a recorded run has nothing.
+  keep(isKept) {
+    for (const [name, panel] of Object.entries(this.panels)) panel.element.hidden = !isKept(name);
+  }
+
   // Adds a panel as wide as the window above the others; a recorded run has one.
   addWide(name, panel) {
     this.panels = { [name]: panel, ...this.panels };
@@ -92,16 +97,21 @@ export class App {
     const unwell = world.cluster?.partitions_unwell ?? 0;
     const running = brokers.filter((one) => one.state === "running" && !one.fenced).length;
     const memory = world.cluster?.memory;
-    const figures = [
+    // A trace knows nothing of the cluster.
+    const ofCluster = world.cluster ? [
       ["Brokers", `${running}/${brokers.length}`, running < brokers.length],
-      ["Partitions", number(world.cluster?.partitions ?? 0), false],
+      ["Partitions", number(world.cluster.partitions), false],
       ["Not in sync", number(unwell), unwell > 0],
+      ["Group lag", number(world.total("group", "lag")), false],
+      ["Memory", memory ? bytes(memory.used_bytes) : "–", false],
+    ] : [];
+    const figures = [
+      ...ofCluster.slice(0, 3),
       ["Parked", number(world.total("purgatory", "num_delayed")), false],
       ["Completed/s", rates?.completed ?? "–", false],
       ["Expired/s", rates?.expired ?? "–", false],
       ["Requests/s", rate(requestRate), false],
-      ["Group lag", number(world.total("group", "lag")), false],
-      ["Memory", memory ? bytes(memory.used_bytes) : "–", false],
+      ...ofCluster.slice(3),
     ];
     keyed(this.figures, figures, ([name]) => name, ([name]) => h("div", {}, h("dt", {}, name), h("dd")), (item, [, value, isBad]) => {
       setText(item.lastChild, value);

@@ -10,7 +10,6 @@ const LEFT = 132;
 const MOST_ARROWS = 400;
 
 export function makeCourse(context) {
-  const { recorded } = context;
   let widthMs = WIDTHS_MS[1];
   let width = 900;
   const choice = h("select", { "aria-label": "Time that is shown", onchange: () => {
@@ -28,8 +27,10 @@ export function makeCourse(context) {
   return {
     element,
     draw(world) {
+      const { recorded } = context;
       width = Math.max(picture.clientWidth, 500);
-      const brokers = world.all("broker").map((one) => ({ name: `broker-${one.id}`, kind: "broker", state: one.state }));
+      const states = new Map(world.all("broker").map((one) => [one.id, one.state]));
+      const brokers = recorded.brokers.map((id) => ({ name: `broker-${id}`, kind: "broker", state: states.get(id) }));
       const lanes = [...recorded.workers, ...recorded.clients.filter((name) => !recorded.workers.includes(name))].map((name) => ({ name, kind: "client" })).concat(brokers);
       const from = context.nowMs - widthMs / 2;
       const x = (ms) => LEFT + (ms - from) / widthMs * (width - LEFT);
@@ -43,7 +44,7 @@ export function makeCourse(context) {
         ...lanes.map((lane) => drawLane(lane, y.get(lane.name), width)),
         ...recorded.bands.filter((band) => band.to_ms >= from && band.from_ms <= from + widthMs).flatMap((band) => drawBand(band, x, y, width)),
         ...requests.slice(0, MOST_ARROWS).map((one) => drawRequest(one, x, y, width)),
-        ...recorded.events.filter((one) => one.atMs >= from && one.atMs <= from + widthMs && y.has(one.about.replace("/", "-"))).map((one) => drawEvent(one, x, y)),
+        ...recorded.events.filter((one) => one.atMs >= from && one.atMs <= from + widthMs && y.has(one.about.replace("/", "-"))).slice(0, MOST_ARROWS).map((one) => drawEvent(one, x, y)),
         svg("path", { class: "now", d: `M${x(context.nowMs)} 0V${height}` }));
     },
   };

@@ -95,7 +95,7 @@ function drawTimes(row, nowMs) {
 
 export function makeEnded(context) {
   const list = h("ol", { class: "feed" });
-  const nothing = empty("Nothing has ended since the page was opened.");
+  const nothing = empty("Nothing has ended so far.");
   const { element, aside } = panel("Just ended", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Operations that just ended" }, list, nothing));
   const rates = h("span", { class: "hint" });
   aside.append(rates);

@@ -1,6 +1,7 @@
 // A recorded run in memory: its pictures by time, what happened, and which requests were on their way.
 
 import { eventsBetween } from "page/events.js";
+import { duration } from "page/words.js";
 import { endings, World } from "page/world.js";
 
 const KEEP_EVERY = 40;
@@ -16,12 +17,18 @@ export class Recorded {
   constructor(data) {
     Object.assign(this, data);
     this.kept = [];
+    for (const one of this.requests) one.client = laneOf(one.client);
     this.requests.sort((one, other) => one.at_ms - other.at_ms);
+    this.kinds = new Set();
     this.events = [];
     this.ended = [];
     this.read();
+    if (data.ended.length) this.readEnds(data.ended);
     this.startMs = this.frames[0]?.at_ms ?? 0;
-    this.clients = [...new Set(this.requests.map((one) => one.client))].sort();
+    const names = new Set(this.requests.map((one) => one.client));
+    this.clients = [...names].filter((name) => brokerOf(name) === null).sort();
+    const parts = this.frames.flatMap((frame) => Object.keys(frame.set));
+    this.brokers = [...new Set([...this.requests.map((one) => one.broker), ...[...names, ...parts].map(brokerOf).filter((id) => id !== null)])].sort((one, other) => one - other);
     this.workers = [...new Set(this.bands.flatMap((band) => band.on).concat(this.moments.map((one) => one.who)).filter((name) => /^worker-/.test(name)))].sort();
   }
 
@@ -30,6 +37,7 @@ export class Recorded {
     let before = null;
     for (const [index, frame] of this.frames.entries()) {
       const after = (before ?? new World()).after(this.expanded(frame));
+      for (const name of Object.keys(frame.set)) this.kinds.add(name.split("/")[0]);
       if (index % KEEP_EVERY === 0) this.kept.push(after);
       if (before) {
         this.events.push(...eventsBetween(before, after));
@@ -42,6 +50,38 @@ export class Recorded {
       ...this.events.filter(isTold),
       ...this.moments.map((one) => ({ atMs: one.at_ms, about: one.who, kind: kindOf(one), text: `${one.who}: ${one.what}` })),
     ].sort((one, other) => one.atMs - other.atMs).map((event, id) => ({ ...event, id }));
+  }
+
+  // What a trace says of the end of each operation is better than what two pictures tell.
+  readEnds(ended) {
+    this.ended = ended.map((one) => ({
+      ...one, atMs: one.at_ms, key: `${one.broker}/${one.purgatory}/${one.id}`, client_id: one.client, operation: `Delayed${one.purgatory}`,
+    }));
+    this.events = this.events.concat(this.ended.map((one) => ({
+      atMs: one.atMs, about: `broker/${one.broker}`, kind: "note",
+      text: `${one.purgatory} of ${laneOf(one.client ?? "client")} on broker ${one.broker} ${one.expired ? "expired" : "ended"} after ${duration(one.atMs - one.since_ms)}: ${one.keys.join(", ")}, ${one.by}`,
+    }))).sort((one, other) => one.atMs - other.atMs).map((event, id) => ({ ...event, id }));
+  }
+
+  // Returns the names whose events can be stepped through, by kind.
+  names() {
+    const last = (prefix) => [...new Set(this.frames.flatMap((frame) => Object.keys(frame.set)).filter((name) => name.startsWith(prefix)))]
+      .map((name) => name.slice(prefix.length)).sort();
+    const keys = last("partition/").map((name) => name.replace(/\/(\d+)$/, "-$1"));
+    const partitions = new Set(keys.concat(this.ended.flatMap((one) => one.keys)).filter((name) => /-\d+$/.test(name)));
+    const others = new Set(this.moments.map((one) => one.who).filter((who) => !this.workers.includes(who) && !this.clients.includes(who)));
+    return {
+      Brokers: this.brokers.map((id) => `broker ${id}`), Partitions: [...partitions].sort(), Groups: last("group/").map((name) => `group ${name}`),
+      Clients: [...new Set([...this.workers, ...this.clients])].sort(), "Others of the time line": [...others].sort(),
+    };
+  }
+
+  // Returns the times of the events of a name, of a client also those of its requests; of all events without a name.
+  timesOf(name) {
+    const word = new RegExp(`(^|[^\\w-])${name.replace(/[^\w ]/g, "\\$&")}($|[^\\w-])`);
+    const times = this.events.filter((one) => name === "" || one.about.replace(/^broker\//, "broker ") === name || word.test(one.text)).map((one) => one.atMs);
+    if (name !== "") for (const one of this.requests) if (one.client === name) times.push(one.at_ms);
+    return times.sort((one, other) => one - other);
   }
 
   expanded(frame) {
@@ -91,6 +131,17 @@ export function lastBefore(items, ms, timeOf) {
     else high = middle;
   }
   return low - 1;
+}
+
+// Returns the lane of a client: a follower's requests come from its broker.
+function laneOf(client) {
+  return client.replace(/^replica-(\d+)$/, "broker-$1");
+}
+
+// Returns the id in a lane such as "broker-1", and in a part such as "purgatory/1/Fetch"; null in others.
+function brokerOf(name) {
+  const match = /^(?:broker[-\/]|purgatory\/)(\d+)/.exec(name);
+  return match ? Number(match[1]) : null;
 }
 
 function kindOf(moment) {

@@ -1,6 +1,7 @@
 // A recorded run that plays: slider and keys over its time, and the same picture as live at each moment.
 
 import { App } from "page/app.js";
+import { makeBeside } from "page/beside.js";
 import { makeCourse } from "page/course.js";
 import { h, setAttribute, setText, svg } from "page/dom.js";
 import { ratesOf } from "page/rates.js";
@@ -12,14 +13,21 @@ const SMALL_STEP_MS = 10;
 const MOST_ENDED = 40;
 
 export async function replay(text) {
-  const recorded = new Recorded(await unpack(text));
-  document.title = recorded.title;
-  const player = new Player(recorded);
-  player.open();
+  const data = await unpack(text);
+  const runs = data.runs.map((run) => new Recorded(run));
+  document.title = runs[0].title;
+  new Player(runs, data.difference).open();
 }
 
+// The panels for which a run has nothing unless its pictures have parts of a kind.
+const KIND_OF_PANEL = { brokers: ["broker"], partitions: ["partition"], groups: ["group"], transactions: ["transaction", "producer"] };
+
 class Player {
-  constructor(recorded) {
+  // `difference` says where the second of two runs first differs from the first.
+  constructor(runs, difference) {
+    const [recorded] = runs;
+    this.runs = runs;
+    this.difference = difference;
     this.recorded = recorded;
     this.nowMs = recorded.startMs;
     this.speed = 0.2;
@@ -31,14 +39,29 @@ class Player {
     this.context.recorded = recorded;
     this.context.goTo = (ms) => this.go(ms);
     this.app.addWide("course", makeCourse(this.context));
-    setText(this.app.title, recorded.title);
-    setText(this.app.state, recorded.failure ? "failed" : "recorded");
-    setAttribute(this.app.state, "class", `pill ${recorded.failure ? "lost" : "asleep"}`);
-    this.bar = this.makeBar();
-    document.getElementById("page").append(this.bar);
-    if (recorded.failure || recorded.cut) this.app.figures.before(h("p", { class: "failure" }, h("b", {}, recorded.failure ?? ""), recorded.cut ? ` The file is ${recorded.cut}.` : ""));
+    if (runs.length > 1) this.app.addWide("beside", makeBeside(this.context, runs, difference, (run) => this.use(run)));
+    this.message = h("p", { class: "failure" });
+    this.app.figures.before(this.message);
+    this.use(recorded);
     document.addEventListener("keydown", (event) => this.onKey(event));
     addEventListener("hashchange", () => this.openHash());
+  }
+
+  // Lets all panels and the bar show this run, at the same time as before.
+  use(recorded) {
+    this.recorded = this.context.recorded = recorded;
+    const { failure, cut } = recorded;
+    setText(this.app.title, recorded.title);
+    setText(this.app.state, failure ? "failed" : "recorded");
+    setAttribute(this.app.state, "class", `pill ${failure ? "lost" : "asleep"}`);
+    this.message.replaceChildren(h("b", {}, failure ?? ""), cut ? ` The file is ${cut}.` : "");
+    this.message.hidden = !failure && !cut;
+    this.app.keep((name) => KIND_OF_PANEL[name]?.every((kind) => !recorded.kinds.has(kind)) !== true && (name !== "requests" || recorded.requests.length > 0));
+    const bar = this.makeBar();
+    if (this.bar) this.bar.replaceWith(bar);
+    else document.getElementById("page").append(bar);
+    this.bar = bar;
+    this.show(this.nowMs);
   }
 
   open() {
@@ -95,13 +118,11 @@ class Player {
 
   // Goes to the next or the previous event of what is chosen.
   step(direction) {
-    const events = this.recorded.events.filter((event) => this.about === "" || event.about === this.about || event.text.includes(this.about));
+    const times = this.recorded.timesOf(this.about);
     const near = 0.5;
-    const next = direction > 0
-      ? events.find((event) => event.atMs > this.nowMs + near)
-      : events.findLast((event) => event.atMs < this.nowMs - near);
+    const next = direction > 0 ? times.find((ms) => ms > this.nowMs + near) : times.findLast((ms) => ms < this.nowMs - near);
     if (this.isPlaying) this.play(false);
-    this.go(next?.atMs ?? (direction > 0 ? this.recorded.end_ms : this.recorded.startMs));
+    this.go(next ?? (direction > 0 ? this.recorded.end_ms : this.recorded.startMs));
   }
 
   onKey(event) {
@@ -113,6 +134,7 @@ class Player {
       ArrowRight: () => (small ? this.go(this.nowMs + small) : this.step(1)),
       ArrowLeft: () => (small ? this.go(this.nowMs - small) : this.step(-1)),
       Home: () => this.go(recorded.startMs), End: () => this.go(recorded.end_ms), f: () => this.go(recorded.end_ms),
+      d: this.difference ? () => this.go(this.difference.at_ms) : undefined,
     };
     if (!actions[event.key] || event.target.closest("button") && event.key === " ") return;
     event.preventDefault();
@@ -133,9 +155,11 @@ class Player {
     });
     const speed = h("select", { "aria-label": "Speed", onchange: () => { this.speed = Number(speed.value); } },
       ...SPEEDS.map((value) => h("option", { value, selected: value === this.speed }, `${value} ×`)));
-    const names = [...new Set(recorded.events.map((one) => one.about))].sort();
+    const groups = Object.entries(recorded.names()).filter(([, names]) => names.length);
     const about = h("select", { "aria-label": "Steps go to events of", onchange: () => { this.about = about.value; } },
-      h("option", { value: "" }, "all events"), ...names.map((name) => h("option", { value: name }, name)));
+      h("option", { value: "" }, "all events"),
+      ...groups.map(([label, names]) => h("optgroup", { label }, ...names.map((name) => h("option", { value: name, selected: name === this.about }, name)))));
+    this.about = about.value;
     return h("footer", { class: "bar-of-time", "aria-label": "Time of the run" },
       h("div", { class: "transport" },
         button("|◀", "Previous event (left arrow)", () => this.step(-1)), this.playButton, button("▶|", "Next event (right arrow)", () => this.step(1)),

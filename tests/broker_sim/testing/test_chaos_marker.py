@@ -332,6 +332,6 @@ def test_failing_run_is_written_as_a_page_and_the_report_names_it(run_tests, pyt
     result = run_tests(f"{WORKER}\n    {marker}{FORGETS}", "--kafka-page", "pages")
     result.assert_outcomes(failed=1)
     [file] = (pytester.path / "pages").iterdir()
-    result.stdout.fnmatch_lines([f"the run plays in a browser: pages/{file.name}"])
+    result.stdout.fnmatch_lines([f"the run plays in a browser: pages/{file.name} (*.* MB)"])
     assert "test_work_is_done" in file.name
     assert file.read_text("utf-8").startswith("<!doctype html>")
