@@ -110,6 +110,17 @@ def parse_broker_configs(ctx: click.Context, param: click.Parameter, texts: Sequ
     return configs
 
 
+def parse_features(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, int]:
+    """Return the levels of features by name. A callback of click's options."""
+    features = {}
+    for text in texts:
+        name, equals, level = text.partition("=")
+        if not name or not equals or not level.isdecimal():
+            raise click.BadParameter(f"{text!r} is not NAME=LEVEL, for example metadata.version=19", ctx, param)
+        features[name] = int(level)
+    return features
+
+
 def parse_users(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str] | None:
     """Return passwords by name, None without users; errors contain no password. A callback of click's options."""
     users = {}

@@ -28,6 +28,7 @@ from broker_sim.cli.parameters import (
     check_topics,
     parse_broker_configs,
     parse_configs,
+    parse_features,
     parse_memory,
     parse_users,
 )
@@ -77,6 +78,7 @@ class _Options(NamedTuple):
     trace_path: str | None
     trace_topic: str | None
     as_version: str
+    features: Mapping[str, int]
     seed: int | None
     memory_limit: int | None
     cluster_id: str | None
@@ -218,6 +220,14 @@ class _Options(NamedTuple):
     default=DEFAULT_RELEASE,
     show_default=True,
     help="The Kafka release whose API versions, features and behaviour the cluster has.",
+)
+@click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    callback=parse_features,
+    metavar="NAME=LEVEL",
+    help="A feature's level that a new cluster begins with, such as metadata.version=19 [default: the release's own].",
 )
 @click.option("--seed", type=int, help="Seed of ids and random choices, for repeatable runs.")
 @click.option(
@@ -378,6 +388,7 @@ async def _run(options: _Options) -> None:
             trace=trace,
             control=control,
             as_version=options.as_version,
+            features=options.features,
             memory_limit=options.memory_limit,
             cluster_id=options.cluster_id,
             data_dir=options.data_dir,

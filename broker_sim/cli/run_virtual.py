@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual import VirtualEventLoop
 
-OPTIONS: Final = ("brokers", "first_broker_id", "topics", "configs", "broker_configs", "as_version")
+OPTIONS: Final = ("brokers", "first_broker_id", "topics", "configs", "broker_configs", "as_version", "features")
 """Options of `broker-sim run` that are arguments of the cluster here too."""
 SIGNALLED: Final = 128
 """A program that was ended by signal N has the exit code 128 + N, as in a shell."""

@@ -43,7 +43,7 @@ from broker_sim.cluster.text_forms import creatable_topics
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.verbs.base import wait_limit_s
 from broker_sim.control.verb import AsyncFace
-from broker_sim.controller import check_finalized_features
+from broker_sim.controller import check_finalized_features, initial_features
 from broker_sim.errors import ClusterTimeoutError, ConfigError, WrongStateError
 from broker_sim.protocol.release import find_release
 from broker_sim.protocol.uuids import uuid_text
@@ -132,7 +132,8 @@ class AsyncCluster(Verbs, AsyncFace):
     or a `Trace`, which its owner closes later. `control` serves the control port: True on any free
     port, a number on that port, or by an existing `ControlServer`; with `control_token` only
     requests with the token are answered. `as_version` is the Kafka release, such as "3.7", whose
-    behaviour is the cluster's; None is the default one, 4.3. `memory_limit` bounds what the logs of all
+    behaviour is the cluster's; None is the default one, 4.3. `features` are levels that a new cluster begins with,
+    such as `{"metadata.version": 19}`, in place of the release's own. `memory_limit` bounds what the logs of all
     brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the limit clients'
     records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in that directory, and
     a cluster that is opened with it again, also after a kill, has everything: topics, records, groups,
@@ -166,6 +167,7 @@ class AsyncCluster(Verbs, AsyncFace):
         control: bool | int | ControlServer = False,
         control_token: str | None = None,
         as_version: str | None = None,
+        features: Mapping[str, int] | None = None,
         memory_limit: int | str | None = None,
         data_dir: str | Path | None = None,
         cluster_id: str | None = None,
@@ -186,6 +188,8 @@ class AsyncCluster(Verbs, AsyncFace):
         self._data = None if data_dir is None else DataDirectory(data_dir)
         self._rng = random.Random(seed)
         self._as_version = None if as_version is None else find_release(as_version).name
+        self._features = dict(features or {})
+        initial_features(self._as_version, self._features)  # raises ConfigError for what the release does not have
         check_control(control, control_token)
         self._memory_limit_bytes = None if memory_limit is None else parse_memory_limit(memory_limit)
         self._wanted_control = control
@@ -277,6 +281,7 @@ class AsyncCluster(Verbs, AsyncFace):
             latency_ms=self.latency_ms,
             on_change=self._on_change,
             as_version=self._as_version,
+            features=self._features,
             memory_limit_bytes=self._memory_limit_bytes,
             data=self._data,
             disks=self.disks,
@@ -299,7 +304,7 @@ class AsyncCluster(Verbs, AsyncFace):
         if data.restored is None:
             return
         image = data.restored.image
-        check_finalized_features(image.features, self._as_version, data.path)
+        check_finalized_features(image.features, self._as_version, self._features, data.path)
         if self._cluster_id not in {None, image.cluster_id}:
             raise ConfigError(
                 f"The cluster in {data.path} has the id {image.cluster_id}: leave out cluster_id,"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.controller.features import SupportedFeature
+from broker_sim.controller.features import ELR_METADATA_VERSION, SupportedFeature
 from broker_sim.controller.requests import FeatureUpdate, UpgradeType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION, KRAFT_VERSION, METADATA_VERSION
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 KRAFT_LEVELS: Final = SupportedFeature(KRAFT_VERSION, 0, 1)
 """Levels of kraft.version that an update may request; the feature is not advertised."""
-ELR_METADATA_VERSION: Final = 23
-"""The `metadata.version` that ELRs need, in whose records they are."""
 METADATA_CHANGES: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 """The levels of `metadata.version` that brought new records or fields, which an older level would lose."""
 

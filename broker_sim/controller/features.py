@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ConfigError, did_you_mean
 from broker_sim.metadata.feature_names import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     GROUP_VERSION,
@@ -36,6 +36,9 @@ _FEATURES: Final = (
     STREAMS_VERSION,
 )
 """The features that the controller has: Kafka's without the one of its own quorum."""
+ELR_METADATA_VERSION: Final = 23
+"""The `metadata.version` that ELRs need, in whose records they are."""
+_NO_CHOICE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class SupportedFeature(NamedTuple):
@@ -60,8 +63,16 @@ def supported_features(release: str | None) -> tuple[SupportedFeature, ...]:
     return tuple(SupportedFeature(name, *levels[name][:2]) for name in _FEATURES if name in levels)
 
 
-def check_finalized_features(features: Mapping[str, int], release: str | None, directory: Path) -> None:
-    """Raise ConfigError if the cluster of a data directory has a level that its brokers do not know."""
+def check_finalized_features(
+    features: Mapping[str, int], release: str | None, chosen: Mapping[str, int], directory: Path
+) -> None:
+    """Raise ConfigError if the cluster of a data directory has unknown levels, or others than the chosen ones."""
+    for name, level in chosen.items():
+        if features.get(name, 0) != level:
+            raise ConfigError(
+                f"The cluster in {directory} has {name} {features.get(name, 0)}, not {level}: leave out features"
+                " (--feature), or take another directory"
+            )
     supported = {feature.name: feature for feature in supported_features(release)}
     for name, level in features.items():
         feature = supported.get(name)
@@ -78,13 +89,42 @@ def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
     return features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
 
-def initial_features(release: str | None) -> Mapping[str, int]:
+def initial_features(release: str | None, chosen: Mapping[str, int] = _NO_CHOICE) -> Mapping[str, int]:
     """Return the features of a cluster that was formatted by that Kafka release; None: by the default one.
 
-    Raises ConfigError for a release that is unknown.
+    `chosen` levels take the place of the release's own. With an older `metadata.version` all others are, unless chosen
+    too, those of the newest release that had no newer one, as `kafka-storage.sh format --feature` has it. Raises
+    ConfigError for a release, feature or level that is unknown.
     """
-    finalized = find_release(release).finalized_features
-    return {name: finalized[name] for name in _FEATURES if name in finalized}
+    supported = {feature.name: feature for feature in supported_features(release)}
+    for name, level in chosen.items():
+        _check_level(supported, name, level, find_release(release).name)
+    brokers = find_release(release)
+    metadata_version = chosen.get(METADATA_VERSION, brokers.finalized_features.get(METADATA_VERSION, 0))
+    formatted_by = brokers
+    if METADATA_VERSION in chosen:
+        formatted_by = next(
+            each
+            for each in reversed(list(releases().values()))
+            if brokers.is_at_least(each.name) and each.finalized_features.get(METADATA_VERSION, 0) <= metadata_version
+        )
+    levels = {**formatted_by.finalized_features, **chosen}
+    if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0 and metadata_version < ELR_METADATA_VERSION:
+        raise ConfigError(
+            f"{ELIGIBLE_LEADER_REPLICAS_VERSION} {levels[ELIGIBLE_LEADER_REPLICAS_VERSION]} needs {METADATA_VERSION}"
+            f" {ELR_METADATA_VERSION} or newer, not {metadata_version}"
+        )
+    return {name: levels[name] for name in _FEATURES if levels.get(name, 0) > 0}
+
+
+def _check_level(supported: Mapping[str, SupportedFeature], name: str, level: object, release: str) -> None:
+    if name not in supported:
+        known = f"must be one of {', '.join(supported)}" if supported else "it has none"
+        raise ConfigError(f"Kafka {release} has no feature {name!r}{did_you_mean(name, supported)}: {known}")
+    feature = supported[name]
+    is_number = isinstance(level, int) and not isinstance(level, bool)
+    if not is_number or not feature.min_version <= level <= feature.max_version:  # type: ignore[operator]
+        raise ConfigError(f"Kafka {release} has {name} {feature.text}, so it cannot be {level!r}")
 
 
 SUPPORTED_FEATURES: Final = supported_features(None)

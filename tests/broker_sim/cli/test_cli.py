@@ -194,6 +194,7 @@ def test_parquet_trace_without_its_extra_is_one_line(tmp_path):
         (["--config", "nonsense=1"], "Unknown broker config name: nonsense"),
         (["--config", "min.insync.replicas=0"], "min.insync.replicas"),
         (["--as-version", "1.9"], "'4.3'"),
+        (["--feature", "metadata.version=6"], "metadata.version 7-30"),
         (["--port", "65535"], "--port 65535"),
         (["--host", "0.0.0.0"], "--advertised-host"),
         (["--frobnicate"], "--frobnicate"),

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from broker_sim.cli.parameters import check_topics, parse_broker_configs, parse_configs, parse_users
+from broker_sim.cli.parameters import check_topics, parse_broker_configs, parse_configs, parse_features, parse_users
 
 
 @pytest.fixture
@@ -56,3 +56,11 @@ def test_invalid_user_is_refused_and_not_shown(text):
 def test_users_have_passwords():
     assert parse_users(None, None, ["a=b=c", "d=e"]) == {"a": "b=c", "d": "e"}
     assert parse_users(None, None, []) is None
+
+
+def test_feature_has_a_name_and_a_level():
+    texts = ("metadata.version=19", "group.version=0")
+    assert parse_features(None, None, texts) == {"metadata.version": 19, "group.version": 0}
+    for text in ("metadata.version", "=19", "metadata.version=x", "metadata.version=-1"):
+        with pytest.raises(click.BadParameter, match=r"NAME=LEVEL, for example metadata\.version=19"):
+            parse_features(None, None, [text])

@@ -6,10 +6,8 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.TopicListing;
-import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AccessControlEntry;
@@ -66,7 +64,6 @@ final class SimulatedCluster implements ClusterInstance {
             process = SimulatedBrokers.take(options());
             for (int id : brokerIds())
                 brokers.put(id, SimulatedBroker.of(this, id));
-            setFeatures();
         } catch (Exception error) {
             stop();
             throw new IllegalStateException("the cluster does not start", error);
@@ -98,29 +95,20 @@ final class SimulatedCluster implements ClusterInstance {
             if (brokerIds().contains(id))
                 options.addAll(List.of("--broker-config", id + ":" + key + "=" + value));
         }));
+        features().forEach((name, level) -> options.addAll(List.of("--feature", name + "=" + level)));
         return options;
     }
 
-    /** Brings the cluster from the release's own levels of features to those that the test is made for. */
-    private void setFeatures() throws Exception {
+    /** Returns the levels of features that the test is made for. */
+    private Map<String, Short> features() {
         MetadataVersion latest = MetadataVersion.latestProduction();
         MetadataVersion version = config.metadataVersion().isAtLeast(latest) ? latest : config.metadataVersion();
-        Map<String, Short> levels = new HashMap<>();
+        Map<String, Short> levels = new TreeMap<>();
         Feature.PRODUCTION_FEATURES.forEach(feature -> levels.put(feature.featureName(), feature.defaultLevel(version)));
         config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
         levels.put(MetadataVersion.FEATURE_NAME, version.featureLevel());
-        try (Admin admin = admin()) {
-            Map<String, FeatureUpdate> updates = new HashMap<>();
-            var finalized = admin.describeFeatures().featureMetadata().get().finalizedFeatures();
-            levels.forEach((name, level) -> {
-                short current = finalized.containsKey(name) ? finalized.get(name).maxVersionLevel() : 0;
-                if (current != level)
-                    updates.put(name, new FeatureUpdate(level, level < current
-                        ? FeatureUpdate.UpgradeType.UNSAFE_DOWNGRADE : FeatureUpdate.UpgradeType.UPGRADE));
-            });
-            if (!updates.isEmpty())
-                admin.updateFeatures(updates, new UpdateFeaturesOptions()).all().get();
-        }
+        levels.remove("kraft.version");
+        return levels;
     }
 
     @Override
