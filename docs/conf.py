@@ -31,6 +31,7 @@ html_theme = "furo"
 html_title = f"broker-sim {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["tables.js"]
 html_show_sourcelink = False
 html_copy_source = False
 

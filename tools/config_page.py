@@ -49,8 +49,8 @@ BROKER_HEAD = """
 
 `cluster-wide` may be changed while the cluster runs, `read-only` may not.
 
-| name | meaning | type | default | allowed | change | effect |
-|---|---|---|---|---|---|---|
+| name | meaning | type | default | change |
+|---|---|---|---|---|
 """
 
 OTHER_HEAD = """
@@ -59,8 +59,8 @@ OTHER_HEAD = """
 Kafka's other broker configurations, known by their facts. `per-broker` may be changed for one broker,
 not for all at once. Their documentation is in Kafka's.
 
-| name | type | default | allowed | change | reason |
-|---|---|---|---|---|---|
+| name | type | default | change | reason |
+|---|---|---|---|---|
 """
 
 TOPIC_HEAD = """
@@ -68,8 +68,8 @@ TOPIC_HEAD = """
 
 All may be changed while the cluster runs. The default is the value of the broker configuration.
 
-| name | meaning | type | default | allowed | broker configuration | effect |
-|---|---|---|---|---|---|---|
+| name | meaning | type | default | broker configuration |
+|---|---|---|---|---|
 """
 
 
@@ -95,9 +95,8 @@ def _other_rows() -> Iterator[str]:
     for definition in _by_name(other_configs()):
         cells = (
             f"`{definition.name}`",
-            definition.type.name.lower(),
+            _type(definition),
             _default(definition),
-            "" if definition.validator is None else str(definition.validator),
             definition.update_mode.value,
             why_without_effect(definition.name),
         )
@@ -116,22 +115,21 @@ def _by_name(definitions: Mapping[str, ConfigDef]) -> list[ConfigDef]:
 
 
 def _row(definition: ConfigDef, place: str, without_effect: Mapping[str, str]) -> str:
-    why = without_effect.get(definition.name)
-    cells = (
-        f"`{definition.name}`",
-        f"{definition.doc} Internal." if definition.internal else definition.doc,
-        definition.type.name.lower(),
-        _default(definition),
-        "" if definition.validator is None else str(definition.validator),
-        place,
-        "yes" if why is None else f"no: {why}",
-    )
-    return f"| {' | '.join(cells)} |\n"
+    meaning = f"{definition.doc} Internal." if definition.internal else definition.doc
+    if reason := without_effect.get(definition.name):
+        meaning += f" Without effect: {reason}."
+    return f"| `{definition.name}` | {meaning} | {_type(definition)} | {_default(definition)} | {place} |\n"
+
+
+def _type(definition: ConfigDef) -> str:
+    """Return the type and, if not every value of it is allowed, which are."""
+    name = definition.type.name.lower()
+    return name if definition.validator is None else f"{name} {definition.validator}"
 
 
 def _default(definition: ConfigDef) -> str:
     text = to_text(definition.default)
-    return "none" if text is None else f"`{text}`"
+    return f"`{text}`" if text else "none" if text is None else "empty"
 
 
 if __name__ == "__main__":

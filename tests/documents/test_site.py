@@ -1,7 +1,16 @@
-"""The site's own part of its build: docs/conf.py. `make site` in `make lint` judges all pages."""
+"""The site: its own part of the build, docs/conf.py, and how wide its pages are in Chromium.
+
+`make site` in `make lint` judges the text of all pages.
+"""
 
 import runpy
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
+
+from tools.browsers import REMEDY, find_browser
 
 ROOT = Path(__file__).parents[2]
 CONF = runpy.run_path(str(ROOT / "docs" / "conf.py"))
@@ -31,3 +40,34 @@ def test_each_section_of_the_index_is_a_table_of_contents():
     tables = CONF["table_of_contents"](index)
     assert ":caption: Start\n\nstart/a\n" in tables
     assert ":caption: Rest\n\nc\n" in tables
+
+
+WIDTHS_PX = (400, 1280, 2000)
+ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
+TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll(".table-wrapper")]
+  .filter(element => element.scrollWidth > element.clientWidth + 1)
+  .map(element => `${element.scrollWidth - element.clientWidth} px: ${element.innerText.slice(0, 60)}`)"""
+"""Returns how far the page and each of its tables can be scrolled sideways, for those that can."""
+
+
+@pytest.mark.clients
+def test_no_page_and_no_table_scrolls_sideways(tmp_path, require_or_skip):
+    browser_path = find_browser()
+    if browser_path is None:
+        require_or_skip(REMEDY)
+    playwright_api = pytest.importorskip("playwright.sync_api")
+    subprocess.run(
+        [sys.executable, "-m", "sphinx", "--quiet", "--jobs", "auto", str(ROOT / "docs"), str(tmp_path)], check=True
+    )
+    too_wide = []
+    with playwright_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=ARGUMENTS)
+        tab = browser.new_page()
+        for file in sorted(tmp_path.rglob("*.html")):
+            tab.goto(file.as_uri())
+            for width_px in WIDTHS_PX:
+                tab.set_viewport_size({"width": width_px, "height": 900})
+                place = f"{file.relative_to(tmp_path)} at {width_px} px"
+                too_wide += [f"{place}: {element}" for element in tab.evaluate(TOO_WIDE)]
+        browser.close()
+    assert too_wide == []
