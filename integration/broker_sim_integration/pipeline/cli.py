@@ -79,7 +79,13 @@ def _job(
                 paths = options.get("inputs") or [options["directory"]] if _reads_traces(options) else ()
                 small = bool(paths) and session.are_small(paths)
                 opened = session.spark_session(
-                    f"broker-sim {name}", master=master, conf=conf, kafka=kafka, quiet=not verbose, small=small
+                    f"broker-sim {name}",
+                    master=master,
+                    conf=conf,
+                    kafka=kafka,
+                    quiet=not verbose,
+                    small=small,
+                    writes_archive=name == "all",
                 )
                 with opened as spark:
                     if writes_tables:

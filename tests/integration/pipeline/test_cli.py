@@ -90,6 +90,9 @@ def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
 @pytest.mark.soak(part="spark")
 @pytest.mark.spark
 def test_all_runs_every_job_in_one_session(require_spark, pipeline, life, observation, write_lines, tmp_path):
+    from broker_sim_integration.pipeline.spark.class_archive import archive_path
+    from broker_sim_integration.pipeline.spark.session import require_java
+
     events = [event for number in range(4) for event in life(number, 1_000, 1_500 + number)]
     seen = [observation(side=side) for side in ("sim", "kafka")]
     settings = tmp_path / "settings.json"
@@ -110,6 +113,7 @@ def test_all_runs_every_job_in_one_session(require_spark, pipeline, life, observ
     assert "buckets of 100 ms" in done["occupancy"]
     assert all(re.search(r"\d s\)?$", line) for line in done.values())
     assert (tmp_path / "out" / "report.html").exists()
+    assert archive_path(require_java()).exists()
 
 
 @pytest.mark.soak(part="spark")

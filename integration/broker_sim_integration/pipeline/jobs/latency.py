@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pyspark.sql.functions as sf
 
 from broker_sim_integration.pipeline.spark import tables
+from broker_sim_integration.pipeline.spark.counting import Counted, counting
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -73,5 +74,8 @@ def percentile_columns(value: str) -> list[Column]:
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
     """Write `latency` from the table `lifecycles`."""
-    count = tables.overwrite(latency(tables.read(spark, directory, "lifecycles")), output, "latency")
-    return f"{count.count()} groups"
+    with counting(spark):
+        groups = Counted(latency(tables.read(spark, directory, "lifecycles")), {"rows": sf.count("*")})
+        tables.overwrite(groups.frame, output, "latency")
+        count = groups.counts()["rows"]
+    return f"{count} groups"

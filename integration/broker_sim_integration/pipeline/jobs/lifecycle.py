@@ -158,7 +158,6 @@ def run(spark: SparkSession, directory: str, output: str) -> str:
     broken = broken_lifecycles(written, run_spans(events))
     deadline_ms = counts["first_deadline_ms"]
     overdue = deadline_ms is not None and deadline_ms + GRACE_MS < counts["last_ms"]
-    if not counts["broken"] and not overdue:
-        broken = broken.limit(0)
-    broken = tables.overwrite(broken, output, "broken_lifecycles")
-    return f"{counts['operations']} lifecycles, {broken.count()} of them broken"
+    may_be_broken = counts["broken"] or overdue
+    broken = tables.overwrite(broken if may_be_broken else broken.limit(0), output, "broken_lifecycles")
+    return f"{counts['operations']} lifecycles, {broken.count() if may_be_broken else 0} of them broken"

@@ -6,7 +6,7 @@ says which job writes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 import pyspark.sql.functions as sf
 
 from broker_sim_integration.pipeline.errors import PipelineError
-from broker_sim_integration.pipeline.jobs.sweep import SETTINGS_SCHEMA
 from broker_sim_integration.pipeline.report import charts
 from broker_sim_integration.pipeline.report.page import Section, Table, render
 from broker_sim_integration.pipeline.spark import tables
@@ -36,9 +35,13 @@ SHOWN_SETTINGS: Final = 12
 class _Source:
     spark: SparkSession
     directory: str
+    frames: dict[str, DataFrame | None] = field(default_factory=dict)
 
     def table(self, name: str) -> DataFrame | None:
-        return tables.read_or_none(self.spark, self.directory, name)
+        """Return a table, None without it; its files are looked for once, which is a job of Spark."""
+        if name not in self.frames:
+            self.frames[name] = tables.read_or_none(self.spark, self.directory, name)
+        return self.frames[name]
 
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
@@ -268,6 +271,8 @@ def _sweep(source: _Source) -> list[Section]:
     summary = source.table("sweep_summary")
     if summary is None:
         return _missing(title, "sweep")
+    from broker_sim_integration.pipeline.jobs.sweep import SETTINGS_SCHEMA  # noqa: PLC0415 - it imports the simulator
+
     settings = [name for name in SETTINGS_SCHEMA.names if name != "seed"]
     counts = summary.agg(*[sf.count_distinct(name).alias(name) for name in settings]).first()
     assert counts is not None

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from broker_sim_integration.pipeline.errors import PipelineError
@@ -36,6 +37,7 @@ class KeptOutput:
     def __init__(self) -> None:
         # A file and not a pipe, so that nothing has to read while the process writes.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the context's end
+        self._gateway: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -49,7 +51,18 @@ class KeptOutput:
 
     def launch(self, conf: SparkConf) -> Any:
         """Start Spark's process and return its gateway; PySparkRuntimeError if it ends too early."""
-        return LAUNCH(conf, {"stdout": self._file, "stderr": self._file})
+        self._gateway = LAUNCH(conf, {"stdout": self._file, "stderr": self._file})
+        return self._gateway
+
+    def end_process(self) -> None:
+        """End the process and wait for it; a later session starts another one."""
+        if self._gateway is None:
+            return
+        self._gateway.shutdown()
+        # It ends by itself when its input does.
+        self._gateway.proc.stdin.close()
+        self._gateway.proc.wait()
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - Spark has no other way to forget a process
 
     def text(self) -> str:
         """Return all that has been printed so far."""

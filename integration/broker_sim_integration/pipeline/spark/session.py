@@ -22,6 +22,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from broker_sim_integration.pipeline.errors import PipelineError
+from broker_sim_integration.pipeline.spark.class_archive import class_archive
 from broker_sim_integration.pipeline.spark.java_output import KeptOutput
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ COLLECTOR: Final = "-XX:+UseParallelGC"
 CHOSEN_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
 OPTIONS_FOR_ANY_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Variables whose options the driver's JVM gets too; it does not start with two collectors."""
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 JVM_OPTIONS: Final = (
     # A third of the time of a JVM that runs every job once goes to its compilers: what is hot is so for long,
     # and Spark's large methods are not made larger.
@@ -69,6 +71,9 @@ COMMON_CONF: Final[Mapping[str, str]] = {
     # A task has few directories to write to; to sort its rows by them costs more than to open some files.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.ui.showConsoleProgress": "false",
+    # Which line of a program made a column matters to who writes it; to find out, each column looks at the stack.
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+    "spark.sql.lightweightPlanChangeValidation": "false",
 }
 TIMEOUT_S: Final = 30
 """Time limit for a program to print its version."""
@@ -87,8 +92,8 @@ PYTHON_PACKAGES: Final = ("numpy", "pandas", "pyarrow")
 """Packages that the jobs import in the executors' Python."""
 
 
-def require_java() -> None:
-    """Raise PipelineError unless there is a Java that Spark runs on."""
+def require_java() -> str:
+    """Return what the Java that Spark runs on prints as its version; PipelineError if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     where = f"JAVA_HOME={home}" if home else "the PATH"
@@ -103,6 +108,7 @@ def require_java() -> None:
         raise PipelineError(f"{java} does not print its version: {remedy}")
     if not OLDEST_JAVA <= int(match[1]) <= NEWEST_JAVA:
         raise PipelineError(f"{java} is Java {match[1]}, Spark {pyspark_version} needs 17: {remedy}")
+    return process.stderr
 
 
 def require_home() -> None:
@@ -157,7 +163,7 @@ def default_conf(master: str | None, *, kafka: bool = False, small: bool = False
     if _is_here(master):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     if master is not None and master.startswith("local"):
-        conf |= {**LOCAL_CONF, "spark.driver.extraJavaOptions": " ".join(_jvm_options(small=small))}
+        conf |= {**LOCAL_CONF, JAVA_OPTIONS: " ".join(_jvm_options(small=small))}
         conf |= SMALL_CONF if small else {}
     if kafka:
         conf["spark.jars.packages"] = KAFKA_CONNECTOR
@@ -179,16 +185,19 @@ def spark_session(
     kafka: bool = False,
     quiet: bool = False,
     small: bool = False,
+    writes_archive: bool = False,
 ) -> Iterator[SparkSession]:
     """Start a session and stop it at the end.
 
     `master` None is local[*], with `small` local[1], or what spark-submit was given if it runs this program. `quiet`
     keeps back the output of Spark's process and shows it only with an unexpected error; it is for a
-    program's first session, which starts that process. Raises PipelineError for what is missing.
+    program's first session, which starts that process; its JVM reads the `class_archive`, and with `writes_archive`
+    writes it if there is none. Raises PipelineError for what is missing.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    java = ""
     if not submitted:
-        require_java()
+        java = require_java()
         require_home()
         master = master or ("local[1]" if small else "local[*]")
     if _is_here(master):
@@ -201,6 +210,10 @@ def spark_session(
     settings |= {"spark.app.name": name, **user_conf}
     with ExitStack() as stack:
         java_output = stack.enter_context(KeptOutput()) if quiet and not submitted else None
+        if java_output is not None and JAVA_OPTIONS in settings and JAVA_OPTIONS not in user_conf:
+            archive_options = stack.enter_context(class_archive(java, write=writes_archive))
+            settings[JAVA_OPTIONS] = " ".join((settings[JAVA_OPTIONS], *archive_options))
+            stack.callback(java_output.end_process)
         if settings.get("spark.jars.packages") == KAFKA_CONNECTOR and "spark.jars.ivySettings" not in settings:
             settings["spark.jars.ivySettings"] = stack.enter_context(ivy_settings())
         session = _start(settings, java_output)
@@ -244,6 +257,8 @@ def _prepare_environment(master: str | None) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        # The program that puts the command line of Spark's JVM together is one too.
+        os.environ.setdefault("SPARK_LAUNCHER_OPTS", f"{SMALL_COLLECTOR} {' '.join(SMALL_JVM_OPTIONS)}")
 
 
 def _why_no_session(settings: Mapping[str, str], java_output: KeptOutput | None) -> str:
