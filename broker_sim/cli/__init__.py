@@ -45,6 +45,16 @@ class _Commands(click.Group):
         command: click.Command = import_module(module).command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from broker_sim.errors import did_you_mean  # noqa: PLC0415 - only for a mistake
+
+            raise click.UsageError(f"there is no command '{name}'{did_you_mean(name, COMMANDS)}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])

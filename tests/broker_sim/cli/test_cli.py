@@ -207,6 +207,18 @@ def test_wrong_option_is_one_line_that_names_it(broker_sim, arguments, reason):
     assert reason in stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("kaos", "there is no command 'kaos' (did you mean chaos?)"),
+        ("xyz", "there is no command 'xyz'"),
+        ("--frobnicate", "No such option '--frobnicate'"),
+    ],
+)
+def test_wrong_command_is_one_line_that_names_the_nearest(broker_sim, command, reason):
+    assert broker_sim(command) == (2, "", f"broker-sim: {reason}; see broker-sim --help\n")
+
+
 @pytest.mark.parametrize(("option", "argument"), [("--port", "ports"), ("--control-port", "control")])
 def test_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option, argument):
     with socket.create_server(("127.0.0.1", 0)) as taken:
