@@ -1,15 +1,19 @@
 """How Sphinx makes the site of these pages: `make site` writes it to out/site.
 
 The pages are Markdown that can be read without the site too: index.md lists them by plain links, of which the table of
-contents is made here, and a link to a file outside docs/ leads to the repository.
+contents is made here, and a link to a file outside docs/ leads to the repository. If `make playground` has made the
+playground, it becomes a part of the site, and tests under chaos get a link that runs them there.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from broker_sim.chaos.link import fragment, imported_files
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -37,6 +41,9 @@ html_copy_source = False
 
 SECTION = re.compile(r"^## (?P<title>.*)\n(?P<text>(?:(?!## ).*\n?)*)", re.MULTILINE)
 PAGE_LINK = re.compile(r"\]\((?P<page>[\w/-]+)\.md\)")
+PROGRAM = re.compile(r"^```python file=(?P<name>\w+)\.py\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+CHAOS_TEST = re.compile(r"@pytest\.mark\.chaos\b.*\nasync def (?P<name>test_\w+)")
+PLAYGROUND = ROOT / "out/playground"
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<path>(?:\.\./)+[^)\s]+)\)")
 
 
@@ -65,15 +72,38 @@ def with_repository_links(text: str, directory: Path, repository: str) -> str:
     return LINK.sub(link, text)
 
 
+def with_run_links(text: str, playground: str) -> str:
+    """Return a page's text with a link below each program that has a test under chaos: it runs there."""
+    programs = {match["name"]: match["text"] for match in PROGRAM.finditer(text)}
+
+    def link(match: re.Match[str]) -> str:
+        test = CHAOS_TEST.search(match["text"])
+        if test is None:
+            return match[0]
+        state = fragment(imported_files(match["name"], programs.get), match["name"], test["name"])
+        return f'{match[0]}\n\n```{{raw}} html\n<p class="run"><a href="{playground}{state}">Run it here</a></p>\n```'
+
+    return PROGRAM.sub(link, text)
+
+
+def add_playground(app: Sphinx, error: Exception | None) -> None:
+    """Copy the playground into the site."""
+    if error is None and PLAYGROUND.is_dir():
+        shutil.copytree(PLAYGROUND, Path(app.outdir, "playground"), dirs_exist_ok=True)
+
+
 def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     """Change the text of a page before it is parsed."""
     repository = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["repository"]
     directory = Path(app.srcdir, docname).parent
     text = with_repository_links(source[0], directory, repository)
+    if PLAYGROUND.is_dir():
+        text = with_run_links(text, f"{'../' * docname.count('/')}playground/index.html")
     source[0] = f"{text}\n{table_of_contents(text)}" if docname == app.config.root_doc else text
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Tell Sphinx what this module changes."""
     app.connect("source-read", read_source)
+    app.connect("build-finished", add_playground)
     return {"parallel_read_safe": True}

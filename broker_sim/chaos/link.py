@@ -18,7 +18,7 @@ from broker_sim.chaos.search import NamedTest
 from broker_sim.chaos.settings import settings_by_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
 CARRIED: Final = ("faults", "order", "duration_s", "workers", "brokers")
 """Settings that the playground has fields for; what the marker says stands in the program."""
@@ -35,33 +35,38 @@ def link_to(playground: str, test: NamedTest, seed: int) -> str:
     module, _, function = test.name.partition(":")
     if "." in module:
         raise NoLinkError(f"no link: {module} is part of a package, and a link carries modules of one folder")
-    state = {
-        "files": dict(_files(module)),
-        "module": module,
-        "test": function,
-        "settings": _settings(test),
-        "seed": seed,
-    }
-    packer = zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS)
-    packed = packer.compress(json.dumps(state).encode()) + packer.flush()
-    link = f"{playground.partition('#')[0]}#chaos={urlsafe_b64encode(packed).decode().rstrip('=')}"
+    folder = Path(importlib.import_module(module).__file__ or "").parent
+    files = imported_files(module, lambda name: _text_of(folder / f"{name}.py"))
+    link = f"{playground.partition('#')[0]}{fragment(files, module, function, _settings(test), seed)}"
     if len(link) > MOST_CHARACTERS:
         raise NoLinkError(f"no link: it would have {len(link)} characters; {MOST_CHARACTERS} are allowed")
     return link
 
 
-def _files(first: str) -> Iterator[tuple[str, str]]:
-    """Yield the test's module and those of its folder that it imports, by name."""
-    folder = Path(importlib.import_module(first).__file__ or "").parent
-    names, seen = [first], {first}
+def fragment(
+    files: Mapping[str, str], module: str, test: str, settings: Mapping[str, Any] | None = None, seed: int | None = None
+) -> str:
+    """Return what stands behind the address of the playground, from the `#` on; `files` are the texts of modules."""
+    state = {"files": files, "module": module, "test": test, "settings": settings or {}, "seed": seed}
+    packer = zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS)
+    packed = packer.compress(json.dumps(state).encode()) + packer.flush()
+    return f"#chaos={urlsafe_b64encode(packed).decode().rstrip('=')}"
+
+
+def imported_files(first: str, text_of: Callable[[str], str | None]) -> dict[str, str]:
+    """Return the texts of a module and of those that it imports, if `text_of(name)` has them."""
+    names, files = [first], {}
     while names:
         name = names.pop(0)
-        text = (folder / f"{name}.py").read_text("utf-8")
-        yield name, text
-        for each in _imported(text):
-            if each not in seen and (folder / f"{each}.py").is_file():
-                seen.add(each)
-                names.append(each)
+        text = None if name in files else text_of(name)
+        if text is not None:
+            files[name] = text
+            names += _imported(text)
+    return files
+
+
+def _text_of(path: Path) -> str | None:
+    return path.read_text("utf-8") if path.is_file() else None
 
 
 def _imported(text: str) -> Iterator[str]:

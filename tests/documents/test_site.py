@@ -3,9 +3,13 @@
 `make site` in `make lint` judges the text of all pages.
 """
 
+import json
+import re
 import runpy
 import subprocess
 import sys
+import zlib
+from base64 import urlsafe_b64decode
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,21 @@ def test_no_page_and_no_table_scrolls_sideways(tmp_path, require_or_skip):
                 too_wide += [f"{place}: {element}" for element in tab.evaluate(TOO_WIDE)]
         browser.close()
     assert too_wide == []
+
+
+def test_test_under_chaos_has_a_link_that_carries_it_with_what_it_imports():
+    page = (
+        "```python file=shop.py\nasync def work(): ...\n```\n\n"
+        "```python file=other.py\nimport asyncio\n```\n\n"
+        "```python file=test_shop.py\nimport pytest\nfrom shop import work\n\n\n"
+        "@pytest.mark.chaos(seeds=3)\nasync def test_orders(chaos):\n    await work()\n```\n"
+    )
+    text = CONF["with_run_links"](page, "../playground/index.html")
+    (packed,) = re.findall(r'<a href="\.\./playground/index\.html#chaos=([\w-]+)">', text)
+    state = json.loads(zlib.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), wbits=-zlib.MAX_WBITS))
+    assert {name: text.splitlines()[0] for name, text in state["files"].items()} == {
+        "test_shop": "import pytest",
+        "shop": "async def work(): ...",
+    }
+    assert (state["module"], state["test"]) == ("test_shop", "test_orders")
+    assert text.index("../playground") > text.index("await work()")
