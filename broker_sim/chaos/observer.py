@@ -41,14 +41,14 @@ def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
     logging.disable(logging.NOTSET)
     try:
         with (
-            _logged(_CLIENTS, logging.INFO, _Logs(chaos, is_client=True)),
-            _added(_Logs(chaos)),
+            _logged(_CLIENTS, logging.INFO, _Logs(chaos.timeline, is_client=True)),
+            application_logs(chaos.timeline),
             _logged(_OTHERS, logging.CRITICAL, logging.NullHandler()),
         ):
             yield
     finally:
         logging.disable(disabled)
-        _note_failed_requests(chaos, loop)
+        note_failed_requests(chaos.kafka, chaos.timeline, loop)
 
 
 @contextmanager
@@ -70,8 +70,9 @@ def _logged(names: Sequence[str], level: int, handler: logging.Handler) -> Itera
 
 
 @contextmanager
-def _added(handler: logging.Handler) -> Iterator[None]:
-    """Let the handler too have what all other loggers log, at the levels that the application has set."""
+def application_logs(timeline: Timeline) -> Iterator[None]:
+    """Let the time line too have what all other loggers log, at the levels that the application has set."""
+    handler = _Logs(timeline)
     logging.root.addHandler(handler)
     try:
         yield
@@ -126,9 +127,9 @@ class _Losses:
 class _Logs(logging.Handler):
     """Notes what is logged, with who; of a client only warnings, and which partitions it is assigned."""
 
-    def __init__(self, chaos: Chaos, *, is_client: bool = False) -> None:
+    def __init__(self, timeline: Timeline, *, is_client: bool = False) -> None:
         super().__init__()
-        self._chaos = chaos
+        self._timeline = timeline
         self._is_client = is_client
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -136,7 +137,7 @@ class _Logs(logging.Handler):
         if self._is_client and record.levelno < logging.WARNING and not text.startswith(_SHOWN):
             return
         error = _error_of(record) if record.levelno >= logging.ERROR else None
-        self._chaos.timeline.note(
+        self._timeline.note(
             process.name if process else TEST, _PARTITION.sub(r"\1-\2", text), error_text(error) if error else ""
         )
 
@@ -149,11 +150,12 @@ def _error_of(record: logging.LogRecord) -> BaseException | None:
     return next((each for each in arguments if isinstance(each, BaseException)), None)
 
 
-def _note_failed_requests(chaos: Chaos, loop: VirtualEventLoop) -> None:
+def note_failed_requests(kafka: AsyncCluster, timeline: Timeline, loop: VirtualEventLoop) -> None:
+    """Note the requests of the run that were answered with an error."""
     began_ms = loop.clock.wall_clock_ms() - loop.clock.now_ms()
-    for request in chaos.kafka.requests():
+    for request in kafka.requests():
         if request.errors and request.elapsed_ms is not None:
             at_s = (request.received_ms + request.elapsed_ms - began_ms) / 1000
             errors = ", ".join(error.name for error in request.errors)
             text = f"{request.api} to broker {request.broker}: {errors}"
-            chaos.timeline.moments.append(Moment(at_s, request.client_id or "client", text))
+            timeline.moments.append(Moment(at_s, request.client_id or "client", text))

@@ -68,6 +68,7 @@ class _VirtualTest:
 _test_of_item = pytest.StashKey[_VirtualTest | None]()
 _seed_of_item = pytest.StashKey[tuple[int, int]]()
 _order_of_item = pytest.StashKey["Sequence[Deviation] | None"]()
+_records_of_item = pytest.StashKey[bool]()
 _begin_of_item = pytest.StashKey["Begin"]()
 
 
@@ -102,8 +103,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         nargs="?",
         const=Path("kafka-pages"),
         metavar="DIRECTORY",
-        help="write each failing run of a test under chaos to an HTML file in this directory [kafka-pages], which "
-        "plays it in a browser",
+        help="write each failing run of a test in virtual time or under chaos to an HTML file in this directory "
+        "[kafka-pages], which plays it in a browser",
     )
 
 
@@ -147,6 +148,7 @@ def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | N
     reports: list[pytest.TestReport] = []
     next_one: Any = nextitem
     item.stash[_order_of_item] = None
+    item.stash[_records_of_item] = False
     for passed, seed in enumerate(seeds):
         item.stash[_seed_of_item] = seed, passed
         # Until the last seed only what has function scope is torn down.
@@ -155,6 +157,9 @@ def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | N
         if not _has_passed(item, reports):
             if item.config.getoption("virtual_shrink") and not _runs_in_a_program(item):
                 next_one, reports = item.parent, _shrink_order(item, reports)
+            if (file := _page_file(item)) is not None and any(report.failed for report in reports):
+                next_one = item.parent
+                _write_page(item, reports, file)
             break
         _forget_run(item)
     if next_one is not nextitem:
@@ -246,10 +251,7 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
 
     test = MarkedTest(item.name, settings, run_once)
     test.is_full = item.config.get_verbosity() > 1
-    directory: Path | None = item.config.getoption("kafka_page")
-    if directory is not None:
-        name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
-        test.page_file = directory / f"{name}.html"
+    test.page_file = _page_file(item)
     reports = test.search(_seeds_of_command_line(item.config))
     for report in reports:
         if report.when == "call" and test.exploration is not None:
@@ -257,6 +259,37 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
         if report.when == "call" and report.passed and test.sightings.seeds > 1:
             report.user_properties += [(SEEN, line) for line in test.sightings.lines()]
     return reports + _tear_down_the_rest(item, nextitem)
+
+
+def _page_file(item: pytest.Item) -> Path | None:
+    """Return the file that plays a failing run of a test, None for no such file."""
+    directory: Path | None = item.config.getoption("kafka_page")
+    name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
+    return None if directory is None else directory / f"{name}.html"
+
+
+def _write_page(item: pytest.Item, reports: Sequence[pytest.TestReport], file: Path) -> None:
+    """Run a seed that has failed once more, write the file that plays it, and let the reports name it."""
+    from broker_sim.chaos.chaos import failure_text  # noqa: PLC0415 - see _checked
+    from broker_sim.page.recording import page_of  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see _checked
+
+    item.stash[_records_of_item] = True
+    _forget_run(item)
+    _run_once(item, item.parent)
+    test = item.stash[_test_of_item]
+    if test is None or not isinstance(test.run, SeededRun):
+        return
+    failure = None if test.error is None else failure_text(test.error)
+    run = test.run.recorded(f"{item.name}, seed {test.seed}", failure)
+    if run is None:
+        text = "no page: the test has no fixture kafka, whose cluster a page would show"
+    else:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = page_of(run).write(file)
+    for report in reports:
+        if report.failed:
+            report.sections.append(("page", text))
 
 
 def _has_passed(item: pytest.Item, reports: list[pytest.TestReport]) -> bool:
@@ -346,7 +379,7 @@ def _checked(item: pytest.Item) -> _VirtualTest:
     function = _function(item, VIRTUAL_MARKER)
     options = options_of(item, VIRTUAL_MARKER, VirtualTimeOptions)
     seed, passed = item.stash[_seed_of_item]
-    run = SeededRun(options, seed, item.stash[_order_of_item])
+    run = SeededRun(options, seed, item.stash[_order_of_item], record=item.stash[_records_of_item])
     return _VirtualTest(function, run, seed, passed)
 
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from broker_sim.chaos.observer import Leaders, application_logs, note_failed_requests
+from broker_sim.chaos.recorder import Recorder
+from broker_sim.chaos.timeline import Timeline
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.runtime.virtual.core.errors import VirtualRunError
 from broker_sim.runtime.virtual.run import ENDING_S, VirtualRun
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from asyncio import Handle
     from collections.abc import Coroutine, Sequence
 
+    from broker_sim.page.recording import RecordedRun
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.runtime.virtual.task_order import Deviation
     from broker_sim.testing.options import VirtualTimeOptions
@@ -31,8 +35,15 @@ if TYPE_CHECKING:
 class SeededRun(VirtualRun):
     """One seed of one test: its fixtures and the test itself run on the same loop."""
 
-    def __init__(self, options: VirtualTimeOptions, seed: int, deviations: Sequence[Deviation] | None = None) -> None:
-        """`deviations` determine the order of tasks, whatever the options say."""
+    def __init__(
+        self,
+        options: VirtualTimeOptions,
+        seed: int,
+        deviations: Sequence[Deviation] | None = None,
+        *,
+        record: bool = False,
+    ) -> None:
+        """`deviations` determine the order of tasks, whatever the options say; `record` is for `recorded`."""
         super().__init__(seed, order=options.order, limit_s=options.limit_s, trace_steps=options.trace_steps)
         self.orders: list[str] = []
         """Lines that say what ran before what, for each deviation."""
@@ -48,6 +59,11 @@ class SeededRun(VirtualRun):
         self._at_failure: str | None = None
         self._deviations: tuple[Deviation, ...] | None = None
         """Deviations up to the end of the test, or up to the first failure if that came later."""
+        self._records = record
+        self._recorder: Recorder | None = None
+        self._timeline = Timeline(self.loop.time)
+        self._end_s: float | None = None
+        """Time of the test's end, or of its failure; only of a run that is recorded."""
         self._failed: BaseException | None = None
         """The failure of a test that then did not end."""
 
@@ -69,10 +85,41 @@ class SeededRun(VirtualRun):
         """Return a cluster whose brokers accept clients; to be closed with `close_cluster`."""
         cluster = self._cluster = self.wait(_cluster(self.loop, self._options).open())
         cluster.keep_requests()
+        if self._records:
+            self._record(cluster)
         return cluster
+
+    def _record(self, cluster: SimulatedCluster) -> None:
+        recorder = self._recorder = Recorder(cluster, self.loop)
+        leaders = Leaders(cluster, self._timeline)
+        check = self.loop.after_step
+
+        def look() -> None:
+            if check is not None:
+                check()
+            leaders.look()
+            recorder.look()
+
+        self.loop.after_step = look
+        self._resources.enter_context(application_logs(self._timeline))
+
+    def _end_recording(self) -> None:
+        if self._recorder is not None and self._end_s is None:
+            self._end_s = self.loop.time()
+            self._recorder.end()
+            assert self._cluster is not None
+            note_failed_requests(self._cluster, self._timeline, self.loop)
+
+    def recorded(self, title: str, failure: str | None) -> RecordedRun | None:
+        """Return the run as the page plays it; None if it has no cluster, or was not to be recorded."""
+        if self._recorder is None or self._end_s is None:
+            return None
+        recording = self._recorder.finish(self._timeline.moments, (), self._end_s)
+        return recording.run(title, failure, self._end_s * 1_000)
 
     def close_cluster(self) -> None:
         """Stop the brokers."""
+        self._end_recording()
         cluster, self._cluster = self._cluster, None
         assert cluster is not None
         self.wait(cluster.close())
@@ -93,6 +140,7 @@ class SeededRun(VirtualRun):
             self._failed.add_note(f"and then the test did not end: {error}")
         finally:
             self._watch = None
+            self._end_recording()
             if self._at_failure is None:
                 self._deviations = self._deviations_now()
         if self._failed is not None:
@@ -107,6 +155,7 @@ class SeededRun(VirtualRun):
 
     def on_failure(self, error: BaseException) -> None:
         """Keep what was there when the error was raised; its contexts may be closed by now."""
+        self._end_recording()
         if self._at_failure is not None:
             return
         self._deviations = self._deviations_now()

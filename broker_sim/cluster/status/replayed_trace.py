@@ -24,8 +24,8 @@ CLIENT: Final = "client"
 """Name of a client that has given none."""
 WAITS_FOR: Final = {
     "Produce": "all in-sync replicas to have its records",
-    "Fetch": "records, or for the leader's high watermark",
-    "ShareFetch": "records that nobody else has acquired",
+    "Fetch": "records",
+    "ShareFetch": "records",
 }
 
 

@@ -63,8 +63,8 @@ function drawShare(item, partition) {
 export function makeTransactions() {
   const rows = h("tbody");
   const producers = h("tbody");
-  const table = h("table", {}, h("thead", {}, h("tr", {}, heads("Transactional id", "State", "Age*", "Partitions"))), rows);
-  const others = h("table", {}, h("thead", {}, h("tr", {}, heads("Producer", "Partition", "Last sequence*", "Open from*"))), producers);
+  const table = h("table", { "aria-label": "Transactions" }, h("thead", {}, h("tr", {}, heads("Transactional id", "State", "Age*", "Partitions"))), rows);
+  const others = h("table", { "aria-label": "Idempotent producers" }, h("thead", {}, h("tr", {}, heads("Producer", "Partition", "Last sequence*", "Open from*"))), producers);
   const nothing = empty("No transaction and no idempotent producer has come yet.");
   const { element, count } = panel("Transactions and producers", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Transactions and producers" }, table, others, nothing));
   return {

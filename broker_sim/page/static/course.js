@@ -2,7 +2,7 @@
 // clients and brokers, faults as bands on the lanes of those that they hit.
 
 import { h, panel, setText, svg } from "page/dom.js";
-import { duration } from "page/words.js";
+import { duration, plural } from "page/words.js";
 
 const WIDTHS_MS = [200, 1_000, 5_000, 20_000];
 const LANE = 24;
@@ -39,7 +39,7 @@ export function makeCourse(context) {
       picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
       const inside = (one) => one.at_ms + (one.elapsed_ms ?? 0) >= from && one.at_ms <= from + widthMs;
       const requests = recorded.requests.filter(inside);
-      setText(count, requests.length > MOST_ARROWS ? `${MOST_ARROWS} of ${requests.length} requests` : `${requests.length} requests`);
+      setText(count, requests.length > MOST_ARROWS ? `${MOST_ARROWS} of ${requests.length} requests` : plural(requests.length, "request"));
       picture.replaceChildren(
         ...lanes.map((lane) => drawLane(lane, y.get(lane.name), width)),
         ...recorded.bands.filter((band) => band.to_ms >= from && band.from_ms <= from + widthMs).flatMap((band) => drawBand(band, x, y, width)),

@@ -22,7 +22,7 @@ export function makeOperations(context) {
   const nothing = empty("Nothing waits here.");
   const more = h("p", { class: "more" });
   const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parked operations", onscroll: () => context.retick() },
-    h("table", {}, h("thead", {}, h("tr", {}, heads("Operation", "Keys", "Waits for", "Age*", "Time left*"))), rows), nothing, more);
+    h("table", { "aria-label": "Parked operations, those that are due first" }, h("thead", {}, h("tr", {}, heads("Operation", "Keys", "Waits for", "Age*", "Time left*"))), rows), nothing, more);
   const { element, count, aside } = panel("Waiting", null, scroll);
   aside.append(chip, search);
   return {

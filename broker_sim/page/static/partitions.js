@@ -13,7 +13,7 @@ export function makePartitions(context) {
   const nothing = empty("No partition has this in its name.");
   const more = h("p", { class: "more" });
   const { element, count, aside } = panel("Partitions", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Partitions" },
-    h("table", {}, h("thead", {}, h("tr", {}, heads("Partition", "Replicas", "High watermark*", "End*", "Actions"))), rows),
+    h("table", { "aria-label": "Partitions with their replicas" }, h("thead", {}, h("tr", {}, heads("Partition", "Replicas", "High watermark*", "End*", "Actions"))), rows),
     nothing, more));
   aside.append(search);
   return {

@@ -10,7 +10,7 @@ export function makeRequests(context) {
   const apis = h("tbody");
   const clients = h("tbody");
   const nothing = empty("No request has been answered so far.");
-  const table = (title, body) => h("table", { class: "rates" }, h("thead", {}, h("tr", {}, heads(title, "Per second*", "Course", "Mean time*", "Errors"))), body);
+  const table = (title, body) => h("table", { class: "rates", "aria-label": `Requests by ${title}` }, h("thead", {}, h("tr", {}, heads(title, "Per second*", "Course", "Mean time*", "Errors"))), body);
   const [byApi, byClient] = [table("API", apis), table("Client", clients)];
   const { element, count } = panel("Requests", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Requests" }, byApi, byClient, nothing));
   const memory = new Map();

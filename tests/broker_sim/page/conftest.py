@@ -1,5 +1,6 @@
 """A real Chromium without a window, and a page of it that notes errors and requests to other hosts."""
 
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
@@ -38,6 +39,44 @@ class Looked:
         page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", lambda request: self.hosts.add(urlsplit(request.url).netloc))
+
+    def unnamed(self):
+        """Return the elements of the accessibility tree that have no name and should."""
+        return unnamed(self.page)
+
+
+USED: Final = {
+    "button",
+    "link",
+    "textbox",
+    "searchbox",
+    "combobox",
+    "slider",
+    "checkbox",
+    "spinbutton",
+    "img",
+    "image",
+    "region",
+    "dialog",
+    "table",
+}
+"""Roles whose elements a screen reader announces by name, or that somebody uses."""
+
+
+def unnamed(page):
+    """Return what the accessibility tree, as Chromium computes it, has without a name: roles with their elements."""
+    session = page.context.new_cdp_session(page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    without = [
+        each
+        for each in nodes
+        if not each["ignored"] and each["role"]["value"] in USED and not each.get("name", {}).get("value", "").strip()
+    ]
+    html = []
+    for each in without:
+        node = session.send("DOM.describeNode", {"backendNodeId": each["backendDOMNodeId"]})["node"]
+        html.append(f"{each['role']['value']}: <{node['localName']} {node.get('attributes')}>")
+    return html
 
 
 @pytest.fixture

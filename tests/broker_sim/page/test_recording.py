@@ -261,6 +261,11 @@ def page_of_two(looked, outcome, tmp_path):
     assert looked.hosts == {""}
 
 
+def test_everything_of_a_recorded_run_that_can_be_used_has_a_name(page_of_two, looked):
+    assert page_of_two.get_by_label("Time of the run, in ms").is_visible()
+    assert looked.unnamed() == []
+
+
 def test_two_runs_lie_side_by_side_and_their_first_difference_is_found(page_of_two):
     page = page_of_two
     assert "crash worker-1" in page.locator(".difference").inner_text()

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from broker_sim.page.recording import runs_of_html
+
 pytest_plugins = ["pytester"]
 
 WITH_CLUSTER = """
@@ -303,3 +305,58 @@ def test_nobody_pays_for_what_he_does_not_use(module, unwanted):
     program = f"import sys, {module}\nprint([name for name in {unwanted} if name in sys.modules])"
     command = [sys.executable, "-c", program]
     assert subprocess.check_output(command, text=True).strip() == "[]"
+
+
+def run_of_page(pytester, name):
+    """Return the run that a file of the directory `pages` plays."""
+    return runs_of_html((pytester.path / "pages" / f"{name}.html").read_text("utf-8"))[0]
+
+
+def test_failing_seed_is_written_as_a_page_that_opens_at_its_failure(run_suite, pytester):
+    result = run_suite(WITH_CLUSTER, "--kafka-page", "pages")
+    result.assert_outcomes(failed=1)
+    [file] = (pytester.path / "pages").iterdir()
+    result.stdout.fnmatch_lines([f"the run plays in a browser: pages/{file.name} (*.* MB)"])
+    run = run_of_page(pytester, file.stem)
+    assert "seed 2" in run.title
+    assert "assert 2 < 2" in run.failure
+    assert {one.api for one in run.requests} >= {"Produce", "Metadata"}
+    assert {"broker/1", "partition/orders/0"} <= {name for frame in run.frames for name in frame["set"]}
+    assert max(one.at_ms for one in run.requests) <= run.end_ms
+
+
+def test_failing_test_without_async_is_written_as_a_page(run_suite, pytester):
+    source = """
+@pytest.mark.virtual_time
+def test_records(kafka):
+    kafka.create_topic("orders", 1, 3)
+    kafka.produce("orders", "an order")
+    time.sleep(3)
+    assert kafka.records("orders") == ()
+
+@pytest.mark.virtual_time
+async def test_nothing():
+    raise ValueError("no cluster")
+"""
+    result = run_suite(source, "--kafka-page", "pages")
+    result.assert_outcomes(failed=2)
+    [file] = (pytester.path / "pages").iterdir()
+    run = run_of_page(pytester, file.stem)
+    assert "TopicRecord" in run.failure
+    assert run.end_ms >= 3_000
+    assert any("partition/orders/0" in frame["set"] for frame in run.frames)
+    result.stdout.fnmatch_lines(["no page: the test has no fixture kafka*"])
+
+
+def test_tests_that_pass_or_are_expected_to_fail_write_no_page(run_suite, pytester):
+    source = """
+@pytest.mark.virtual_time
+async def test_passes(kafka): pass
+
+@pytest.mark.xfail(strict=True)
+@pytest.mark.virtual_time
+async def test_is_expected_to_fail(kafka):
+    raise ValueError("as expected")
+"""
+    run_suite(source, "--kafka-page", "pages").assert_outcomes(passed=1, xfailed=1)
+    assert not (pytester.path / "pages").exists()
