@@ -121,8 +121,9 @@ class BrokerConfigs:
             return _broker_entry(definition, value, self.synonyms(name))
 
         dynamic = self.cluster.keys() | self.broker.keys()
-        entries = _entries({name: every_broker_config()[name] for name in config_order()}, names, entry)
-        entries = _ordered(entries, _BROKER_BUCKETS)
+        definitions = every_broker_config()
+        in_order = {name: definitions[name] for name in config_order() if names is None or name in names}
+        entries = _ordered(_entries(in_order, names, entry), _BROKER_BUCKETS)
         originals = {**self.static.originals, **self.cluster, **self.broker}
         own = _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
         by_name = {one.name: one for one in own}
