@@ -106,7 +106,7 @@ dist: setup ## Build the distributions of a release into dist and check their me
 	@grep -q '^repository = "http' pyproject.toml || { \
 	    echo "fill in the repository's address in pyproject.toml: [tool.hatch.metadata.hooks.custom] repository" >&2; exit 1; }
 	rm -rf dist && $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt build twine
-	$(BIN)/python -m build --outdir dist . && $(BIN)/python -m build --outdir dist integration
+	for directory in . integration purgatory; do $(BIN)/python -m build --outdir dist $$directory; done
 	$(BIN)/python -m twine check --strict dist/*
 
 site: setup ## Make the site of the documentation in out/site; a warning is an error

@@ -1,4 +1,4 @@
-"""The two distributions of the repository fit each other, and so do their files."""
+"""The three distributions of the repository fit each other, and so do their files."""
 
 import tomllib
 from pathlib import Path
@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COMPARE = ROOT / "integration"
+PURGATORY = ROOT / "purgatory"
 
 
 def project(directory):
@@ -15,14 +16,25 @@ def project(directory):
 
 def test_comparison_requires_the_simulator_of_its_own_version():
     version = project(ROOT)["version"]
-    assert project(COMPARE)["version"] == version
     assert f"broker-sim=={version}" in project(COMPARE)["dependencies"]
-    assert project(COMPARE)["requires-python"] == project(ROOT)["requires-python"]
+
+
+@pytest.mark.parametrize("directory", [COMPARE, PURGATORY], ids=lambda directory: directory.name)
+def test_distributions_have_one_version_and_run_on_the_same_pythons(directory):
+    for field in ("version", "requires-python"):
+        assert project(directory)[field] == project(ROOT)[field]
+
+
+def test_release_builds_every_distribution():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "for directory in . integration purgatory;" in makefile
+    assert {path.parent for path in ROOT.glob("*/pyproject.toml")} == {COMPARE, PURGATORY}
 
 
 @pytest.mark.parametrize("name", ["LICENSE", "NOTICE"])
-def test_both_distributions_have_the_same_licence(name):
-    assert (COMPARE / name).read_bytes() == (ROOT / name).read_bytes()
+def test_all_distributions_have_the_same_licence(name):
+    for directory in (COMPARE, PURGATORY):
+        assert (directory / name).read_bytes() == (ROOT / name).read_bytes()
 
 
 def test_no_command_of_one_distribution_is_in_the_other():
