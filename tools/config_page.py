@@ -116,6 +116,8 @@ def _by_name(definitions: Mapping[str, ConfigDef]) -> list[ConfigDef]:
 
 def _row(definition: ConfigDef, place: str, without_effect: Mapping[str, str]) -> str:
     meaning = f"{definition.doc} Internal." if definition.internal else definition.doc
+    if definition.since:
+        meaning += f" From Kafka {definition.since} on."
     if reason := without_effect.get(definition.name):
         meaning += f" Without effect: {reason}."
     return f"| `{definition.name}` | {meaning} | {_type(definition)} | {_default(definition)} | {place} |\n"

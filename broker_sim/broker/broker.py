@@ -20,6 +20,7 @@ from broker_sim.broker.coordinators import (
     make_transaction_coordinator,
     make_transactional_appends,
 )
+from broker_sim.broker.dead_letter_topics import append_dead_letters, create_dead_letter_topic
 from broker_sim.broker.dispatch import RequestDispatcher
 from broker_sim.broker.dynamic_broker_config import DynamicBrokerConfig
 from broker_sim.broker.guarded_apis import guarded_apis
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.handlers import ClientConnection
     from broker_sim.log import LogManager
-    from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
     from broker_sim.network import SendResponse
     from broker_sim.protocol import messages
     from broker_sim.replica import ProducePartitionStatus
@@ -75,6 +76,7 @@ class Broker:
         # -- the node
         self.broker_id = broker_id
         self.config = config
+        self.release = environment.api_table.release
         self.process = process
         self.clock = process.clock
         self.run_beside = process.run_beside
@@ -141,7 +143,7 @@ class Broker:
             links=environment.links,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
             purgatory=self.purgatories.named,
-            release=environment.api_table.release,
+            release=self.release,
             storage=make_storages(self.replica_manager, self.process),
         )
 
@@ -292,6 +294,18 @@ class Broker:
     def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
         """Serve a client or a persister, as the coordinator of its share partitions."""
         self.process.actions.serve(self.share_coordinator.serve, api, request, respond)
+
+    def append_dead_letters(
+        self,
+        batches: Mapping[TopicIdPartition, bytes],
+        respond: Callable[[Mapping[TopicIdPartition, ErrorCode]], object],
+    ) -> None:
+        """Append a broker's dead letters to partitions led here, with acks=all."""
+        self.process.actions.serve(append_dead_letters, self, batches, respond)
+
+    def create_dead_letter_topic(self, name: str, respond: Callable[[ErrorCode], object]) -> None:
+        """Create a topic for dead letters, as for a client of this broker."""
+        create_dead_letter_topic(self, name, respond)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from a group of any kind that is coordinated here."""

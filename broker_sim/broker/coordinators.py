@@ -21,6 +21,7 @@ from broker_sim.replica import (
     TransactionalProducer,
     TransactionSupportedOperation,
 )
+from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
 from broker_sim.share.partition.log_reader import LogReader
 from broker_sim.share.partition.share_partition import SharePartitionEnvironment
 from broker_sim.share.partition.share_partition_manager import SharePartitionManager
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.storage import CoordinatorStorage
     from broker_sim.log import VerificationGuard
+    from broker_sim.metadata.topic_partition import TopicIdPartition
     from broker_sim.protocol import messages
     from broker_sim.replica import MetadataApplier, ReplicaManager, ReplicaServer
     from broker_sim.runtime.process import Process
@@ -163,6 +165,24 @@ def make_persister(
     return DefaultStatePersister(broker, broker.sender(serve), coordinator.partition_for, create_state_topic)
 
 
+def _make_dead_letter_queue(
+    broker: BrokerContext, peers: Peers, settings: ShareGroupSettings, reader: LogReader
+) -> DeadLetterQueue:
+    """Return the queue of dead letters, which reaches the leaders of their topics' partitions."""
+
+    def append(
+        leader: int,
+        batches: Mapping[TopicIdPartition, bytes],
+        respond: Callable[[Mapping[TopicIdPartition, ErrorCode]], object],
+    ) -> None:
+        peers[leader].append_dead_letters(batches, respond)
+
+    def create(broker_id: int, name: str, respond: Callable[[ErrorCode], object]) -> None:
+        peers[broker_id].create_dead_letter_topic(name, respond)
+
+    return DeadLetterQueue(broker, settings, reader.read, broker.sender(append), broker.sender(create))
+
+
 def make_share_partition_manager(
     broker: BrokerContext,
     environment: BrokerEnvironment,
@@ -171,14 +191,19 @@ def make_share_partition_manager(
     persister: Persister,
 ) -> SharePartitionManager:
     """Return the manager of the share partitions that are led here; their locks have a timer of their own."""
+    reader, settings = LogReader(replica_manager), ShareGroupSettings(broker.config, broker.image)
+    has_dead_letters = broker.release.is_at_least("4.4")
     return SharePartitionManager(
         SharePartitionEnvironment(
             persister=persister,
-            reader=LogReader(replica_manager),
-            settings=ShareGroupSettings(broker.config, broker.image),
+            reader=reader,
+            settings=settings,
             waiting_fetches=WaitingShareFetches(broker.purgatory("ShareFetch"), broker.process.after_serving),
             lock_timer=environment.make_purgatory.make_timer("share-group-lock-timeout", broker.process),
             clock=broker.clock,
+            dead_letters=(
+                _make_dead_letter_queue(broker, environment.peers, settings, reader) if has_dead_letters else None
+            ),
         ),
         applier.listeners,
         # A generator of its own: what brokers draw must not depend on who fetches.

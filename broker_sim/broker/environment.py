@@ -11,11 +11,13 @@ if TYPE_CHECKING:
 
     from broker_sim.broker.late_metadata import MetadataDelay
     from broker_sim.controller import Controller
+    from broker_sim.errors import ErrorCode
     from broker_sim.handlers import ApiTable
     from broker_sim.handlers.denial_log import DenialLog
     from broker_sim.handlers.faults import FaultInjector
     from broker_sim.handlers.request_log import RequestLog
     from broker_sim.handlers.telemetry.client_metrics import ClientMetricsLog
+    from broker_sim.metadata.topic_partition import TopicIdPartition
     from broker_sim.protocol import messages
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import ReplicaServer
@@ -45,6 +47,16 @@ class Peer(Protocol):
 
     def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
         """Serve a persister, as the coordinator of its share partitions."""
+
+    def append_dead_letters(
+        self,
+        batches: Mapping[TopicIdPartition, bytes],
+        respond: Callable[[Mapping[TopicIdPartition, ErrorCode]], object],
+    ) -> None:
+        """Append a broker's dead letters to partitions led there, with acks=all."""
+
+    def create_dead_letter_topic(self, name: str, respond: Callable[[ErrorCode], object]) -> None:
+        """Create a topic for dead letters, as for a client of that broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

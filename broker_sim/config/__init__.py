@@ -12,7 +12,16 @@ from broker_sim.config.broker_config import (
     every_broker_config,
     of_listeners,
 )
-from broker_sim.config.definition import ConfigDef, ConfigType, ConfigValue, GivenValue, UpdateMode, to_text, to_texts
+from broker_sim.config.definition import (
+    ConfigDef,
+    ConfigType,
+    ConfigValue,
+    GivenValue,
+    UpdateMode,
+    check_release,
+    to_text,
+    to_texts,
+)
 from broker_sim.config.describe import (
     BrokerConfigs,
     ConfigEntry,
@@ -65,6 +74,8 @@ from broker_sim.config.other_configs import (
 )
 from broker_sim.config.resource_configs import (
     CLIENT_METRICS_CONFIGS,
+    DEAD_LETTER_COPY,
+    DEAD_LETTER_TOPIC,
     GROUP_CONFIGS,
     OffsetReset,
     check_client_metrics_configs,
@@ -91,6 +102,8 @@ __all__ = [
     "CLIENT_METRICS_CONFIGS",
     "CONNECTION_LIMITS",
     "CORDONED",
+    "DEAD_LETTER_COPY",
+    "DEAD_LETTER_TOPIC",
     "DEFAULT_LISTENER",
     "DYNAMIC_ERROR",
     "GROUP_CONFIGS",
@@ -137,6 +150,7 @@ __all__ = [
     "check_listeners",
     "check_local_retention",
     "check_metric_reporters",
+    "check_release",
     "describe_client_metrics",
     "describe_group",
     "describe_loggers",

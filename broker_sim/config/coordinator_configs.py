@@ -273,6 +273,20 @@ class ShareGroupConfigs:
         INT, 4_000, "Highest limit of records in flight of a share group.", Between(2_000, 10_000)
     )
     group_share_max_share_sessions: int = declare(INT, 2_000, "Most share sessions of a broker.", at_least(1))
+    errors_deadletterqueue_auto_create_topics_enable: bool = declare(
+        BOOLEAN,
+        False,
+        "Whether a broker creates the missing dead-letter topic of a share group (KIP-1191).",
+        update_mode=CLUSTER_WIDE,
+        since="4.4",
+    )
+    errors_deadletterqueue_topic_name_prefix: str = declare(
+        STRING,
+        "dlq.",
+        "How the names of share groups' dead-letter topics begin; empty allows any name.",
+        update_mode=CLUSTER_WIDE,
+        since="4.4",
+    )
     share_fetch_purgatory_purge_interval_requests: int = declare(
         INT, 1_000, "Completed share fetches that may stay in their purgatory until it is purged."
     )

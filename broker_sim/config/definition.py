@@ -7,7 +7,7 @@ Kafka's, because clients see them.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import Enum, IntEnum
@@ -80,6 +80,8 @@ class ConfigDef:
     validator: Validator | None
     update_mode: UpdateMode
     internal: bool
+    since: str = ""
+    """The first release of Kafka that has it; empty for all."""
 
     @property
     def is_sensitive(self) -> bool:
@@ -278,6 +280,7 @@ def declare(
     *,
     update_mode: UpdateMode = UpdateMode.READ_ONLY,
     internal: bool = False,
+    since: str = "",
 ) -> _D:
     """Declare a configuration as a dataclass field; `doc` is its description in responses to clients."""
     return field(
@@ -291,6 +294,7 @@ def declare(
                 "validator": validator,
                 "update_mode": update_mode,
                 "internal": internal,
+                "since": since,
             }
         },
     )
@@ -315,6 +319,19 @@ def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], k
             raise ConfigError(unknown_name(definitions, name, kind))
         parsed[definition.attribute] = definition.parse(text)
     return parsed
+
+
+def check_release(
+    definitions: Mapping[str, ConfigDef], names: Iterable[str], kind: str, is_at_least: Callable[[str], bool]
+) -> None:
+    """Raise ConfigError for a name that only newer releases of Kafka have, as for an unknown one.
+
+    `is_at_least("4.4")` returns whether the brokers are of that release or a newer one.
+    """
+    for name in names:
+        definition = definitions.get(name)
+        if definition is not None and definition.since and not is_at_least(definition.since):
+            raise ConfigError(f"Unknown {kind} config name: {name}: it needs as_version {definition.since} or newer")
 
 
 def unknown_name(definitions: Mapping[str, ConfigDef], name: str, kind: str) -> str:

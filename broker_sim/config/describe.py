@@ -88,6 +88,12 @@ class BrokerConfigs:
     static: BrokerConfig
     cluster: Mapping[str, str]
     broker: Mapping[str, str]
+    is_at_least: Callable[[str], bool] = lambda _release: True
+    """Whether the broker is of that release of Kafka, such as "4.4", or a newer one."""
+
+    def of_release(self, definitions: Mapping[str, ConfigDef]) -> Mapping[str, ConfigDef]:
+        """Return the definitions that the broker's release has."""
+        return {name: each for name, each in definitions.items() if not each.since or self.is_at_least(each.since)}
 
     def describe_topic(
         self, topic_configs: Mapping[str, str], names: Collection[str] | None = None
@@ -107,7 +113,7 @@ class BrokerConfigs:
 
         internal = [d for name, d in TOPIC_CONFIGS.items() if d.internal and name in topic_configs]
         own = [entry(d) for d in internal if names is None or d.name in names]
-        return own + _ordered(_entries(TOPIC_CONFIGS, names, entry), _TOPIC_BUCKETS)
+        return own + _ordered(_entries(self.of_release(TOPIC_CONFIGS), names, entry), _TOPIC_BUCKETS)
 
     def describe_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the broker's configurations, all or those of `names`."""
@@ -121,9 +127,10 @@ class BrokerConfigs:
             return _broker_entry(definition, value, self.synonyms(name))
 
         dynamic = self.cluster.keys() | self.broker.keys()
-        definitions = every_broker_config()
-        in_order = {name: definitions[name] for name in config_order() if names is None or name in names}
-        entries = _ordered(_entries(in_order, names, entry), _BROKER_BUCKETS)
+        definitions = self.of_release(every_broker_config())
+        in_order = (*config_order(), *(name for name, each in definitions.items() if each.since))
+        chosen = {name: definitions[name] for name in in_order if names is None or name in names}
+        entries = _ordered(_entries(chosen, names, entry), _BROKER_BUCKETS)
         originals = {**self.static.originals, **self.cluster, **self.broker}
         own = _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
         by_name = {one.name: one for one in own}
@@ -287,7 +294,7 @@ def describe_group(
 ) -> list[ConfigEntry]:
     """Return the configurations of a group, all or those of `names`; `own` are set for it alone."""
     entries = []
-    for definition in sorted(GROUP_CONFIGS.values(), key=lambda definition: definition.name):
+    for definition in sorted(configs.of_release(GROUP_CONFIGS).values(), key=lambda definition: definition.name):
         if definition.default is None:
             (of_broker,) = configs.describe_broker([f"group.{definition.name}"])
             entry = replace(

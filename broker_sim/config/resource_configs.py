@@ -81,7 +81,7 @@ def parse_offset_reset(value: str) -> OffsetReset:
 
 
 def _definitions(
-    definitions: Iterable[tuple[str, ConfigType, str | None, Validator | None, str]],
+    definitions: Iterable[tuple[str, ConfigType, str | None, Validator | None, str]], since: str = ""
 ) -> Mapping[str, ConfigDef]:
     return MappingProxyType(
         {
@@ -94,13 +94,36 @@ def _definitions(
                 validator=validator,
                 update_mode=UpdateMode.CLUSTER_WIDE,
                 internal=False,
+                since=since,
             )
             for name, config_type, default, validator, doc in definitions
         }
     )
 
 
-GROUP_CONFIGS: Final = _definitions(
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+DEAD_LETTER_COPY: Final = "errors.deadletterqueue.copy.record.enable"
+_DEAD_LETTER_CONFIGS: Final = _definitions(
+    (
+        (
+            DEAD_LETTER_TOPIC,
+            STRING,
+            "",
+            None,
+            "Topic of the records that a share group cannot process; empty for none (KIP-1191).",
+        ),
+        (
+            DEAD_LETTER_COPY,
+            BOOLEAN,
+            "false",
+            None,
+            "Whether a dead letter has the key and the value of its record, or only headers.",
+        ),
+    ),
+    since="4.4",
+)
+
+_GROUP_CONFIGS: Final = _definitions(
     (
         ("consumer.heartbeat.interval.ms", INT, None, at_least(1), ""),
         ("consumer.session.timeout.ms", INT, None, at_least(1), ""),
@@ -127,6 +150,7 @@ GROUP_CONFIGS: Final = _definitions(
         ("streams.initial.rebalance.delay.ms", INT, None, at_least(0), ""),
     )
 )
+GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType({**_GROUP_CONFIGS, **_DEAD_LETTER_CONFIGS})
 """Configurations of groups by name; the default of one without a default here is the broker's `group.NAME`."""
 
 CLIENT_METRICS_CONFIGS: Final = _definitions(
@@ -192,6 +216,8 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> Non
         assert isinstance(heartbeat_ms, int)
         if (session in values or heartbeat in values) and session_ms <= heartbeat_ms:
             raise ConfigError(f"{session} must be greater than {heartbeat}")
+    if str(values.get(DEAD_LETTER_TOPIC, "")).startswith("__"):
+        raise ConfigError(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
 
 
 def check_client_metrics_configs(configs: Mapping[str, str]) -> None:

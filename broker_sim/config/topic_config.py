@@ -100,6 +100,9 @@ class TopicConfig:
         "Followers, `PARTITION:BROKER` or `*`, of which follower.replication.throttled.rate holds.",
         ReplicaList(),
     )
+    errors_deadletterqueue_group_enable: bool = declare(
+        BOOLEAN, False, "Whether share groups may write dead letters to the topic (KIP-1191).", since="4.4"
+    )
     internal_segment_bytes: int | None = declare(
         INT, None, "segment.bytes for tests, without its lower limit.", internal=True
     )

@@ -29,6 +29,7 @@ from broker_sim.controller.requests import AlterOp, ConfigAlteration, ConfigReso
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataDelta, TopicState
 from broker_sim.metadata.topic_name import invalid_topic_name
+from broker_sim.protocol.release import Release
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION: Final = "unclean.leader.election.enable"
@@ -51,9 +52,9 @@ _LISTS: Final[Mapping[ConfigResourceType, Callable[[], Mapping[str, ConfigDef]]]
 class ConfigurationControlManager:
     """Checks and applies changes; `static` is the configuration that the controller started with."""
 
-    def __init__(self, static: BrokerConfig) -> None:
+    def __init__(self, static: BrokerConfig, release: Release) -> None:
         self._static = static
-        self._validator = ConfigurationValidator(static)
+        self._validator = ConfigurationValidator(static, release)
 
     def bootstrap(self, delta: MetadataDelta) -> None:
         """Write what ELRs need: `min.insync.replicas` for the cluster, and for no single broker."""

@@ -5,6 +5,7 @@ forwards a request those of `DynamicBrokerConfig.validate`.
 """
 
 from collections.abc import Mapping
+from typing import Final
 
 from broker_sim.config import (
     BROKER_CONFIGS,
@@ -13,6 +14,7 @@ from broker_sim.config import (
     CONNECTION_LIMITS,
     CORDONED,
     DYNAMIC_ERROR,
+    GROUP_CONFIGS,
     LISTENERS,
     METRIC_REPORTERS,
     OF_ALL_BROKERS,
@@ -21,8 +23,10 @@ from broker_sim.config import (
     REPLICATION_QUOTA_CONFIGS,
     RETENTION,
     THREADS,
+    TOPIC_CONFIGS,
     TOPIC_WITHOUT_EFFECT,
     BrokerConfig,
+    ConfigDef,
     check_client_metrics_configs,
     check_connection_limits,
     check_cordoned_dirs,
@@ -31,6 +35,7 @@ from broker_sim.config import (
     check_listeners,
     check_local_retention,
     check_metric_reporters,
+    check_release,
     effective_topic_config,
     every_broker_config,
     listener_values,
@@ -43,16 +48,29 @@ from broker_sim.config import (
 from broker_sim.controller.requests import ConfigResource, ConfigResourceType
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
 from broker_sim.metadata import MetadataDelta
+from broker_sim.protocol.release import Release
 from broker_sim.runtime.event_log import get_logger
 
 log = get_logger(__name__)
 
+_NO_DEFINITIONS: Final[tuple[Mapping[str, ConfigDef], str]] = ({}, "")
+_DEFINITIONS: Final[Mapping[int, tuple[Mapping[str, ConfigDef], str]]] = {
+    ConfigResourceType.TOPIC: (TOPIC_CONFIGS, "topic"),
+    ConfigResourceType.BROKER: (BROKER_CONFIGS, "broker"),
+    ConfigResourceType.GROUP: (GROUP_CONFIGS, "group"),
+}
+"""The definitions of which some are those of newer releases, and how messages name them."""
+
 
 class ConfigurationValidator:
-    """Checks the proposed configurations of a resource; `static` is the controller's configuration."""
+    """Checks the proposed configurations of a resource of brokers of that release.
 
-    def __init__(self, static: BrokerConfig) -> None:
+    `static` is the controller's configuration.
+    """
+
+    def __init__(self, static: BrokerConfig, release: Release) -> None:
         self._static = static
+        self._release = release
         self._logged_without_effect: set[str] = set()
 
     def check(self, delta: MetadataDelta, resource: ConfigResource, configs: Mapping[str, str]) -> None:
@@ -63,6 +81,8 @@ class ConfigurationValidator:
         """
         resource_type = resource.type
         try:
+            definitions, kind = _DEFINITIONS.get(resource_type, _NO_DEFINITIONS)
+            check_release(definitions, configs, kind, self._release.is_at_least)
             match resource_type:
                 case ConfigResourceType.TOPIC:
                     effective_topic_config(self._static, {}, configs)

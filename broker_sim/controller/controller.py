@@ -90,7 +90,7 @@ class Controller:
         """Begin with `restored`, which an earlier controller has left, or with an empty cluster of `features`."""
         self._release = release or find_release()
         self._cluster = ClusterControlManager(clock, config.broker_session_timeout_ms)
-        self._configs = ConfigurationControlManager(config)
+        self._configs = ConfigurationControlManager(config, self._release)
         self._replication = ReplicationControlManager(self._configs)
         self._topics = TopicControlManager(config, self._configs, self._cluster, rng)
         self._reassignments = ReassignmentControlManager(self._configs, self._replication)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.protocol.headers import RequestHeader
+    from broker_sim.protocol.release import Release
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import LogDirMoves, ReplicaManager, TransactionalAppends
     from broker_sim.security import KafkaPrincipal
@@ -214,6 +215,10 @@ class BrokerServices(Protocol):
     @property
     def random(self) -> random.Random:
         """The only source of chance."""
+
+    @property
+    def release(self) -> Release:
+        """The release of Kafka that the broker is."""
 
     @property
     def replica_manager(self) -> ReplicaManager:

@@ -201,6 +201,14 @@ def _marker_of(record: Record) -> EndTxnMarker:
     return EndTxnMarker(control_type == _COMMIT, coordinator_epoch)
 
 
+def record_size(record: Record, header: BatchHeader | None = None) -> int:
+    """Return the number of bytes of a record in its batch; without `header` it has the batch's first timestamp."""
+    base_offset, base_timestamp = (
+        (0, record.timestamp) if header is None else (header.base_offset, header.base_timestamp)
+    )
+    return len(_pack([record], base_offset, base_timestamp)[0])
+
+
 def iter_records(batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
     """Yield the records of one whole batch, decompressed, with absolute offsets and timestamps.
 

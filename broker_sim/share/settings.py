@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.config import OffsetReset, group_number, parse_offset_reset
+from broker_sim.config import DEAD_LETTER_COPY, DEAD_LETTER_TOPIC, OffsetReset, group_number, parse_offset_reset
 from broker_sim.metadata import GROUP_RESOURCE
+from broker_sim.metadata.feature_names import SHARE_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
 
 READ_COMMITTED: Final = "read_committed"
+DEAD_LETTERS_VERSION: Final = 2
+"""The level of `share.version` from which on there are dead letters."""
 
 
 class ShareGroupSettings:
@@ -38,6 +41,21 @@ class ShareGroupSettings:
         """Return the maximum number of deliveries of a record."""
         number = self._group_number(group_id, "share.delivery.count.limit")
         return self._config.group_share_delivery_count_limit if number is None else number
+
+    def has_dead_letters(self, group_id: str) -> bool:
+        """Return whether there are dead letters in the cluster (KIP-1191), and the group has a topic for them."""
+        return self._image().features.get(SHARE_VERSION, 0) >= DEAD_LETTERS_VERSION and bool(
+            self.dead_letter_topic(group_id)
+        )
+
+    def dead_letter_topic(self, group_id: str) -> str:
+        """Return the name of the topic for records that the group cannot process, empty without one."""
+        return self._group_value(group_id, DEAD_LETTER_TOPIC) or ""
+
+    def copies_dead_letters(self, group_id: str) -> bool:
+        """Return whether dead letters have the keys and values of their records, not only headers."""
+        value = self._group_value(group_id, DEAD_LETTER_COPY)
+        return value is not None and value.lower() == "true"
 
     def partition_max_record_locks(self, group_id: str) -> int:
         """Return the maximum number of records in flight of a partition."""

@@ -70,7 +70,7 @@ class StateBatch(NamedTuple):
     first_offset: int
     last_offset: int
     delivery_state: int
-    """0: available, 2: acknowledged, 4: archived."""
+    """0: available, 2: acknowledged, 3: its dead letter is being written, 4: archived."""
     delivery_count: int
 
 

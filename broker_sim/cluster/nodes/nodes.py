@@ -14,7 +14,7 @@ from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.broker.late_metadata import MetadataDelay
 from broker_sim.cluster.nodes.node import LogMemory, Node, log_doubtful_configs, numbered
-from broker_sim.config import takes_client_metrics
+from broker_sim.config import BROKER_CONFIGS, check_release, takes_client_metrics
 from broker_sim.controller import Controller, CreatableTopic, initial_features, supported_features
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers import ApiTable
@@ -73,6 +73,7 @@ class Nodes:
         restored = None if data is None else data.restored
         cluster_id = cluster_id if restored is None else restored.image.cluster_id
         self._data = data
+        self._release = find_release(as_version)
         self.scheduler = scheduler
         self._log_memory = LogMemory(scheduler, memory_limit_bytes, self._reclaim_memory)
         self.memory = self._log_memory.account
@@ -94,7 +95,7 @@ class Nodes:
             cluster_id=cluster_id,
             features=initial_features(as_version, features or {}),
             supported_features=supported_features(as_version),
-            release=find_release(as_version),
+            release=self._release,
             producer_ids=None if data is None else data.producer_ids(),
             restored=None if restored is None else restored.image,
         )
@@ -131,6 +132,7 @@ class Nodes:
 
     def _node(self, config: BrokerConfig, endpoints: tuple[Endpoint, ...], directories: Sequence[LogDirectory]) -> Node:
         broker_id, data, count = config.node_id, self._data, len(config.log_dirs or ())
+        check_release(BROKER_CONFIGS, config.originals, "broker", self._release.is_at_least)
         return Node(
             broker_id,
             config,

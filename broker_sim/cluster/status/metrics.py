@@ -339,6 +339,16 @@ def _broker_families(nodes: Nodes) -> Iterator[Metric]:
         f"{SESSIONS}_sharesessionevictions", "Share sessions that ended with their connections.", "broker"
     )
     acknowledged = counter(f"{GROUPS}_recordacknowledgements", "Records acknowledged.", "acktype", "broker")
+    queue = [
+        counter(f"{GROUPS}_deadletterqueuerecordcount", "Dead letters written.", "group", "broker"),
+        counter(f"{GROUPS}_deadletterqueuetotalproducerequests", "Requests to write dead letters.", "group", "broker"),
+        counter(
+            f"{GROUPS}_deadletterqueuefailedproducerequests",
+            "Requests after which dead letters were given up.",
+            "group",
+            "broker",
+        ),
+    ]
     for broker_id, broker in nodes.brokers.items():
         label, manager = str(broker_id), broker.share_partitions
         sessions.add_metric((label,), len(manager.sessions))
@@ -347,7 +357,12 @@ def _broker_families(nodes: Nodes) -> Iterator[Metric]:
         for kind, count in manager.acknowledged_records.items():
             if kind is not AcknowledgeType.GAP:
                 acknowledged.add_metric((kind.name.capitalize(), label), count)
-    yield from (sessions, partitions, evictions, acknowledged)
+        letters = manager.dead_letters
+        if letters is not None:
+            for family, counts in zip(queue, (letters.records, letters.requests, letters.failed_requests), strict=True):
+                for group_id, count in counts.items():
+                    family.add_metric((group_id, label), count)
+    yield from (sessions, partitions, evictions, acknowledged, *queue)
 
 
 def _partition_families(nodes: Nodes) -> Iterator[Metric]:

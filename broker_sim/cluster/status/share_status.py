@@ -36,7 +36,8 @@ class InFlightStatus:
     first_offset: int
     last_offset: int
     state: str
-    """`Acquired`, `Available` (again), or `Acknowledged` and `Archived` behind an unfinished one."""
+    """`Acquired`, `Available` (again), `Archiving` while the dead letter is written, or `Acknowledged` and `Archived`
+    behind an unfinished one."""
     delivery_count: int
     """The number of deliveries of each record."""
     member: str | None

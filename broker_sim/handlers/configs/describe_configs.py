@@ -92,7 +92,10 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
         _check_own_id(broker.broker_id, name, "Broker id must not be empty")
         return describe_loggers(keys)
     configs = BrokerConfigs(
-        broker.config, image.dynamic_cluster_configs(), image.dynamic_broker_configs(broker.broker_id)
+        broker.config,
+        image.dynamic_cluster_configs(),
+        image.dynamic_broker_configs(broker.broker_id),
+        broker.release.is_at_least,
     )
     if type_name == "GROUP":
         if not name:

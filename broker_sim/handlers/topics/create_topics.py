@@ -133,7 +133,9 @@ def _effective_configs(
     """
     requested_configs = {name: value for name, value in topic_configs.items() if value is not None}
     cluster = broker.image.dynamic_cluster_configs()
-    entries = BrokerConfigs(broker.config, cluster, broker={}).describe_topic(requested_configs)
+    entries = BrokerConfigs(broker.config, cluster, broker={}, is_at_least=broker.release.is_at_least).describe_topic(
+        requested_configs
+    )
     return [
         messages.CreateTopicsResponse.CreatableTopicConfigs(
             name=entry.name, value=requested_configs.get(entry.name, entry.value), config_source=entry.source

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.share.partition.in_flight_state import EMPTY_MEMBER_ID
-from broker_sim.share.partition.record_state import ACK_TYPE_TO_RECORD_STATE, AcknowledgeType, RecordState
+from broker_sim.share.partition.record_state import AcknowledgeType, RecordState
 from broker_sim.share.share_state import StateBatch
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.in_flight_batch import InFlightBatch
     from broker_sim.share.partition.in_flight_records import InFlightRecords
     from broker_sim.share.partition.in_flight_state import InFlightState
+    from broker_sim.share.partition.record_state import DeliveryLimit
 
 MOST_CHANGES: Final = 2_500
 """Maximum number of ranges of records that one request changes, in all partitions together."""
@@ -68,12 +69,14 @@ class StateUpdate(NamedTuple):
 
     state: InFlightState
     written: StateBatch
+    is_rejected: bool = False
+    """Whether a member has rejected the records; otherwise they became undeliverable at their delivery limit."""
 
     @classmethod
-    def of(cls, first_offset: int, last_offset: int, state: InFlightState) -> StateUpdate:
+    def of(cls, first_offset: int, last_offset: int, state: InFlightState, *, is_rejected: bool = False) -> StateUpdate:
         """Return the update of records to their present state."""
         batch = StateBatch(first_offset, last_offset, int(state.state), state.delivery_count)
-        return cls(state, batch)
+        return cls(state, batch, is_rejected)
 
 
 def joined_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
@@ -114,14 +117,14 @@ def _invalid_state(text: str) -> ApiError:
 class Acknowledging:
     """Acknowledges for one member; `updates` are the changes so far, also after a failure."""
 
-    __slots__ = ("_changes", "_is_renewable", "_locks", "_max_delivery_count", "_member_id", "_records", "updates")
+    __slots__ = ("_changes", "_is_renewable", "_limit", "_locks", "_member_id", "_records", "updates")
 
     def __init__(
         self,
         records: InFlightRecords,
         locks: AcquisitionLocks,
         member_id: str,
-        max_delivery_count: int,
+        limit: DeliveryLimit,
         changes: Changes,
         *,
         is_renewable: bool,
@@ -129,7 +132,7 @@ class Acknowledging:
         self._records = records
         self._locks = locks
         self._member_id = member_id
-        self._max_delivery_count = max_delivery_count
+        self._limit = limit
         self._is_renewable = is_renewable
         self._changes = changes
         self.updates: list[StateUpdate] = []
@@ -264,10 +267,11 @@ class Acknowledging:
             state.end_lock()
             state.lock = self._locks.lock(self._member_id, first_offset, last_offset)
             return
-        new_state = ACK_TYPE_TO_RECORD_STATE[AcknowledgeType(acknowledge_type)]
-        if not state.start_state_transition(new_state, self._max_delivery_count):
+        new_state = self._limit.state_after(AcknowledgeType(acknowledge_type))
+        if not state.start_state_transition(new_state, self._limit):
             raise _invalid_state("Unable to acknowledge records for the batch")
-        self.updates.append(StateUpdate.of(first_offset, last_offset, state))
+        is_rejected = acknowledge_type == AcknowledgeType.REJECT
+        self.updates.append(StateUpdate.of(first_offset, last_offset, state, is_rejected=is_rejected))
         if state.is_terminal:
             self._records.delivery_complete_count += last_offset - first_offset + 1
 
@@ -304,7 +308,7 @@ class Acknowledging:
         records = self._records
         is_before_start = last_offset < records.start_offset
         new_state = RecordState.ARCHIVED if is_before_start else RecordState.AVAILABLE
-        if not state.start_state_transition(new_state, self._max_delivery_count):
+        if not state.start_state_transition(new_state, self._limit):
             raise _invalid_state("Unable to release acquired records for the batch")
         self.updates.append(StateUpdate.of(first_offset, last_offset, state))
         if state.is_terminal:
@@ -318,11 +322,12 @@ def _is_any_within(starts: Sequence[int], in_flight: InFlightBatch) -> bool:
 
 
 def time_out(
-    records: InFlightRecords, locks: AcquisitionLocks, first_offset: int, last_offset: int, max_delivery_count: int
+    records: InFlightRecords, locks: AcquisitionLocks, first_offset: int, last_offset: int, limit: DeliveryLimit
 ) -> list[StateUpdate]:
     """Take acquired records whose lock has ended from their member; return the changes.
 
-    The records are available again; those at their delivery limit and those before the start offset are archived.
+    The records are available again; those at their delivery limit are undeliverable, those before the start offset
+    archived.
     Mirrors `SharePartition.releaseAcquisitionLockOnTimeout`.
     """
     updates: list[StateUpdate] = []
@@ -338,33 +343,31 @@ def time_out(
         ):
             batch.split(locks)
         if batch.batch_state is not None:
-            updates += _time_out_range(
-                records, batch.first_offset, batch.last_offset, batch.batch_state, max_delivery_count
-            )
+            updates += _time_out_range(records, batch.first_offset, batch.last_offset, batch.batch_state, limit)
             continue
         for first, last, state in batch.parts_in(first_offset, last_offset):
             if state.state is RecordState.ACQUIRED:
                 for start, end in records.divided(first, last):
                     own = batch.cut_out(start, end, locks)
-                    updates += _time_out_range(records, start, end, own, max_delivery_count)
+                    updates += _time_out_range(records, start, end, own, limit)
         batch.merge(first_offset, last_offset)
     return updates
 
 
 def _time_out_range(
-    records: InFlightRecords, first_offset: int, last_offset: int, state: InFlightState, max_delivery_count: int
+    records: InFlightRecords, first_offset: int, last_offset: int, state: InFlightState, limit: DeliveryLimit
 ) -> list[StateUpdate]:
     """Take records with one state from their member; return the change, if there is one."""
     if state.state is not RecordState.ACQUIRED:
         return []
     is_before_start = last_offset < records.start_offset
     new_state = RecordState.ARCHIVED if is_before_start else RecordState.AVAILABLE
-    if not state.try_update_state(new_state, max_delivery_count):
+    if not state.try_update_state(new_state, limit):
         return []
     update = StateUpdate.of(first_offset, last_offset, state)
     state.end_lock()
     if state.is_terminal:
         records.delivery_complete_count += records.count_in(first_offset, last_offset)
-    else:
+    elif state.is_acquirable:
         records.finds_next_fetch_offset = True
     return [update]

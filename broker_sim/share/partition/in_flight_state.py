@@ -12,6 +12,7 @@ from broker_sim.share.partition.record_state import TERMINAL_STATES, RecordState
 
 if TYPE_CHECKING:
     from broker_sim.share.partition.acquisition_lock import AcquisitionLocks, AcquisitionLockTimerTask
+    from broker_sim.share.partition.record_state import DeliveryLimit
 
 EMPTY_MEMBER_ID: Final = ""
 """Member id of a record that no member has acquired."""
@@ -67,34 +68,34 @@ class InFlightState:
         self.member_id = member_id
         return True
 
-    def try_update_state(self, new_state: RecordState, max_delivery_count: int) -> bool:
+    def try_update_state(self, new_state: RecordState, limit: DeliveryLimit) -> bool:
         """Take the record from its member; return False if the change is not allowed.
 
-        A record at its delivery limit is archived instead of being available.
+        A record at its delivery limit is undeliverable instead of being available.
         """
         if self._before is not None:
             return False
-        if new_state is RecordState.AVAILABLE and self.delivery_count >= max_delivery_count:
-            new_state = RecordState.ARCHIVED
+        if new_state is RecordState.AVAILABLE and self.delivery_count >= limit.max_deliveries:
+            new_state = limit.undeliverable
         if not self.state.allows(new_state):
             return False
         self.state = new_state
         self.member_id = EMPTY_MEMBER_ID
         return True
 
-    def start_state_transition(self, new_state: RecordState, max_delivery_count: int) -> bool:
+    def start_state_transition(self, new_state: RecordState, limit: DeliveryLimit) -> bool:
         """Change the state as `try_update_state` does, until `complete_state_transition` keeps it or not."""
         state, member_id = self.state, self.member_id
-        if not self.try_update_state(new_state, max_delivery_count):
+        if not self.try_update_state(new_state, limit):
             return False
-        self._before = (state, member_id, max_delivery_count)
+        self._before = (state, member_id, limit.max_deliveries)
         return True
 
     def complete_state_transition(self, *, commit: bool) -> bool:
         """Keep the change, or roll it back; return whether any of the records is available now.
 
         A record that was archived meanwhile stays archived. A member whose lock has timed out meanwhile does not get
-        the records back.
+        the records back. As in Kafka, those at their delivery limit are then archived without a dead letter.
         """
         is_available = False
         pending = [self]

@@ -3,16 +3,19 @@
                   acquire                    accept
     AVAILABLE ───────────────▶ ACQUIRED ───────────────▶ ACKNOWLEDGED
         ▲                       │    │
-        └───────────────────────┘    └─────────────────▶ ARCHIVED
-         release, lock timed out       reject, gap, or released for the last time
+        └───────────────────────┘    ├─────────────────▶ ARCHIVED
+         release, lock timed out     │  reject, gap, or    ▲
+                                     │  released last      │ dead letter written, or given up
+                                     └─────────────────▶ ARCHIVING
+                                        reject, or released last, where the group has a dead-letter topic
 
-A record in one of the last two states is in a terminal state: it is never delivered again.
+A record in one of the states ACKNOWLEDGED and ARCHIVED is in a terminal state: it is never delivered again.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 
@@ -24,7 +27,10 @@ class RecordState(IntEnum):
     ACQUIRED = 1
     ACKNOWLEDGED = 2
     ARCHIVING = 3
-    """A state that only a foreign write can make: such a record is neither delivered nor completed."""
+    """Its dead letter is being written (KIP-1191): the record is neither delivered nor completed.
+
+    Before Kafka 4.4 only a foreign write makes this state, and nothing ends it.
+    """
     ARCHIVED = 4
 
     @classmethod
@@ -63,4 +69,19 @@ ACK_TYPE_TO_RECORD_STATE: Final = {
     AcknowledgeType.RELEASE: RecordState.AVAILABLE,
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
 }
-"""The state of a record after an acknowledgement; RENEW keeps its state."""
+"""The state of a record after an acknowledgement without a dead-letter topic; RENEW keeps its state."""
+
+
+class DeliveryLimit(NamedTuple):
+    """How often the records of a group are delivered, and what becomes of those that it cannot process."""
+
+    max_deliveries: int
+    """The maximum number of deliveries of a record."""
+    undeliverable: RecordState = RecordState.ARCHIVED
+    """The state of a rejected record, and of one that is released for the last time."""
+
+    def state_after(self, acknowledge_type: AcknowledgeType) -> RecordState:
+        """Return the state of a record after an acknowledgement; RENEW has none."""
+        if acknowledge_type is AcknowledgeType.REJECT:
+            return self.undeliverable
+        return ACK_TYPE_TO_RECORD_STATE[acknowledge_type]

@@ -7,6 +7,10 @@ coordinator keep their delivery states, see `Persister`. A change takes three st
 2. The changes are written.
 3. They hold, and the start offset may move; or they could not be written, and are rolled back.
 
+Records that the group cannot process wait after step 3, if the group has a dead-letter topic: they are in the state
+ARCHIVING until their dead letters are written or given up, then they are archived, and that is written. The next leader
+begins again with what it reads in that state.
+
 A lock that times out does not wait for step 2: the records are available at once, and a change that could not be
 written is lost for the next leader only.
 
@@ -20,15 +24,17 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from broker_sim.runtime.event_log import get_logger
+from broker_sim.share.dead_letters.dead_letter_queue import DELIVERED_TOO_OFTEN, REJECTED, DeadLetters
 from broker_sim.share.partition.acknowledgement import Acknowledging, Changes, joined_batches, time_out
 from broker_sim.share.partition.acquisition import Acquisition, leave_out_aborted
 from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
 from broker_sim.share.partition.in_flight_batch import InFlightBatch
 from broker_sim.share.partition.in_flight_records import GapWindow, InFlightRecords
 from broker_sim.share.partition.in_flight_state import InFlightState
-from broker_sim.share.partition.record_state import TERMINAL_STATES, RecordState
+from broker_sim.share.partition.record_state import TERMINAL_STATES, DeliveryLimit, RecordState
 from broker_sim.share.share_state import UNINITIALIZED_START_OFFSET, WrittenState
 
 if TYPE_CHECKING:
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock, Timer
 
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
     from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, StateUpdate
     from broker_sim.share.partition.acquisition import AcquireLimits
     from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
@@ -74,6 +81,8 @@ class SharePartitionEnvironment:
     lock_timer: Timer
     """Ends the locks on records."""
     clock: Clock
+    dead_letters: DeadLetterQueue | None = None
+    """Writes dead letters; None before Kafka 4.4."""
 
 
 class SharePartitionState(Enum):
@@ -117,9 +126,13 @@ class SharePartition:
         )
 
     @property
-    def max_delivery_count(self) -> int:
-        """The maximum number of deliveries of a record."""
-        return self._settings.delivery_count_limit(self.key.group_id)
+    def delivery_limit(self) -> DeliveryLimit:
+        """How often records are delivered, and what becomes of those that the group cannot process."""
+        group_id = self.key.group_id
+        count = self._settings.delivery_count_limit(group_id)
+        if self._settings.has_dead_letters(group_id):
+            return DeliveryLimit(count, RecordState.ARCHIVING)
+        return DeliveryLimit(count)
 
     # -- initialisation -------------------------------------------------------------------------
 
@@ -154,6 +167,7 @@ class SharePartition:
         else:
             self.state = SharePartitionState.ACTIVE
             on_done(None)
+            self._resume_dead_letters(read.state_batches)
 
     def _take_state(self, read: ReadState) -> None:
         """Begin with the state that the leader before has written. Raises ApiError."""
@@ -237,7 +251,9 @@ class SharePartition:
         """Let a member acquire the fetched records; return the ranges that it has now."""
         if self.state is not SharePartitionState.ACTIVE or limits.max_records <= 0 or not fetched.batches:
             return []
-        acquisition = Acquisition(self.records, self._locks, limits, fetched, self.max_delivery_count)
+        acquisition = Acquisition(
+            self.records, self._locks, limits, fetched, self._settings.delivery_count_limit(self.key.group_id)
+        )
         acquired = acquisition.run(fetch_offset, self._settings.partition_max_record_locks(self.key.group_id))
         if acquired and fetched.aborted_transactions:
             return leave_out_aborted(self.records, self._locks, fetched, acquired)
@@ -282,7 +298,7 @@ class SharePartition:
             self.records,
             self._locks,
             member_id,
-            self.max_delivery_count,
+            self.delivery_limit,
             changes,
             is_renewable=self._settings.is_renew_acknowledge_enabled(self.key.group_id),
         )
@@ -295,15 +311,18 @@ class SharePartition:
 
         def written(error: ApiError | None) -> None:
             has_moved = False
+            undeliverable: Sequence[StateUpdate] = ()
             if error is not None:
                 self._roll_back(updates)
             else:
                 self._complete(updates, commit=True)
+                undeliverable = self._undeliverable(updates)
                 self._merge(updates)
                 has_moved = self.records.maybe_move_start_offset()
             on_done(error)
             if has_moved:
                 self._environment.waiting_fetches.announce(self.key)
+            self._write_dead_letters(undeliverable)
 
         self._write([update.written for update in updates], written)
 
@@ -311,13 +330,13 @@ class SharePartition:
         """Roll the changes back, with the count of completed records."""
         self._complete(updates, commit=False)
         records = self.records
-        for state, state_batch in updates:
+        for state, state_batch, _ in updates:
             if state_batch.delivery_state in TERMINAL_STATES and not state.is_terminal:
                 records.delivery_complete_count -= records.count_in(state_batch.first_offset, state_batch.last_offset)
         self._merge(updates)
 
     def _complete(self, updates: Sequence[StateUpdate], *, commit: bool) -> None:
-        for state, _ in updates:
+        for state, _, _ in updates:
             if state.complete_state_transition(commit=commit):
                 self.records.finds_next_fetch_offset = True
 
@@ -343,6 +362,51 @@ class SharePartition:
         )
         self._environment.persister.write_state(self.key, state, written)
 
+    # -- dead letters ---------------------------------------------------------------------------
+
+    def _undeliverable(self, updates: Sequence[StateUpdate]) -> Sequence[StateUpdate]:
+        """Return the changes to records whose dead letters are to be written."""
+        if self._environment.dead_letters is None:
+            return ()
+        return [update for update in updates if update.state.state is RecordState.ARCHIVING]
+
+    def _write_dead_letters(self, updates: Sequence[StateUpdate]) -> None:
+        for update in updates:
+            self._write_dead_letters_of(update.written, REJECTED if update.is_rejected else DELIVERED_TOO_OFTEN)
+
+    def _resume_dead_letters(self, batches: Sequence[StateBatch]) -> None:
+        """Write the dead letters that the leader before has not finished; some of them may come twice."""
+        if self._environment.dead_letters is None:
+            return
+        for batch in batches:
+            if batch.delivery_state == RecordState.ARCHIVING:
+                is_last = batch.delivery_count >= self.delivery_limit.max_deliveries
+                self._write_dead_letters_of(batch, DELIVERED_TOO_OFTEN if is_last else REJECTED)
+
+    def _write_dead_letters_of(self, batch: StateBatch, cause: str) -> None:
+        """Write one dead letter for each record; then, whether they were written or given up, archive the records."""
+        queue = self._environment.dead_letters
+        assert queue is not None
+        source = TopicIdPartition(self.key.topic_id, self.key.partition, self.topic_partition.topic)
+        letters = DeadLetters(
+            self.key.group_id, source, batch.first_offset, batch.last_offset, batch.delivery_count, cause
+        )
+        queue.enqueue(letters, lambda: self._archive(batch))
+
+    def _archive(self, batch: StateBatch) -> None:
+        records, (first, last) = self.records, batch[:2]
+        floor = records.batches.floor(first)
+        batches = records.batches.between(first if floor is None else floor.first_offset, last)
+        records.archive(batches, first, last + 1, RecordState.ARCHIVING, self._locks, counts=False)
+        records.delivery_complete_count += records.count_in(first, last)
+        records.merge(first, last)
+
+        def written(_error: ApiError | None) -> None:
+            if records.maybe_move_start_offset():
+                self._environment.waiting_fetches.announce(self.key)
+
+        self._write([batch._replace(delivery_state=RecordState.ARCHIVED)], written)
+
     # -- locks ----------------------------------------------------------------------------------
 
     def _on_lock_timeout(self, task: AcquisitionLockTimerTask) -> None:
@@ -364,10 +428,16 @@ class SharePartition:
 
     def _time_out(self, first_offset: int, last_offset: int) -> int:
         """Take these records from their member; return the number of share fetches completed by that."""
-        updates = time_out(self.records, self._locks, first_offset, last_offset, self.max_delivery_count)
+        updates = time_out(self.records, self._locks, first_offset, last_offset, self.delivery_limit)
         if not updates:
             return 0
-        self._write([update.written for update in updates], lambda _error: self.records.maybe_move_start_offset())
+        undeliverable = self._undeliverable(updates)
+
+        def written(_error: ApiError | None) -> None:
+            self.records.maybe_move_start_offset()
+            self._write_dead_letters(undeliverable)
+
+        self._write([update.written for update in updates], written)
         return self._environment.waiting_fetches.complete(self.key)
 
     def _log_failure(self, event: str, error: ApiError) -> None:

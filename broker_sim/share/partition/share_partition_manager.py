@@ -43,6 +43,7 @@ class SharePartitionManager:
         """Follow `listeners`, which tell when the broker stops leading a partition; `rng` divides bytes of fetches."""
         self.settings = environment.settings
         self.waiting_fetches = environment.waiting_fetches
+        self.dead_letters = environment.dead_letters
         self.partitions = SharePartitions(environment, listeners)
         self.sessions = ShareSessions(
             max_share_sessions, on_member_leave=self.release_session, on_group_empty=self.partitions.remove_group

@@ -11,11 +11,13 @@ from broker_sim.config import (
     ConfigType,
     describe_group,
 )
+from broker_sim.protocol.release import find_release
 
 CONFIGS = BrokerConfigs(
     BrokerConfig.from_mapping({"message.max.bytes": "5", "log.retention.hours": "3"}),
     {"log.retention.bytes": "9", "min.insync.replicas": "2"},
     {"log.segment.bytes": "2000000"},
+    find_release("4.3").is_at_least,
 )
 
 
@@ -192,7 +194,23 @@ def test_config_of_a_listener_is_described_like_that_of_all(name, value, config_
 
 def test_internal_configs_are_left_out():
     names = {entry.name for entry in CONFIGS.describe_topic({})}
-    assert names == set(TOPIC_CONFIGS) - {"internal.segment.bytes"}
+    assert names == {name for name, each in TOPIC_CONFIGS.items() if not each.internal and not each.since}
+
+
+DEAD_LETTERS = {
+    "errors.deadletterqueue.auto.create.topics.enable",
+    "errors.deadletterqueue.copy.record.enable",
+    "errors.deadletterqueue.group.enable",
+    "errors.deadletterqueue.topic.name",
+    "errors.deadletterqueue.topic.name.prefix",
+}
+
+
+@pytest.mark.parametrize(("release", "described"), [("4.3", set()), ("4.4", DEAD_LETTERS)])
+def test_configs_of_newer_releases_are_described_from_these_on(release, described):
+    configs = BrokerConfigs(BrokerConfig(), {}, {}, find_release(release).is_at_least)
+    entries = [*configs.describe_topic({}), *configs.describe_broker(), *describe_group(configs, {})]
+    assert {entry.name for entry in entries} & DEAD_LETTERS == described
 
 
 def test_broker_configs_tell_which_can_be_changed():

@@ -81,6 +81,12 @@ CHANGED_IN_THE_QUOTAS = {
 }
 """Dynamic configurations that `ConnectionQuotas` and `ReplicationQuotas` take over."""
 
+CHANGED_FOR_DEAD_LETTERS = {
+    "errors.deadletterqueue.auto.create.topics.enable",
+    "errors.deadletterqueue.topic.name.prefix",
+}
+"""Dynamic configurations that `DeadLetterQueue` reads for each letter."""
+
 CANDIDATES = (
     *("false", "true", "1", "2", "3", "5", "501", "5001", "45001", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x", "required"),
@@ -171,7 +177,7 @@ def test_dynamic_broker_configs_that_change_no_topics_are_those_of_the_table():
         if definition.update_mode is not UpdateMode.READ_ONLY
         and name not in BROKER_WITHOUT_EFFECT
         and name not in READ_BY_NAME | CHANGED_IN_THE_LOGS | CHANGED_IN_THE_CLEANER
-        and name not in CHANGED_IN_THE_QUOTAS
+        and name not in CHANGED_IN_THE_QUOTAS | CHANGED_FOR_DEAD_LETTERS
         and values_read_of(topic_defaults(with_another_value(definition, default.with_dynamic)))
         == values_read_of(topic_defaults(default))
     }

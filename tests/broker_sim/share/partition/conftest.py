@@ -6,6 +6,7 @@ from broker_sim_purgatory import VirtualTimer
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import GROUP_RESOURCE, MetadataDelta, MetadataImage
+from broker_sim.metadata.feature_names import SHARE_VERSION
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
 from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, Changes
@@ -62,6 +63,9 @@ class Coordinator:
 class Bench:
     """Says what the tests do in words; offsets are given as `first, last`."""
 
+    queue = None
+    share_version = 2
+
     def __init__(self):
         self.timer = VirtualTimer()
         self.coordinator = Coordinator()
@@ -80,6 +84,7 @@ class Bench:
             waiting_fetches=self,
             lock_timer=self.timer,
             clock=self.timer.clock,
+            dead_letters=self.queue,
         )
         return SharePartition(KEY, TOPIC_PARTITION, LEADER_EPOCH, environment)
 
@@ -91,7 +96,7 @@ class Bench:
     announce = complete
 
     def _image(self):
-        delta = MetadataDelta(MetadataImage(0, "cluster"))
+        delta = MetadataDelta(MetadataImage(0, "cluster", features={SHARE_VERSION: self.share_version}))
         delta.set_resource_configs(GROUP_RESOURCE, GROUP, self.configs)
         return delta.apply()
 

@@ -1,0 +1,347 @@
+"""A broker with topics, share groups and their members, as the steps of the table use it."""
+
+from __future__ import annotations
+
+import asyncio
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from broker_sim.errors import ErrorCode
+from broker_sim.protocol import messages
+from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.compression import CompressionCodec
+from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from broker_sim.protocol.record_batch import parse_header, split_batches
+from broker_sim.protocol.records import Record, build_batch, iter_records
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from broker_sim.protocol.message import Message
+
+BROKER, TOPIC, GROUP = 4, 2, 32
+"""Types of resources."""
+SET, DELETE = 0, 1
+ACCEPT, RELEASE, REJECT = 1, 2, 3
+PRODUCED_MS: Final = 1_700_000_000_000
+ANSWER_S: Final = 60
+LETTERS_S: Final = 20
+QUIET_S: Final = 1
+_DONE: Final = ("acknowledged", "archived")
+_STATES: Final = ("available", "acquired", "acknowledged", "archiving", "archived")
+
+
+class Topic(NamedTuple):
+    """A topic that was created."""
+
+    name: str
+    topic_id: bytes
+
+
+class Connection:
+    """A connection with one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def ask(self, message: Message, version: int) -> Any:
+        """Return the answer."""
+        assert message.API_KEY is not None
+        key = ApiKey(message.API_KEY)
+        header = RequestHeader(key, version, 1, "shop")
+        self._writer.write(b"".join(map(bytes, encode_request(header, message))))
+        async with asyncio.timeout(ANSWER_S):
+            size = int.from_bytes(await self._reader.readexactly(4), "big")
+            return decode_response(key, version, memoryview(await self._reader.readexactly(size)))[1]
+
+    def close(self) -> None:
+        """Close the connection at once."""
+        self._writer.transport.abort()
+
+
+async def eventually(look: Callable[[], Awaitable[Any]], is_there: Callable[[Any], bool], within_s: float) -> Any:
+    """Return the first thing seen that is there, or else the last one within that time."""
+    loop = asyncio.get_running_loop()
+    end_s = loop.time() + within_s
+    while True:
+        seen = await look()
+        if is_there(seen) or loop.time() > end_s:
+            return seen
+        await asyncio.sleep(0.05)
+
+
+class Shop:
+    """One broker, with names that no other case of the table uses."""
+
+    def __init__(self, address: tuple[str, int], case: str, connection: Connection) -> None:
+        self._address = address
+        self._case = case
+        self.connection = connection
+        self._members: list[Member] = []
+        self.group = f"group {case}"
+
+    @classmethod
+    async def open(cls, address: tuple[str, int], case: str) -> Shop:
+        """Connect to the broker."""
+        return cls(address, case, await cls.connect(address))
+
+    @staticmethod
+    async def connect(address: tuple[str, int]) -> Connection:
+        """Return a connection."""
+        return Connection(*await asyncio.open_connection(*address))
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in (self.connection, *(member.connection for member in self._members)):
+            connection.close()
+
+    def name(self, kind: str) -> str:
+        """Return the name of a topic."""
+        return f"{kind}-{self._case.replace(' ', '-')}"
+
+    # -- configurations ---------------------------------------------------------------------------
+
+    async def create(self, name: str, partitions: int, configs: Mapping[str, str]) -> list[Any]:
+        """Create a topic; return its error and message."""
+        request = messages.CreateTopicsRequest
+        named = [request.CreatableTopicConfig(key, value) for key, value in configs.items()]
+        topic = request.CreatableTopic(name, partitions, 1, configs=named)
+        (result,) = (await self.connection.ask(request([topic], 30_000), 7)).topics
+        return [ErrorCode(result.error_code).name, result.error_message]
+
+    async def make(self, kind: str, partitions: int = 1, configs: Mapping[str, str] = MappingProxyType({})) -> Topic:
+        """Create a topic that must be created, and return it."""
+        name = self.name(kind)
+        error, text = await self.create(name, partitions, configs)
+        assert error == "NONE", text
+        topic = await eventually(lambda: self.find(name), lambda topic: topic is not None, 10)
+        assert topic is not None
+        return Topic(*topic)
+
+    async def find(self, name: str) -> Topic | None:
+        """Return the topic, None without one."""
+        request = messages.MetadataRequest
+        (topic,) = (
+            await self.connection.ask(
+                request([request.MetadataRequestTopic(name=name)], allow_auto_topic_creation=False), 12
+            )
+        ).topics
+        return None if topic.error_code or any(p.error_code for p in topic.partitions) else Topic(name, topic.topic_id)
+
+    async def alter(self, kind: int, name: str, configs: Mapping[str, str | None]) -> list[Any]:
+        """Set configurations, or remove those that are None; return error and message."""
+        request = messages.IncrementalAlterConfigsRequest
+        changes = [
+            request.AlterableConfig(key, DELETE if value is None else SET, value) for key, value in configs.items()
+        ]
+        answer = await self.connection.ask(request([request.AlterConfigsResource(kind, name, changes)]), 1)
+        (result,) = answer.responses
+        return [ErrorCode(result.error_code).name, result.error_message]
+
+    async def configure(self, configs: Mapping[str, str]) -> None:
+        """Set configurations of the group, which it must accept; it begins at the start of topics."""
+        answer = await self.alter(GROUP, self.group, {"share.auto.offset.reset": "earliest", **configs})
+        assert answer[0] == "NONE", answer
+        wanted = len(configs) + 1
+
+        async def own() -> int:
+            rows = await self.describe(GROUP, self.group)
+            return sum(row[2] == 8 for row in rows)
+
+        await eventually(own, lambda count: count >= wanted, 10)
+
+    async def describe(self, kind: int, name: str, *keys: str) -> list[list[Any]]:
+        """Return name, value, source, type, whether it is read only, and synonyms of each configuration."""
+        request = messages.DescribeConfigsRequest
+        resource = request.DescribeConfigsResource(kind, name, list(keys) or None)
+        (result,) = (await self.connection.ask(request([resource], True), 4)).results
+        return [
+            [
+                one.name,
+                one.value,
+                one.config_source,
+                one.config_type,
+                one.read_only,
+                [[each.name, each.value, each.source] for each in one.synonyms],
+            ]
+            for one in result.configs
+        ]
+
+    # -- records ----------------------------------------------------------------------------------
+
+    async def produce(
+        self, topic: Topic, partition: int, records: Sequence[Record], codec: CompressionCodec = CompressionCodec.NONE
+    ) -> None:
+        """Produce one batch."""
+        request = messages.ProduceRequest
+        timed = [record._replace(timestamp=PRODUCED_MS) for record in records]
+        data = request.PartitionProduceData(partition, memoryview(build_batch(timed, codec=codec)))
+        asked = request(None, -1, 30_000, [request.TopicProduceData(topic.name, partition_data=[data])])
+        answer = await eventually(
+            lambda: self.connection.ask(asked, 9),
+            lambda answer: not answer.responses[0].partition_responses[0].error_code,
+            10,
+        )
+        assert not answer.responses[0].partition_responses[0].error_code, answer
+
+    async def letters(self, name: str, count: int, partitions: int = 1) -> list[list[Any]]:
+        """Return the records of a topic, once it has so many, and what their batches have in common.
+
+        Which of them share a batch is chance: Kafka sends the first one alone. So they stand in the order of the
+        records that they are letters of. Of each record: key, value, headers, and whether its timestamp is the
+        original's. Without a topic there is nothing.
+        """
+
+        async def look() -> list[list[Any]]:
+            if await self.find(name) is None:
+                return []
+            return [batch for number in range(partitions) for batch in await self._batches(name, number)]
+
+        def has_all(batches: list[list[Any]]) -> bool:
+            return sum(len(batch[1]) for batch in batches) >= count
+
+        if not count:
+            await asyncio.sleep(QUIET_S)
+        batches = await eventually(look, has_all, LETTERS_S)
+        kinds = sorted({str(kind) for kind, _ in batches})
+        return [kinds, *sorted((record for _, records in batches for record in records), key=lambda one: one[2][2])]
+
+    async def _batches(self, name: str, number: int) -> list[list[Any]]:
+        request = messages.FetchRequest
+        partition = request.FetchPartition(number, fetch_offset=0, partition_max_bytes=1 << 24)
+        asked = request(
+            max_wait_ms=0, min_bytes=0, max_bytes=1 << 24, topics=[request.FetchTopic(name, partitions=[partition])]
+        )
+        (topic,) = (await self.connection.ask(asked, 12)).responses
+        batches = []
+        for batch in split_batches(bytes(topic.partitions[0].records or b"")):
+            header = parse_header(batch)
+            records = [
+                [
+                    _text(record.key),
+                    _text(record.value),
+                    [[key, _text(value)] for key, value in record.headers],
+                    record.timestamp == PRODUCED_MS,
+                ]
+                for record in iter_records(batch)
+            ]
+            kind = [header.codec.name, "log append" if header.is_log_append_time else "create", header.producer_id]
+            batches.append([[number, *kind], records])
+        return batches
+
+    # -- the group --------------------------------------------------------------------------------
+
+    async def member(self, *topics: Topic) -> Member:
+        """Return a member of the group that is assigned all partitions of these topics."""
+        connection = await self.connect(self._address)
+        member = Member(self, connection, f"member-{len(self._members)}", topics)
+        self._members.append(member)
+        await member.join()
+        return member
+
+    async def states(self, topic: Topic, partition: int = 0) -> list[Any]:
+        """Return the start offset, and the batches that the share coordinator keeps."""
+        request = messages.ReadShareGroupStateRequest
+        data = request.ReadStateData(topic.topic_id, [request.PartitionData(partition, 0)])
+        (result,) = (await self.connection.ask(request(self.group, [data]), 0)).results
+        (state,) = result.partitions
+        batches = [
+            [each.first_offset, each.last_offset, _STATES[each.delivery_state], each.delivery_count]
+            for each in state.state_batches
+        ]
+        return [state.start_offset, batches]
+
+    async def settled(self, topic: Topic, end_offset: int, partition: int = 0) -> list[Any]:
+        """Return how many records the group has done with, once these are all before that offset, and the last one.
+
+        How many of them are still in the state depends on the last write of the start offset.
+        """
+
+        async def look() -> list[Any]:
+            start_offset, batches = await self.states(topic, partition)
+            done = sum(last - first + 1 for first, last, kind, _ in batches if kind in _DONE)
+            return [start_offset + done, *(last for _, *last in batches[-1:])]
+
+        return await eventually(look, lambda seen: seen[0] >= end_offset, LETTERS_S)  # type: ignore[no-any-return]
+
+
+class Member:
+    """A member of a share group."""
+
+    def __init__(self, shop: Shop, connection: Connection, member_id: str, topics: Sequence[Topic]) -> None:
+        self._shop = shop
+        self.connection = connection
+        self._member_id = member_id
+        self._topics = topics
+        self._epoch = 0
+        self._session = 0
+
+    async def join(self) -> None:
+        """Join and wait for the assignment."""
+        names = {topic.name for topic in self._topics}
+        # The coordinator's topic is created for whoever looks for the coordinator.
+        await self._shop.connection.ask(
+            messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[self._shop.group]), 4
+        )
+
+        async def beat() -> bool:
+            request = messages.ShareGroupHeartbeatRequest(
+                self._shop.group,
+                self._member_id,
+                self._epoch,
+                subscribed_topic_names=list(names) if not self._epoch else None,
+            )
+            answer = await self._shop.connection.ask(request, 1)
+            if answer.error_code:
+                return False
+            self._epoch = answer.member_epoch
+            return answer.assignment is not None and len(answer.assignment.topic_partitions) == len(names)
+
+        assert await eventually(beat, bool, 30)
+
+    async def fetch(self, topic: Topic, partition: int, count: int) -> list[list[int]]:
+        """Acquire records until there are so many; return ranges with their number of deliveries."""
+        request = messages.ShareFetchRequest
+        acquired: list[list[int]] = []
+
+        async def take() -> int:
+            asked = request(
+                self._shop.group,
+                self._member_id,
+                self._session,
+                max_wait_ms=200,
+                min_bytes=1,
+                max_bytes=1 << 20,
+                max_records=500,
+                batch_size=500,
+                topics=[request.FetchTopic(topic.topic_id, [request.FetchPartition(partition)])],
+            )
+            answer = await self.connection.ask(asked, 2)
+            assert not answer.error_code, answer
+            self._session += 1
+            for each in answer.responses:
+                for found in each.partitions:
+                    acquired.extend(
+                        [one.first_offset, one.last_offset, one.delivery_count] for one in found.acquired_records
+                    )
+            return sum(last - first + 1 for first, last, _ in acquired)
+
+        await eventually(take, lambda taken: taken >= count, 20)
+        return acquired
+
+    async def acknowledge(self, topic: Topic, partition: int, first: int, *types: int) -> str:
+        """Acknowledge records from an offset on; return the error."""
+        request = messages.ShareAcknowledgeRequest
+        batch = request.AcknowledgementBatch(first, first + len(types) - 1, list(types))
+        named = request.AcknowledgeTopic(topic.topic_id, [request.AcknowledgePartition(partition, [batch])])
+        answer = await self.connection.ask(request(self._shop.group, self._member_id, self._session, topics=[named]), 2)
+        self._session += 1
+        codes = [answer.error_code, *(each.error_code for one in answer.responses for each in one.partitions)]
+        return ErrorCode(max(codes)).name
+
+
+def _text(value: bytes | None) -> str | None:
+    if value is not None and len(value) > 100:
+        return f"{len(value)} bytes"
+    return None if value is None else value.decode()

@@ -1,0 +1,25 @@
+"""Dead letters of share groups are what Kafka 4.4.0 wrote."""
+
+import json
+
+import pytest
+from broker_sim_integration.dead_letters.recorded import RECORDING, read_recording, to_text
+from broker_sim_integration.dead_letters.simulated import play_on_simulated
+from broker_sim_integration.dead_letters.table import TABLE
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_dead_letters_are_those_of_kafka(case):
+    assert json.loads(json.dumps(play_on_simulated(case))) == read_recording()[case]
+
+
+def test_the_recording_has_these_cases():
+    assert list(read_recording()) == list(TABLE)
+    assert RECORDING.read_text("utf-8") == to_text(read_recording())
+
+
+@pytest.mark.real_kafka
+def test_kafka_still_does_the_same():
+    from broker_sim_integration.dead_letters.real import play_on_real
+
+    assert json.loads(json.dumps(play_on_real())) == read_recording()
