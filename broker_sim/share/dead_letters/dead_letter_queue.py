@@ -97,7 +97,7 @@ class _Pending:
         self.last_included_offset = letters.first_offset - 1
         """The last offset of the request that is not answered."""
         self.originals: Originals | None = None
-        """What the letters of this round are copies of; None for letters with headers only."""
+        """The records that the letters of this round copy; None for letters with headers only."""
         self.destination = letters.source
         """The partition of the dead-letter topic, once that is known."""
         self.leader = -1
