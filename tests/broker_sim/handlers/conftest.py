@@ -26,6 +26,7 @@ from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.codec import decode, encode
+from broker_sim.protocol.release import find_release
 from broker_sim.quota import QuotaManagers
 from broker_sim.replica import LogDirMoves, Purgatories, ReplicaManager, TransactionalAppends
 from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA
@@ -70,6 +71,7 @@ class BrokerOne:
     """The services of broker 1, and the cluster around it."""
 
     broker_id = 1
+    release = find_release()
 
     def __init__(self, configs=None, brokers=(1, 2, 3)):
         self.clock = VirtualClock()

@@ -150,7 +150,7 @@ def changes():
         (CLUSTER, dynamic),
         (BROKER, dynamic),
     ):
-        for name in sorted(definitions):
+        for name in sorted(name for name, each in definitions.items() if not each.since):  # newer ones it has not
             yield resource, name, other_value(definitions[name])
     for name in sorted(every_broker_config()):
         if name.startswith(("max.connection", "principal.", "sasl.", "ssl.", "connections.", "log.retention")):
