@@ -2,22 +2,28 @@
 
 Usage: `python -m tools.update_other_configs`. Kafka's own classes (`tools/java/ConfigFacts.java`)
 tell name, type, default, limits and mode of each; those that `broker_sim/config/` does not declare
-become one line each of `broker_sim/config/other_configs.jsonl`. The names of all, in the order of Kafka's
-definitions, become `config_order.txt` beside it. A test compares the result with the answer of a running
-broker. Needs Java 17 and Maven.
+become one line each of `broker_sim/config/other_configs.jsonl`, with the release that has added it, if that is
+4.1 or newer. The names of all, in the order of Kafka's definitions, become `config_order.txt` beside it. A test
+compares the result with the answer of a running broker. Needs Java 17 and Maven.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Final
 
 from broker_sim_integration.reference.jars import kafka_jars
 
 from broker_sim.config import BROKER_CONFIGS
 from tools.update_regex_tables import run_java
+from tools.update_releases import release_of
 
-__all__ = ["ORDER", "TARGET", "config_facts", "lines_of", "names_of"]
+__all__ = ["NEWEST", "ORDER", "TARGET", "config_facts", "lines_of", "names_of", "since_of"]
+
+OLDER: Final = ("4.0.2", "4.1.2", "4.2.1", "4.3.1")
+NEWEST: Final = "4.4.0"
+"""The release whose configurations are in the tables; `OLDER` tell which of them an older one does not have."""
 
 TARGET = Path(__file__).resolve().parents[1] / "broker_sim" / "config" / "other_configs.jsonl"
 ORDER = TARGET.with_name("config_order.txt")
@@ -28,13 +34,24 @@ def config_facts(jars: Path) -> list[list[str]]:
     return [line.split("\t") for line in run_java("ConfigFacts", jars).splitlines()]
 
 
-def lines_of(facts: list[list[str]]) -> list[str]:
+def since_of(facts: list[list[str]]) -> dict[tuple[str, str], str]:
+    """Return the release that has added each configuration by kind and name, but those that 4.0 had already."""
+    since = {(kind, name): release_of(NEWEST) for kind, name, *_ in facts}
+    for version in reversed(OLDER):
+        for kind, name, *_ in config_facts(kafka_jars(version=version)):
+            if (kind, name) in since:
+                since[kind, name] = release_of(version)
+    return {key: release for key, release in since.items() if release != release_of(OLDER[0])}
+
+
+def lines_of(facts: list[list[str]], since: dict[tuple[str, str], str]) -> list[str]:
     """Return the lines of the file."""
     return [
         json.dumps([name, type_name, None if default in {"null", "required"} else default, *rest])
         for kind, name, type_name, default, limits, internal, mode in sorted(facts)
         if kind == "broker" and name not in BROKER_CONFIGS
-        for rest in [(limits, mode, internal == "true")]
+        for release in [since.get((kind, name))]
+        for rest in [(limits, mode, internal == "true", *([] if release is None else [release]))]
     ]
 
 
@@ -45,8 +62,8 @@ def names_of(facts: list[list[str]]) -> list[str]:
 
 def main() -> None:
     """Write the files."""
-    facts = config_facts(kafka_jars())
-    for path, lines in ((TARGET, lines_of(facts)), (ORDER, names_of(facts))):
+    facts = config_facts(kafka_jars(version=NEWEST))
+    for path, lines in ((TARGET, lines_of(facts, since_of(facts))), (ORDER, names_of(facts))):
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -57,6 +57,7 @@ class RequestDispatcher:
         """`resume_soon` calls a function soon in the broker's process; on any thread."""
         self._broker = broker
         self._api_table = api_table
+        self._is_limited = api_table.release.is_at_least("4.4")
         self._faults = faults
         self._requests = requests
         self._actions = actions
@@ -71,14 +72,14 @@ class RequestDispatcher:
         Raises ProtocolError (a ValueError) where Kafka closes the connection: an unknown API, a
         version that is not served, or bytes that do not decode as the request they claim to be.
         """
-        header, offset = decode_request_header(frame)
+        header, offset = decode_request_header(frame, limited=self._is_limited)
         connection.last_request = header
         api_key, api_version = header.api_key, header.api_version
         api = self._api_table.find(api_key, api_version)
         if api is None:
             send_response(self._encode_unsupported_version(header))
             return
-        request: Any = decode(request_class(api_key), api_version, frame, offset)
+        request: Any = decode(request_class(api_key), api_version, frame, offset, limited=self._is_limited)
         context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
         pending = PendingResponse(header, request, context, send_response, self._call_later)
         if self._requests.is_on:

@@ -213,6 +213,7 @@ class AsyncCluster(Verbs, AsyncFace):
             users=self._security.users,
             certificates=self.certificates,
             issuer=self.token_issuer,
+            verifies_claims=find_release(as_version).is_at_least("4.4"),
         )
         self.listeners = Listeners(
             listeners_by_id(self._configs, ports, self._make_listeners),

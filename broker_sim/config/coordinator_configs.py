@@ -106,13 +106,18 @@ class GroupCoordinatorConfigs:
         OneOf(("disabled", "downgrade", "upgrade", "bidirectional")),
     )
     group_consumer_assignment_interval_ms: int = declare(
-        INT, 1_000, "Shortest time between two assignments of a group.", at_least(0), update_mode=CLUSTER_WIDE
+        INT,
+        1_000,
+        "Shortest time between two assignments of a group.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+        since="4.3",
     )
     group_consumer_min_assignment_interval_ms: int = declare(
-        INT, 0, "Lowest assignment interval of a group.", at_least(0)
+        INT, 0, "Lowest assignment interval of a group.", at_least(0), since="4.3"
     )
     group_consumer_max_assignment_interval_ms: int = declare(
-        INT, 15_000, "Highest assignment interval of a group.", at_least(0)
+        INT, 15_000, "Highest assignment interval of a group.", at_least(0), since="4.3"
     )
     group_consumer_regex_refresh_interval_ms: int = declare(
         INT,
@@ -120,6 +125,7 @@ class GroupCoordinatorConfigs:
         "Interval in which the regular expressions of a group are matched again.",
         at_least(10_000),
         internal=True,
+        since="4.1",
     )
     offset_metadata_max_bytes: int = declare(INT, 4_096, "Largest metadata of a committed offset, in bytes.")
     offsets_commit_timeout_ms: int = declare(
@@ -175,7 +181,7 @@ class TransactionConfigs:
         INT, 20, "Backoff between two retries of adding a partition to a transaction.", at_least(1)
     )
     transaction_two_phase_commit_enable: bool = declare(
-        BOOLEAN, False, "Whether transactions without a timeout are allowed (KIP-939)."
+        BOOLEAN, False, "Whether transactions without a timeout are allowed (KIP-939).", since="4.1"
     )
     producer_id_expiration_ms: int = declare(
         INT, 86_400_000, "How long the state of an idle producer id is kept.", at_least(1), update_mode=CLUSTER_WIDE
@@ -230,13 +236,18 @@ class ShareGroupConfigs:
     )
     group_share_max_size: int = declare(INT, 200, "Most members of a share group.", Between(1, 1_000))
     group_share_assignment_interval_ms: int = declare(
-        INT, 1_000, "Shortest time between two assignments of a share group.", at_least(0), update_mode=CLUSTER_WIDE
+        INT,
+        1_000,
+        "Shortest time between two assignments of a share group.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+        since="4.3",
     )
     group_share_min_assignment_interval_ms: int = declare(
-        INT, 0, "Lowest assignment interval of a share group.", at_least(0)
+        INT, 0, "Lowest assignment interval of a share group.", at_least(0), since="4.3"
     )
     group_share_max_assignment_interval_ms: int = declare(
-        INT, 15_000, "Highest assignment interval of a share group.", at_least(0)
+        INT, 15_000, "Highest assignment interval of a share group.", at_least(0), since="4.3"
     )
     group_share_initialize_retry_interval_ms: int = declare(
         INT,
@@ -244,15 +255,16 @@ class ShareGroupConfigs:
         "Interval of attempts to initialize the state of a share partition.",
         at_least(1),
         internal=True,
+        since="4.2",
     )
     group_share_delivery_count_limit: int = declare(
         INT, 5, "Most deliveries of a record to a share group.", Between(2, 10)
     )
     group_share_min_delivery_count_limit: int = declare(
-        INT, 2, "Lowest limit of deliveries of a share group.", Between(2, 5)
+        INT, 2, "Lowest limit of deliveries of a share group.", Between(2, 5), since="4.3"
     )
     group_share_max_delivery_count_limit: int = declare(
-        INT, 10, "Highest limit of deliveries of a share group.", Between(5, 25)
+        INT, 10, "Highest limit of deliveries of a share group.", Between(5, 25), since="4.3"
     )
     group_share_record_lock_duration_ms: int = declare(
         INT, 30_000, "How long a record is acquired for a member.", Between(1_000, 3_600_000)
@@ -267,12 +279,14 @@ class ShareGroupConfigs:
         INT, 2_000, "Most records of a share partition that are in flight.", Between(100, 10_000)
     )
     group_share_min_partition_max_record_locks: int = declare(
-        INT, 100, "Lowest limit of records in flight of a share group.", Between(100, 2_000)
+        INT, 100, "Lowest limit of records in flight of a share group.", Between(100, 2_000), since="4.3"
     )
     group_share_max_partition_max_record_locks: int = declare(
-        INT, 4_000, "Highest limit of records in flight of a share group.", Between(2_000, 10_000)
+        INT, 4_000, "Highest limit of records in flight of a share group.", Between(2_000, 10_000), since="4.3"
     )
-    group_share_max_share_sessions: int = declare(INT, 2_000, "Most share sessions of a broker.", at_least(1))
+    group_share_max_share_sessions: int = declare(
+        INT, 2_000, "Most share sessions of a broker.", at_least(1), since="4.1"
+    )
     errors_deadletterqueue_auto_create_topics_enable: bool = declare(
         BOOLEAN,
         False,
@@ -320,6 +334,7 @@ class ShareCoordinatorConfigs:
         "Time without a snapshot after which one of an idle share partition is written.",
         at_least(1),
         internal=True,
+        since="4.1",
     )
     share_coordinator_snapshot_update_records_per_snapshot: int = declare(
         INT, 500, "Updates of a share partition between two snapshots of it.", Between(0, 500)
@@ -351,39 +366,50 @@ class StreamsGroupConfigs:
     """Members of streams groups, and how tasks are assigned to them."""
 
     group_streams_session_timeout_ms: int = declare(
-        INT, 45_000, "Session timeout of members of streams groups.", at_least(1)
+        INT, 45_000, "Session timeout of members of streams groups.", at_least(1), since="4.1"
     )
     group_streams_min_session_timeout_ms: int = declare(
-        INT, 45_000, "Shortest session timeout of members of streams groups.", at_least(1)
+        INT, 45_000, "Shortest session timeout of members of streams groups.", at_least(1), since="4.1"
     )
     group_streams_max_session_timeout_ms: int = declare(
-        INT, 60_000, "Longest session timeout of members of streams groups.", at_least(1)
+        INT, 60_000, "Longest session timeout of members of streams groups.", at_least(1), since="4.1"
     )
     group_streams_heartbeat_interval_ms: int = declare(
-        INT, 5_000, "Heartbeat interval of members of streams groups.", at_least(1)
+        INT, 5_000, "Heartbeat interval of members of streams groups.", at_least(1), since="4.1"
     )
     group_streams_min_heartbeat_interval_ms: int = declare(
-        INT, 5_000, "Shortest heartbeat interval of members of streams groups.", at_least(1)
+        INT, 5_000, "Shortest heartbeat interval of members of streams groups.", at_least(1), since="4.1"
     )
     group_streams_max_heartbeat_interval_ms: int = declare(
-        INT, 15_000, "Longest heartbeat interval of members of streams groups.", at_least(1)
+        INT, 15_000, "Longest heartbeat interval of members of streams groups.", at_least(1), since="4.1"
     )
-    group_streams_max_size: int = declare(INT, MAX_INT, "Most members of a streams group.", at_least(1))
-    group_streams_num_standby_replicas: int = declare(INT, 0, "Standby tasks of each task that has state.", at_least(0))
+    group_streams_max_size: int = declare(INT, MAX_INT, "Most members of a streams group.", at_least(1), since="4.1")
+    group_streams_num_standby_replicas: int = declare(
+        INT, 0, "Standby tasks of each task that has state.", at_least(0), since="4.1"
+    )
     group_streams_max_standby_replicas: int = declare(
-        INT, 2, "Highest number of standby tasks that a streams group may set.", at_least(0)
+        INT, 2, "Highest number of standby tasks that a streams group may set.", at_least(0), since="4.1"
     )
     group_streams_initial_rebalance_delay_ms: int = declare(
-        INT, 3_000, "How long a new streams group waits for more members before it assigns tasks.", at_least(0)
+        INT,
+        3_000,
+        "How long a new streams group waits for more members before it assigns tasks.",
+        at_least(0),
+        since="4.2",
     )
     group_streams_assignment_interval_ms: int = declare(
-        INT, 1_000, "Shortest time between two assignments of a streams group.", at_least(0), update_mode=CLUSTER_WIDE
+        INT,
+        1_000,
+        "Shortest time between two assignments of a streams group.",
+        at_least(0),
+        update_mode=CLUSTER_WIDE,
+        since="4.3",
     )
     group_streams_min_assignment_interval_ms: int = declare(
-        INT, 0, "Lowest assignment interval of a streams group.", at_least(0)
+        INT, 0, "Lowest assignment interval of a streams group.", at_least(0), since="4.3"
     )
     group_streams_max_assignment_interval_ms: int = declare(
-        INT, 15_000, "Highest assignment interval of a streams group.", at_least(0)
+        INT, 15_000, "Highest assignment interval of a streams group.", at_least(0), since="4.3"
     )
 
 

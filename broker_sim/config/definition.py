@@ -61,6 +61,8 @@ PASSWORD: Final = ConfigType.PASSWORD
 CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 MAX_INT: Final = (1 << 31) - 1
 MAX_LONG: Final = (1 << 63) - 1
+MAX_ARRAY_BYTES: Final = MAX_INT - 8
+"""The longest array of Java, in bytes."""
 MAX_DOUBLE: Final = 1.7976931348623157e308
 
 _TEXTS: Final = frozenset({ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD})
@@ -82,6 +84,10 @@ class ConfigDef:
     internal: bool
     since: str = ""
     """The first release of Kafka that has it; empty for all."""
+
+    def is_in(self, is_at_least: Callable[[str], bool]) -> bool:
+        """Whether brokers know it of which `is_at_least("4.4")` says whether their release is that one or newer."""
+        return not self.since or is_at_least(self.since)
 
     @property
     def is_sensitive(self) -> bool:
@@ -330,7 +336,7 @@ def check_release(
     """
     for name in names:
         definition = definitions.get(name)
-        if definition is not None and definition.since and not is_at_least(definition.since):
+        if definition is not None and not definition.is_in(is_at_least):
             raise ConfigError(f"Unknown {kind} config name: {name}: it needs as_version {definition.since} or newer")
 
 

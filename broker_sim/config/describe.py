@@ -20,7 +20,7 @@ from broker_sim.config.broker_config import BrokerConfig, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
 from broker_sim.config.listeners import without_listener
 from broker_sim.config.other_configs import config_order
-from broker_sim.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from broker_sim.config.resource_configs import CLIENT_METRICS_CONFIGS, GROUP_CONFIGS, default_of_group_config
 from broker_sim.config.security_configs import OF_THE_AUTHORIZER
 from broker_sim.config.server_configs import REPLICATION_QUOTA_CONFIGS
 from broker_sim.config.topic_config import TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, effective_topic_config
@@ -93,7 +93,7 @@ class BrokerConfigs:
 
     def of_release(self, definitions: Mapping[str, ConfigDef]) -> Mapping[str, ConfigDef]:
         """Return the definitions that the broker's release has."""
-        return {name: each for name, each in definitions.items() if not each.since or self.is_at_least(each.since)}
+        return {name: each for name, each in definitions.items() if each.is_in(self.is_at_least)}
 
     def describe_topic(
         self, topic_configs: Mapping[str, str], names: Collection[str] | None = None
@@ -128,9 +128,8 @@ class BrokerConfigs:
 
         dynamic = self.cluster.keys() | self.broker.keys()
         definitions = self.of_release(every_broker_config())
-        in_order = (*config_order(), *(name for name, each in definitions.items() if each.since))
-        chosen = {name: definitions[name] for name in in_order if names is None or name in names}
-        entries = _ordered(_entries(chosen, names, entry), _BROKER_BUCKETS)
+        entries = _entries({name: definitions[name] for name in config_order() if name in definitions}, names, entry)
+        entries = _ordered(entries, _BROKER_BUCKETS)
         originals = {**self.static.originals, **self.cluster, **self.broker}
         own = _of_quotas(self, names) + _of_plugins(self, names, self.static.originals)
         by_name = {one.name: one for one in own}
@@ -143,7 +142,7 @@ class BrokerConfigs:
         def entry(definition: ConfigDef) -> ConfigEntry:
             return _broker_entry(definition, self.cluster[definition.name], own.synonyms(definition.name))
 
-        entries = _entries(every_broker_config(), names, entry, only=self.cluster)
+        entries = _entries(self.of_release(every_broker_config()), names, entry, only=self.cluster)
         entries += _of_quotas(own, names) + _of_plugins(own, names)
         by_name = {one.name: replace(one, synonyms=_of_cluster(one.synonyms)) for one in entries}
         return [by_name[name] for name in hash_order(self.cluster, string_hash) if name in by_name]
@@ -219,7 +218,7 @@ def _of_plugins(
     configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
 ) -> list[ConfigEntry]:
     """Return the entries of single listeners, internal ones, and unknown ones without values: these may be secrets."""
-    definitions = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}
+    definitions = {**configs.of_release(every_broker_config()), **REPLICATION_QUOTA_CONFIGS}
     values = {**configs.static.originals, **configs.cluster, **configs.broker}
     undefined = {*configs.cluster, *configs.broker, *static} - {n for n, d in definitions.items() if not d.internal}
     entries = []
@@ -295,11 +294,13 @@ def describe_group(
     """Return the configurations of a group, all or those of `names`; `own` are set for it alone."""
     entries = []
     for definition in sorted(configs.of_release(GROUP_CONFIGS).values(), key=lambda definition: definition.name):
-        if definition.default is None:
-            (of_broker,) = configs.describe_broker([f"group.{definition.name}"])
-            entry = replace(
-                of_broker, name=definition.name, type=every_broker_config()[of_broker.name].type, read_only=False
-            )
+        if definition.internal:
+            if definition.name not in own:
+                continue
+            entry = _default(definition, configs.synonyms(default_of_group_config(definition.name)))
+        elif definition.default is None:
+            (of_broker,) = configs.describe_broker([default_of_group_config(definition.name)])
+            entry = replace(of_broker, name=definition.name, type=definition.type, read_only=False)
         else:
             default = to_text(definition.default)
             synonym = ConfigSynonym(definition.name, default, ConfigSource.DEFAULT_CONFIG)

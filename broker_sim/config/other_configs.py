@@ -48,6 +48,7 @@ REASONS: Final = (
     ("remote.", "there is no tiered storage"),
     ("follower.fetch.last.tiered", "there is no tiered storage"),
     ("log.local.", "there is no tiered storage"),
+    ("log.remote.", "there is no tiered storage"),
     ("controller.quorum.", "there is no Raft quorum"),
     ("metadata.", "there is no metadata log"),
     ("group.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
@@ -110,7 +111,9 @@ def thread_count_reason(name: str, value: int, current: int) -> str:
     )
 
 
-def _definition(name: str, type_name: str, default: str | None, limits: str, mode: str, internal: bool) -> ConfigDef:
+def _definition(
+    name: str, type_name: str, default: str | None, limits: str, mode: str, internal: bool, since: str = ""
+) -> ConfigDef:
     config_type = ConfigType[type_name]
     return ConfigDef(
         name=name,
@@ -121,6 +124,7 @@ def _definition(name: str, type_name: str, default: str | None, limits: str, mod
         validator=_validator(limits, config_type),
         update_mode=UpdateMode(mode),
         internal=internal,
+        since=since,
     )
 
 

@@ -15,6 +15,7 @@ from broker_sim.config.definition import (
     BOOLEAN,
     INT,
     LIST,
+    LONG,
     STRING,
     ConfigDef,
     ConfigType,
@@ -81,85 +82,133 @@ def parse_offset_reset(value: str) -> OffsetReset:
 
 
 def _definitions(
-    definitions: Iterable[tuple[str, ConfigType, str | None, Validator | None, str]], since: str = ""
-) -> Mapping[str, ConfigDef]:
-    return MappingProxyType(
-        {
-            name: ConfigDef(
-                name=name,
-                attribute="",
-                type=config_type,
-                default=default,
-                doc=doc,
-                validator=validator,
-                update_mode=UpdateMode.CLUSTER_WIDE,
-                internal=False,
-                since=since,
-            )
-            for name, config_type, default, validator, doc in definitions
-        }
-    )
+    definitions: Iterable[tuple[str, ConfigType, str | None, Validator | None, str]],
+    *,
+    since: str = "",
+    internal: bool = False,
+) -> dict[str, ConfigDef]:
+    return {
+        name: ConfigDef(
+            name=name,
+            attribute="",
+            type=config_type,
+            default=default,
+            doc=doc,
+            validator=validator,
+            update_mode=UpdateMode.CLUSTER_WIDE,
+            internal=internal,
+            since=since,
+        )
+        for name, config_type, default, validator, doc in definitions
+    }
 
 
 DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 DEAD_LETTER_COPY: Final = "errors.deadletterqueue.copy.record.enable"
-_DEAD_LETTER_CONFIGS: Final = _definitions(
-    (
-        (
-            DEAD_LETTER_TOPIC,
-            STRING,
-            "",
-            None,
-            "Topic of the records that a share group cannot process; empty for none (KIP-1191).",
-        ),
-        (
-            DEAD_LETTER_COPY,
-            BOOLEAN,
-            "false",
-            None,
-            "Whether a dead letter has the key and the value of its record, or only headers.",
-        ),
-    ),
-    since="4.4",
-)
+_STREAMS_ASSIGNOR: Final = "streams.assignor.name"
+_STREAMS_ASSIGNORS: Final = "group.streams.assignors"
 
-_GROUP_CONFIGS: Final = _definitions(
-    (
-        ("consumer.heartbeat.interval.ms", INT, None, at_least(1), ""),
-        ("consumer.session.timeout.ms", INT, None, at_least(1), ""),
-        ("consumer.assignment.interval.ms", INT, None, at_least(0), ""),
-        ("share.heartbeat.interval.ms", INT, None, at_least(1), ""),
-        ("share.session.timeout.ms", INT, None, at_least(1), ""),
-        ("share.record.lock.duration.ms", INT, None, at_least(1_000), ""),
-        ("share.delivery.count.limit", INT, None, at_least(2), ""),
-        ("share.partition.max.record.locks", INT, None, at_least(100), ""),
-        ("share.assignment.interval.ms", INT, None, at_least(0), ""),
-        ("share.auto.offset.reset", STRING, "latest", _check_offset_reset, "Start of a share group without an offset."),
-        (
-            "share.isolation.level",
-            STRING,
-            "read_uncommitted",
-            OneOf(("read_committed", "read_uncommitted")),
-            "Whether a share group reads records of open and aborted transactions.",
+
+GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(
+    {
+        **_definitions(
+            (
+                ("consumer.heartbeat.interval.ms", INT, None, at_least(1), ""),
+                ("consumer.session.timeout.ms", INT, None, at_least(1), ""),
+                ("share.heartbeat.interval.ms", INT, None, at_least(1), ""),
+                ("share.session.timeout.ms", INT, None, at_least(1), ""),
+                ("share.record.lock.duration.ms", INT, None, at_least(1_000), ""),
+                (
+                    "share.auto.offset.reset",
+                    STRING,
+                    "latest",
+                    _check_offset_reset,
+                    "Start of a share group without an offset.",
+                ),
+            )
         ),
-        ("share.renew.acknowledge.enable", BOOLEAN, "true", None, "Whether a member may renew the lock of a record."),
-        ("streams.heartbeat.interval.ms", INT, None, at_least(1), ""),
-        ("streams.session.timeout.ms", INT, None, at_least(1), ""),
-        ("streams.assignment.interval.ms", INT, None, at_least(0), ""),
-        ("streams.num.standby.replicas", INT, None, at_least(0), ""),
-        ("streams.initial.rebalance.delay.ms", INT, None, at_least(0), ""),
-    )
+        **_definitions(
+            (
+                (
+                    "share.isolation.level",
+                    STRING,
+                    "read_uncommitted",
+                    OneOf(("read_committed", "read_uncommitted")),
+                    "Whether a share group reads records of open and aborted transactions.",
+                ),
+                ("streams.heartbeat.interval.ms", INT, None, at_least(1), ""),
+                ("streams.session.timeout.ms", INT, None, at_least(1), ""),
+                ("streams.num.standby.replicas", INT, None, at_least(0), ""),
+            ),
+            since="4.1",
+        ),
+        **_definitions((("streams.initial.rebalance.delay.ms", INT, None, at_least(0), ""),), since="4.2"),
+        **_definitions(
+            (
+                ("consumer.assignment.interval.ms", INT, None, at_least(0), ""),
+                ("share.delivery.count.limit", INT, None, at_least(2), ""),
+                ("share.partition.max.record.locks", INT, None, at_least(100), ""),
+                ("share.assignment.interval.ms", INT, None, at_least(0), ""),
+                (
+                    "share.renew.acknowledge.enable",
+                    BOOLEAN,
+                    "true",
+                    None,
+                    "Whether a member may renew the lock of a record.",
+                ),
+                ("streams.assignment.interval.ms", INT, None, at_least(0), ""),
+            ),
+            since="4.3",
+        ),
+        **_definitions(
+            (
+                (
+                    DEAD_LETTER_TOPIC,
+                    STRING,
+                    "",
+                    None,
+                    "Topic of the records that a share group cannot process; empty for none (KIP-1191).",
+                ),
+                (
+                    DEAD_LETTER_COPY,
+                    BOOLEAN,
+                    "false",
+                    None,
+                    "Whether a dead letter has the key and the value of its record, or only headers.",
+                ),
+                (_STREAMS_ASSIGNOR, STRING, None, None, ""),
+                ("streams.rack.aware.assignment.tags", LIST, None, None, ""),
+            ),
+            since="4.4",
+        ),
+        **_definitions(
+            (
+                ("consumer.assignor.offload.enable", BOOLEAN, None, None, ""),
+                ("share.assignor.offload.enable", BOOLEAN, None, None, ""),
+                ("streams.assignor.offload.enable", BOOLEAN, None, None, ""),
+                ("streams.acceptable.recovery.lag", LONG, None, at_least(0), ""),
+                ("streams.num.warmup.replicas", INT, None, at_least(0), ""),
+                ("streams.task.offset.interval.ms", INT, None, at_least(1), ""),
+            ),
+            since="4.4",
+            internal=True,
+        ),
+    }
 )
-GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType({**_GROUP_CONFIGS, **_DEAD_LETTER_CONFIGS})
 """Configurations of groups by name; the default of one without a default here is the broker's `group.NAME`."""
 
-CLIENT_METRICS_CONFIGS: Final = _definitions(
+CLIENT_METRICS_CONFIGS: Final[Mapping[str, ConfigDef]] = _definitions(
     (
         ("interval.ms", INT, "300000", None, "Interval at which clients push their metrics, in ms."),
         ("match", LIST, "", None, "Patterns that choose clients by what they tell of themselves; empty for all."),
         ("metrics", LIST, "", None, "Prefixes of the metrics to push; empty for none, * for all."),
     )
 )
+
+
+def default_of_group_config(name: str) -> str:
+    """Return the name of the broker configuration that is the default of a group's."""
+    return _STREAMS_ASSIGNORS if name == _STREAMS_ASSIGNOR else f"group.{name}"
 
 
 def limits_of_group_config(name: str) -> tuple[str, str]:
@@ -208,6 +257,7 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> Non
             raise ConfigError(f"{name} must be greater than or equal to {low}")
         if (limit := _number(static, high)) is not None and value > limit:
             raise ConfigError(f"{name} must be less than or equal to {high}")
+    _check_assignor(static, values.get(_STREAMS_ASSIGNOR))
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         session_ms = values.get(session, _number(static, f"group.{session}"))
@@ -218,6 +268,16 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> Non
             raise ConfigError(f"{session} must be greater than {heartbeat}")
     if str(values.get(DEAD_LETTER_TOPIC, "")).startswith("__"):
         raise ConfigError(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
+
+
+def _check_assignor(static: BrokerConfig, name: ConfigValue) -> None:
+    """Raise ConfigError for an assignor of a streams group that is none of the broker's; None is the first one."""
+    assignors = (static.text_of(every_broker_config()[_STREAMS_ASSIGNORS]) or "").split(",")
+    if name is not None and name not in assignors:
+        raise ConfigError(
+            f"{_STREAMS_ASSIGNOR} '{name}' is not a registered task assignor."
+            f" Registered assignors are: [{', '.join(assignors)}]."
+        )
 
 
 def check_client_metrics_configs(configs: Mapping[str, str]) -> None:

@@ -52,6 +52,12 @@ class SecurityConfigs:
         LIST, (), "Audiences, one of which a signed token must name."
     )
     sasl_oauthbearer_expected_issuer: str | None = declare(STRING, None, "Issuer that a signed token must name.")
+    sasl_oauthbearer_allow_unverified_audience: bool = declare(
+        BOOLEAN, False, "Whether keys may be named without an audience; then a token may be for anybody.", since="4.4"
+    )
+    sasl_oauthbearer_allow_unverified_issuer: bool = declare(
+        BOOLEAN, False, "Whether keys may be named without an issuer; then a token may be of anybody.", since="4.4"
+    )
     sasl_oauthbearer_scope_claim_name: str = declare(STRING, "scope", "The claim of a signed token with its scopes.")
     sasl_oauthbearer_sub_claim_name: str = declare(
         STRING, "sub", "The claim of a signed token with the name of the user."

@@ -15,6 +15,7 @@ from broker_sim.config.definition import (
     INT,
     LIST,
     LONG,
+    MAX_ARRAY_BYTES,
     MAX_INT,
     MAX_LONG,
     STRING,
@@ -132,6 +133,14 @@ class ServerConfigs:
         "Largest record batch in bytes that is accepted, after compression.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
+    )
+    max_decompressed_message_bytes: int = declare(
+        INT,
+        MAX_ARRAY_BYTES,
+        "Largest record in bytes in a compressed batch.",
+        Between(1, MAX_ARRAY_BYTES),
+        update_mode=CLUSTER_WIDE,
+        since="4.4",
     )
     compression_type: str = declare(
         STRING,

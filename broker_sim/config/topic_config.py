@@ -16,6 +16,7 @@ from broker_sim.config.definition import (
     INT,
     LIST,
     LONG,
+    MAX_ARRAY_BYTES,
     MAX_LONG,
     STRING,
     Between,
@@ -48,6 +49,13 @@ class TopicConfig:
     )
     retention_ms: int = declare(LONG, 604_800_000, "How long records are kept; -1 sets no limit.", at_least(-1))
     max_message_bytes: int = declare(INT, 1_048_588, "Largest record batch in bytes that is accepted.", at_least(0))
+    max_decompressed_message_bytes: int = declare(
+        INT,
+        MAX_ARRAY_BYTES,
+        "Largest record in bytes in a compressed batch.",
+        Between(1, MAX_ARRAY_BYTES),
+        since="4.4",
+    )
     index_interval_bytes: int = declare(INT, 4_096, "Bytes between two entries of the offset index.", at_least(0))
     delete_retention_ms: int = declare(LONG, 86_400_000, "How long tombstones are kept.", at_least(0))
     min_compaction_lag_ms: int = declare(LONG, 0, "Time before which a record is not compacted.", at_least(0))
@@ -145,6 +153,7 @@ TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
         "retention.bytes": "log.retention.bytes",
         "retention.ms": "log.retention.ms",
         "max.message.bytes": "message.max.bytes",
+        "max.decompressed.message.bytes": "max.decompressed.message.bytes",
         "index.interval.bytes": "log.index.interval.bytes",
         "delete.retention.ms": "log.cleaner.delete.retention.ms",
         "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",

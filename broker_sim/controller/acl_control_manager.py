@@ -7,20 +7,32 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.controller.requests import DeletedAcls, Outcome
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import AclOperation, PatternType, Permission, ResourceType
+from broker_sim.metadata.cidr import cidr_problem
+from broker_sim.metadata.feature_names import METADATA_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from broker_sim.metadata import MetadataDelta
     from broker_sim.metadata.acl import Acl, AclFilter
+    from broker_sim.protocol.release import Release
 
+_WITH_RANGES: Final = 32
+"""Level of metadata.version, 4.4-IV1, from which on hosts may have a prefix length."""
 _ABSTRACT_TYPES: Final = (ResourceType.UNKNOWN, ResourceType.ANY)
 _ABSTRACT_OPERATIONS: Final = (AclOperation.UNKNOWN, AclOperation.ANY)
 
 
-def create_acls(delta: MetadataDelta, acls: Sequence[Acl]) -> list[Outcome]:
-    """Add those that are valid; returns one outcome each. A rule that exists already is no error."""
-    outcomes = [_check(acl) for acl in acls]
+def create_acls(delta: MetadataDelta, acls: Sequence[Acl], release: Release) -> list[Outcome]:
+    """Add those that are valid; returns one outcome each. A rule that exists already is no error.
+
+    Kafka looks at hosts from 4.4 on, where they may have a prefix length (KIP-1276).
+    """
+    knows_ranges = delta.features.get(METADATA_VERSION, 0) >= _WITH_RANGES
+    outcomes = [
+        (release.is_at_least("4.4") and outcome.ok and _host_problem(acl.host, knows_ranges)) or outcome
+        for acl, outcome in zip(acls, map(_check, acls), strict=True)
+    ]
     new = [acl for acl, outcome in zip(acls, outcomes, strict=True) if outcome.ok and acl not in delta.acls]
     if new:
         delta.change_acls(new, ())
@@ -66,6 +78,18 @@ def _problems(acl: Acl) -> Iterator[str]:
             f"Could not parse principal from `{acl.principal}` (no colon is present separating the"
             " principal type from the principal name)"
         )
+
+
+def _host_problem(host: str, knows_ranges: bool) -> Outcome | None:
+    if not host:
+        return _invalid("Host pattern cannot be null or empty")
+    if "/" not in host:
+        return None
+    if not knows_ranges:
+        text = "CIDR-based ACL host patterns require metadata version 4.4-IV1 or higher."
+        return Outcome(ErrorCode.UNSUPPORTED_VERSION, text)
+    problem = cidr_problem(host)
+    return None if problem is None else _invalid(f"Invalid CIDR notation '{host}': {problem}")
 
 
 def _invalid(message: str) -> Outcome:

@@ -56,7 +56,6 @@ log = get_logger(__name__)
 _NO_DEFINITIONS: Final[tuple[Mapping[str, ConfigDef], str]] = ({}, "")
 _DEFINITIONS: Final[Mapping[int, tuple[Mapping[str, ConfigDef], str]]] = {
     ConfigResourceType.TOPIC: (TOPIC_CONFIGS, "topic"),
-    ConfigResourceType.BROKER: (BROKER_CONFIGS, "broker"),
     ConfigResourceType.GROUP: (GROUP_CONFIGS, "group"),
 }
 """The definitions of which some are those of newer releases, and how messages name them."""
@@ -87,6 +86,8 @@ class ConfigurationValidator:
                 case ConfigResourceType.TOPIC:
                     effective_topic_config(self._static, {}, configs)
                 case ConfigResourceType.BROKER:
+                    # An older Kafka keeps these for plugins; here they would have an effect.
+                    check_release(every_broker_config(), configs, "broker", self._release.is_at_least)
                     self._check_broker(delta, resource.name, configs)
                 case ConfigResourceType.GROUP:
                     check_group_configs(self._static, configs)

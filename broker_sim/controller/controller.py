@@ -360,7 +360,7 @@ class Controller:
     def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
         """Add rules of access control, each for itself; a rule that exists already is no error."""
         with self._change() as delta:
-            return create_acls(delta, acls)
+            return create_acls(delta, acls, self._release)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
         """Remove the rules that each filter matches; one result per filter."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.config.definition import MAX_ARRAY_BYTES
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log.append_info import (
     AppendOrigin,
@@ -44,7 +45,7 @@ from broker_sim.protocol.record_batch import (
     split_batches,
     verify_crc,
 )
-from broker_sim.protocol.records import Record, iter_records, read_end_txn_marker, rebuild_batch
+from broker_sim.protocol.records import Record, has_larger_record, iter_records, read_end_txn_marker, rebuild_batch
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class LogValidator:
         "_log_append_time",
         "_looks_into",
         "_max_message_bytes",
+        "_max_plain_record_bytes",
         "_target_codec",
         "_target_level",
         "_timestamp_after_max_ms",
@@ -156,6 +158,8 @@ class LogValidator:
     def __init__(self, topic_partition: TopicPartition, config: TopicConfig) -> None:
         self._topic_partition = topic_partition
         self._max_message_bytes = config.max_message_bytes
+        limit_bytes = config.max_decompressed_message_bytes
+        self._max_plain_record_bytes = None if limit_bytes == MAX_ARRAY_BYTES else limit_bytes
         self._compacted = config.is_compacted
         self._log_append_time = config.message_timestamp_type == _LOG_APPEND_TIME
         self._timestamp_before_max_ms = config.message_timestamp_before_max_ms
@@ -167,7 +171,12 @@ class LogValidator:
             "zstd": config.compression_zstd_level,
         }.get(config.compression_type)
         self._limits_old_timestamps = config.message_timestamp_before_max_ms != _MAX_LONG
-        self._looks_into = self._compacted or self._limits_old_timestamps or self._target_codec is not None
+        self._looks_into = (
+            self._compacted
+            or self._limits_old_timestamps
+            or self._target_codec is not None
+            or self._max_plain_record_bytes is not None
+        )
 
     def effort(self, records: memoryview, now_ms: int) -> float:
         """Return an estimate of a validation's work: 0 if the header is enough, otherwise `reading_effort`."""
@@ -234,6 +243,7 @@ class LogValidator:
         if origin == _CLIENT:
             self._check_client_header(header)
         max_timestamp = header.max_timestamp
+        self._check_plain_sizes(batch, header)
         if (
             self._limits_old_timestamps
             or (self._compacted and not is_trusted)
@@ -268,6 +278,14 @@ class LogValidator:
             f"The record batch size in the append to {self._topic_partition} is {size} bytes "
             f"which exceeds the maximum configured value of {self._max_message_bytes}.",
         )
+
+    def _check_plain_sizes(self, batch: memoryview, header: BatchHeader) -> None:
+        """Raise INVALID_RECORD, without a text as in Kafka, for a compressed record above the topic's limit."""
+        most_bytes = self._max_plain_record_bytes
+        if most_bytes is not None and header.attributes & CODEC_MASK:
+            self._check_bounds(header)
+            if has_larger_record(batch, most_bytes, self._most_plain_bytes):
+                raise ApiError(ErrorCode.INVALID_RECORD)
 
     def _check_bounds(self, header: BatchHeader) -> None:
         """Raise MESSAGE_TOO_LARGE for more records than an uncompressed batch of the largest size could have."""

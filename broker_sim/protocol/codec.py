@@ -7,6 +7,7 @@ may be called from any thread.
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from broker_sim.protocol.decode_compiler import compile_decoder
@@ -38,17 +39,20 @@ class _CompiledFunctions(dict[tuple[type[Message], int], CompiledFunction]):
 
 
 _DECODERS = _CompiledFunctions(compile_decoder)
+_LIMITED_DECODERS = _CompiledFunctions(partial(compile_decoder, limited=True))
 _ENCODERS = _CompiledFunctions(compile_encoder)
 
 
-def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0) -> M:
+def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0, *, limited: bool = False) -> M:
     """Return the message in `buffer` from `offset` on.
+
+    `limited` refuses arrays and tagged fields that are too many, as Kafka does from 4.4 on.
 
     Bytes behind it are ignored, as by Kafka: librdkafka sends some. Records and bytes are memoryview
     slices of `buffer`, not copies. ProtocolError if the bytes are malformed or too short, or the
     version is unknown.
     """
-    compiled = _DECODERS[cls, version]
+    compiled = (_LIMITED_DECODERS if limited else _DECODERS)[cls, version]
     try:
         message: M = compiled.call(buffer, offset)
     except _MALFORMED as error:

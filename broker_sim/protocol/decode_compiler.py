@@ -18,13 +18,17 @@ from broker_sim.protocol.schema import FIXED_FORMATS, FieldSpec, MessageSpec, St
 from broker_sim.protocol.source import CompiledFunction, Source, group_paths, join_path
 
 
-def compile_decoder(message: type[Message], version: int) -> CompiledFunction:
-    """Return `decode(buffer, offset) -> message`, which raises on any malformed input."""
-    return _DecodeCompiler(message, version).compile()
+def compile_decoder(message: type[Message], version: int, *, limited: bool = False) -> CompiledFunction:
+    """Return `decode(buffer, offset) -> message`, which raises on any malformed input.
+
+    `limited` refuses arrays and tagged fields that are too many for brokers from 4.4 on.
+    """
+    return _DecodeCompiler(message, version, limited=limited).compile()
 
 
 class _DecodeCompiler:
-    def __init__(self, message: type[Message], version: int) -> None:
+    def __init__(self, message: type[Message], version: int, *, limited: bool) -> None:
+        self._limited = limited
         self._spec: MessageSpec = message.SPEC
         self._version = version
         self._is_flexible = version in self._spec.flexible_versions
@@ -36,9 +40,11 @@ class _DecodeCompiler:
             "read_varint": primitives.read_varint,
             "finish_varint": primitives.finish_varint,
             "finish_length": primitives.finish_length,
+            "finish_array_length": primitives.finish_array_length if limited else primitives.finish_length,
+            "finish_tag_count": primitives.finish_tag_count if limited else primitives.finish_varint,
             "finish_string_length": primitives.finish_string_length,
             "skip_tagged_field": primitives.skip_tagged_field,
-            "skip_tagged_fields": primitives.skip_tagged_fields,
+            "skip_tagged_fields": (primitives.skip_few_tagged_fields if limited else primitives.skip_tagged_fields),
             self._spec.name: message,
             **message.STRUCTS,
         }
@@ -181,11 +187,15 @@ class _DecodeCompiler:
         if flexible:
             self._length("B", path)
             with out.block("if c > 127:"):
-                out.line("c, o = finish_length(b, o, c)", path)
+                out.line("c, o = finish_array_length(b, o, c)", path)
             present = "if c > 0:"
         else:
             self._length("i", path)
             present = "if c >= 0:"
+            if self._limited:
+                with out.block(f"if c > {primitives.MOST_ELEMENTS}:"):
+                    reason = f'f"an array of {{c}} elements has more than {primitives.MOST_ELEMENTS}"'
+                    out.line(f"raise ProtocolError({reason})", path)
         with out.block(present):
             if flexible:
                 out.line("c -= 1")
@@ -251,7 +261,7 @@ class _DecodeCompiler:
                 out.line("o = skip_tagged_fields(b, o, c)", where)
                 return
             with out.block("if c > 127:"):
-                out.line("c, o = finish_varint(b, o, c)", where)
+                out.line("c, o = finish_tag_count(b, o, c)", where)
             tag = out.variable("tag")
             with out.block("for _ in range(c):"):
                 out.line(f"{tag}, o = read_varint(b, o)", where)

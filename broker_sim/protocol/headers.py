@@ -15,7 +15,7 @@ from broker_sim.protocol.api_keys import ApiKey, request_class, response_class
 from broker_sim.protocol.codec import decode, encode, encoded_size
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.message import BytesLike, Chunk, Message
-from broker_sim.protocol.primitives import skip_tagged_fields
+from broker_sim.protocol.primitives import skip_few_tagged_fields, skip_tagged_fields
 
 _NEVER = 32768
 _REQUEST = Struct(">hhih")
@@ -62,9 +62,10 @@ class _Apis(dict[int, _Api]):
 _APIS = _Apis()
 
 
-def decode_request_header(buffer: BytesLike) -> tuple[RequestHeader, int]:
+def decode_request_header(buffer: BytesLike, *, limited: bool = False) -> tuple[RequestHeader, int]:
     """Return the header of a frame (without its size) and the offset of the message.
 
+    `limited` refuses too many tagged fields, as Kafka does from 4.4 on.
     Raises ProtocolError for an unknown API or malformed bytes. The version may be unknown: the
     caller answers that.
     """
@@ -80,7 +81,8 @@ def decode_request_header(buffer: BytesLike) -> tuple[RequestHeader, int]:
             client_id = str(buffer[offset:end], "utf-8", "replace")
             offset = end
         if api_version >= api.flexible_request_min:
-            offset = skip_tagged_fields(buffer, offset + 1, buffer[offset])
+            skip = skip_few_tagged_fields if limited else skip_tagged_fields
+            offset = skip(buffer, offset + 1, buffer[offset])
     except (error, IndexError) as cause:
         raise ProtocolError(f"request header: {cause}") from cause
     return RequestHeader(api.key, api_version, correlation_id, client_id), offset

@@ -233,6 +233,26 @@ def iter_records(batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_
         raise _invalid("records after the last one")
 
 
+def has_larger_record(batch: bytes | memoryview, most_bytes: int, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bool:
+    """Return whether a record of the compressed batch, without the number that tells its size, has more bytes.
+
+    Nothing is decompressed of what follows the first such record. Raises `ApiError` as `iter_records`.
+    """
+    header = parse_header(batch)
+    packed = memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes]
+    data, position = b"", 0
+    for piece in decompress_in_pieces(header.codec, packed, limit_bytes):
+        data, position = data[position:] + piece, 0
+        while position + MOST_VARINT_BYTES <= len(data):
+            size, start = _read_varint(data, position)
+            if size > most_bytes:
+                return True
+            if size < 0 or start + size > len(data):
+                break
+            position = start + size
+    return False
+
+
 def _has_whole_record(data: bytes, position: int) -> bool:
     """Return whether the next record is all there, or so bad that more bytes make it no better."""
     if position + MOST_VARINT_BYTES > len(data):

@@ -8,8 +8,8 @@ C. Otherwise a rule that allows is enough.
 D. A resource with rules of which none fits is closed, whomever they are for.
 E. Without any rule for the resource `allow.everyone.if.no.acl.found` decides; by default it is closed.
 
-A rule fits if it is for the principal or for `User:*`, for the host or for `*`, and for the operation or
-for ALL. To read, write, delete or alter something implies to describe it, and to alter its configurations
+A rule fits if it is for the principal or for `User:*`, for the host, a range with it or for `*`, and for the
+operation or for ALL. To read, write, delete or alter something implies to describe it, and to alter its configurations
 to describe them; to deny one of these implies nothing.
 
 Pure: rules are given with each question, so one authorizer serves brokers and the controller.
@@ -20,6 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.metadata.acl import WILDCARD, AclOperation, PatternType, Permission
+from broker_sim.metadata.cidr import is_in_range
 from broker_sim.metadata.kafka_principal import KafkaPrincipal
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ class Authorizer:
         allowed: Acl | None = None
         for group in groups:
             for acl in (*group.get(own, ()), *group.get(ANY_PRINCIPAL, ())):
-                if acl.host not in (WILDCARD, host):
+                if not _is_from(acl, host):
                     continue
                 if acl.permission is Permission.DENY:
                     if acl.operation in denying:
@@ -129,7 +130,7 @@ class Authorizer:
         allowed: list[Acl] = []
         denied: set[tuple[PatternType, str]] = set()
         for acl in acls.of_principals(resource_type, (str(principal), ANY_PRINCIPAL)):
-            if acl.host not in (WILDCARD, host):
+            if not _is_from(acl, host):
                 continue
             if acl.operation not in _ONLY_ITSELF[operation]:
                 continue
@@ -140,6 +141,11 @@ class Authorizer:
         if (PatternType.LITERAL, WILDCARD) in denied:
             return False
         return any(_is_open(acl, denied) for acl in allowed)
+
+
+def _is_from(acl: Acl, host: str) -> bool:
+    """Whether the rule is for clients of that address."""
+    return acl.host in (WILDCARD, host) or is_in_range(acl.host, host)
 
 
 def _is_open(allowed: Acl, denied: set[tuple[PatternType, str]]) -> bool:

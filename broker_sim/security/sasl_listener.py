@@ -90,12 +90,45 @@ class SaslListener(NamedTuple):
         return SaslServerAuthenticator(makers, error_answer, self.session_ms, wall_clock_ms)
 
 
+def _check_claims(config: BrokerConfig) -> None:
+    """Raise ConfigError, worded as by Kafka's `BrokerJwtValidator`, unless tokens are verified or need not be."""
+    for name, value, is_allowed, claim, what in (
+        (
+            "sasl.oauthbearer.expected.audience",
+            config.sasl_oauthbearer_expected_audience,
+            config.sasl_oauthbearer_allow_unverified_audience,
+            'audience ("aud")',
+            ("audience(s) that identify this cluster", "audience"),
+        ),
+        (
+            "sasl.oauthbearer.expected.issuer",
+            config.sasl_oauthbearer_expected_issuer,
+            config.sasl_oauthbearer_allow_unverified_issuer,
+            'issuer ("iss")',
+            ("issuer URL of the OAuth/OIDC provider that signs the tokens", "issuer"),
+        ),
+    ):
+        if not value and not is_allowed:
+            raise ConfigError(
+                f'The OAuth validator for the broker requires "{name}" to be configured so that the token\'s {claim}'
+                f' claim can be verified, but it was not set. Set "{name}" to the {what[0]}, or set'
+                f' "sasl.oauthbearer.allow.unverified.{what[1]}" to true to accept tokens regardless of their'
+                f" {what[1]}."
+            )
+
+
 def sasl_listener(
-    config: BrokerConfig, listener: str, users: Mapping[str, str] | None, issuer: TokenIssuer | None = None
+    config: BrokerConfig,
+    listener: str,
+    users: Mapping[str, str] | None,
+    issuer: TokenIssuer | None = None,
+    *,
+    verifies_claims: bool = False,
 ) -> SaslListener:
     """Return the settings of the listener's logins; `users` replace those in its JAAS line.
 
-    `issuer` has signed the tokens where no keys are named. Raises ConfigError, MissingExtraError.
+    `issuer` has signed the tokens where no keys are named. `verifies_claims` demands an audience and an issuer
+    where keys are named, as Kafka does from 4.4 on. Raises ConfigError, MissingExtraError.
     """
     own_config = config.for_listener(listener)
     enabled = own_config.sasl_enabled_mechanisms
@@ -115,6 +148,8 @@ def sasl_listener(
         url = own_config.sasl_oauthbearer_jwks_endpoint_url
         issuer = issuer or TokenIssuer()
         is_own = not url
+        if url and verifies_claims:
+            _check_claims(own_config)
         signed = SignedTokens.from_config(own_config, read_keys(url, own_config) if url else issuer.keys)
     bearer = modules.get(OAUTHBEARER)
     return SaslListener(

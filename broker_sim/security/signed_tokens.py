@@ -35,6 +35,8 @@ class SignedTokens(NamedTuple):
     scope_claim: str = "scope"
     principal_claim: str = "sub"
     clock_skew_s: int = 30
+    allows_any_audience: bool = False
+    """Whether a token may be for anybody if no audiences are named; without it such a token has none."""
 
     @classmethod
     def from_config(cls, config: BrokerConfig, keys: TokenKeys) -> SignedTokens:
@@ -46,6 +48,7 @@ class SignedTokens(NamedTuple):
             config.sasl_oauthbearer_scope_claim_name,
             config.sasl_oauthbearer_sub_claim_name,
             config.sasl_oauthbearer_clock_skew_seconds,
+            config.sasl_oauthbearer_allow_unverified_audience,
         )
 
     def validate(self, text: str, now_ms: int) -> Token:
@@ -94,8 +97,10 @@ class SignedTokens(NamedTuple):
     def _check_audience(self, audience: object) -> None:
         """Raise IllegalTokenError unless the token is for one of the audiences.
 
-        Without audiences, a token with one is refused.
+        Without audiences, a token with one is refused, unless any audience is allowed.
         """
+        if self.allows_any_audience and not self.audiences:
+            return
         token_audiences = {audience} if isinstance(audience, str) else set(_texts(audience))
         if token_audiences.isdisjoint(self.audiences) if self.audiences else audience is not None:
             raise IllegalTokenError("the token is for others")

@@ -77,13 +77,15 @@ def broker_listeners(
     users: Mapping[str, str] | None = None,
     certificates: Certificates | None = None,
     issuer: TokenIssuer | None = None,
+    verifies_claims: bool = False,
 ) -> BrokerListeners:
     """Return a broker's listeners. Raises ConfigError, worded as Kafka's.
 
     Unless `listeners` is set, there is one at `host` and `port`, of that protocol. `advertised_host` takes
     the place of all hosts where `advertised.listeners` is not set. `users` are the passwords of users by
     name, in place of those in the configuration. `certificates` makes missing certificates,
-    `issuer` signs tokens if no configuration names keys.
+    `issuer` signs tokens if no configuration names keys; with `verifies_claims`, as from Kafka 4.4 on, keys need an
+    audience and an issuer.
     """
     protocols = parse_protocol_map(config.listener_security_protocol_map)
     if LISTENERS in config.originals:
@@ -125,7 +127,7 @@ def broker_listeners(
     for each in bound:
         config.for_listener(each.listener)  # raises ConfigError for invalid values
     sasl = {
-        each.listener: sasl_listener(config, each.listener, users, issuer)
+        each.listener: sasl_listener(config, each.listener, users, issuer, verifies_claims=verifies_claims)
         for each in bound
         if each.security_protocol in SASL_PROTOCOLS
     }

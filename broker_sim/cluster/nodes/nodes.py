@@ -14,7 +14,7 @@ from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.broker.late_metadata import MetadataDelay
 from broker_sim.cluster.nodes.node import LogMemory, Node, log_doubtful_configs, numbered
-from broker_sim.config import BROKER_CONFIGS, check_release, takes_client_metrics
+from broker_sim.config import check_release, every_broker_config, takes_client_metrics
 from broker_sim.controller import Controller, CreatableTopic, initial_features, supported_features
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers import ApiTable
@@ -132,7 +132,7 @@ class Nodes:
 
     def _node(self, config: BrokerConfig, endpoints: tuple[Endpoint, ...], directories: Sequence[LogDirectory]) -> Node:
         broker_id, data, count = config.node_id, self._data, len(config.log_dirs or ())
-        check_release(BROKER_CONFIGS, config.originals, "broker", self._release.is_at_least)
+        check_release(every_broker_config(), config.originals, "broker", self._release.is_at_least)
         return Node(
             broker_id,
             config,

@@ -16,6 +16,7 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, encode_request
+from broker_sim.protocol.release import find_release
 from broker_sim.runtime.action_queue import ActionQueue
 
 
@@ -127,6 +128,8 @@ def test_too_new_api_versions_is_answered_in_version_0_with_the_versions_to_ask_
 
 class OneApi:
     """An API table whose only API has this handler."""
+
+    release = find_release()
 
     def __init__(self, handler):
         self._spec = ApiSpec(ApiKey.METADATA, 0, 13, handler)

@@ -5,7 +5,15 @@ Needs Java and Maven; with REQUIRE_REAL_KAFKA set their absence is a failure.
 
 import pytest
 
-from broker_sim.config import BROKER_CONFIGS, TOPIC_CONFIG_SYNONYMS, TOPIC_CONFIGS, other_configs, to_text
+from broker_sim.config import (
+    BROKER_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIG_SYNONYMS,
+    TOPIC_CONFIGS,
+    every_broker_config,
+    other_configs,
+    to_text,
+)
 
 pytestmark = pytest.mark.real_kafka
 
@@ -28,17 +36,23 @@ LIMITED_HERE_ONLY = {
 OF_THE_AUTHORIZER = {"allow.everyone.if.no.acl.found", "super.users"}
 """Kafka's authorizer reads these itself."""
 
-OF_NEWER_RELEASES = {name for name, each in {**BROKER_CONFIGS, **TOPIC_CONFIGS}.items() if each.since}
-"""Configurations that the compared release has not yet."""
-
 
 @pytest.fixture(scope="module")
-def kafka(kafka_class_files):
+def kafka(newest_kafka_class_files):
     """Return Kafka's definitions as `{(kind, name): [type, default, allowed, internal, last]}`."""
 
     from tools.update_other_configs import config_facts
 
-    return {(kind, name): rest for kind, name, *rest in config_facts(kafka_class_files)}
+    return {(kind, name): rest for kind, name, *rest in config_facts(newest_kafka_class_files)}
+
+
+@pytest.fixture(scope="module")
+def since(kafka):
+    """Return the release that has added each configuration, for those after 4.0."""
+
+    from tools.update_other_configs import since_of
+
+    return since_of([[*key, *rest] for key, rest in kafka.items()])
 
 
 def ours(definition, last):
@@ -52,7 +66,7 @@ def ours(definition, last):
     ]
 
 
-@pytest.mark.parametrize("name", sorted(BROKER_CONFIGS.keys() - OF_THE_AUTHORIZER - OF_NEWER_RELEASES))
+@pytest.mark.parametrize("name", sorted(BROKER_CONFIGS.keys() - OF_THE_AUTHORIZER))
 def test_a_broker_config_is_kafkas(kafka, name):
     definition = BROKER_CONFIGS[name]
     theirs = kafka["broker", name]
@@ -64,20 +78,19 @@ def test_a_broker_config_is_kafkas(kafka, name):
     assert mine == theirs
 
 
-def test_no_broker_config_is_missing_and_the_others_are_as_kafka_has_them(kafka):
+def test_no_broker_config_is_missing_and_the_others_are_as_kafka_has_them(kafka, since):
     facts = [[*key, *rest] for key, rest in kafka.items()]
     from tools.update_other_configs import ORDER, TARGET, lines_of, names_of
 
-    assert TARGET.read_text(encoding="utf-8").splitlines() == lines_of(facts)
+    assert TARGET.read_text(encoding="utf-8").splitlines() == lines_of(facts, since)
     assert ORDER.read_text(encoding="utf-8").splitlines() == names_of(facts)
     is_internal = {name: rest[3] == "true" for (kind, name), rest in kafka.items() if kind == "broker"}
     ours = {name: definition.internal for name, definition in (BROKER_CONFIGS | other_configs()).items()}
-    not_theirs = OF_THE_AUTHORIZER | OF_NEWER_RELEASES
-    assert {name: internal for name, internal in ours.items() if name not in not_theirs} == is_internal
-    assert list(is_internal.values()).count(False) == 340
+    assert {name: internal for name, internal in ours.items() if name not in OF_THE_AUTHORIZER} == is_internal
+    assert list(is_internal.values()).count(False) == 350
 
 
-@pytest.mark.parametrize("name", sorted(TOPIC_CONFIGS.keys() - OF_NEWER_RELEASES))
+@pytest.mark.parametrize("name", sorted(TOPIC_CONFIGS.keys()))
 def test_a_topic_config_is_kafkas(kafka, name):
     synonym = TOPIC_CONFIG_SYNONYMS.get(name, "null")
     assert ours(TOPIC_CONFIGS[name], synonym) == kafka["topic", name]
@@ -86,3 +99,15 @@ def test_a_topic_config_is_kafkas(kafka, name):
 def test_no_topic_config_is_missing_but_tiered_storage(kafka):
     missing = {name for kind, name in kafka if kind == "topic"} - set(TOPIC_CONFIGS)
     assert all(name.startswith(("local.", "remote.")) for name in missing)
+
+
+INTERNAL_SEGMENTS = "internal.segment.bytes"
+"""An old release may have small segments only by this configuration of 4.1, so it has it in any release here."""
+
+
+def test_each_configuration_is_known_from_the_release_on_that_has_added_it(since):
+    ours = {("broker", name): definition.since for name, definition in every_broker_config().items()}
+    ours |= {("topic", name): definition.since for name, definition in TOPIC_CONFIGS.items()}
+    ours |= {("group", name): definition.since for name, definition in GROUP_CONFIGS.items()}
+    theirs = {key: since.get(key, "") for key in ours if key[1] != INTERNAL_SEGMENTS}
+    assert {key: release for key, release in ours.items() if key[1] != INTERNAL_SEGMENTS} == theirs

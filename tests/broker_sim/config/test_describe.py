@@ -1,5 +1,7 @@
 """Claims about what DescribeConfigs tells of configurations."""
 
+from dataclasses import replace
+
 import pytest
 
 from broker_sim.config import (
@@ -194,7 +196,34 @@ def test_config_of_a_listener_is_described_like_that_of_all(name, value, config_
 
 def test_internal_configs_are_left_out():
     names = {entry.name for entry in CONFIGS.describe_topic({})}
-    assert names == {name for name, each in TOPIC_CONFIGS.items() if not each.internal and not each.since}
+    assert names == CONFIGS.of_release(TOPIC_CONFIGS).keys() - {"internal.segment.bytes"}
+
+
+@pytest.mark.parametrize(
+    ("release", "newest", "newer"),
+    [
+        ("4.0", "group.consumer.session.timeout.ms", "group.streams.max.size"),
+        ("4.1", "group.streams.max.size", "config.providers"),
+        ("4.2", "config.providers", "cordoned.log.dirs"),
+        ("4.3", "cordoned.log.dirs", "max.decompressed.message.bytes"),
+    ],
+)
+def test_a_release_has_what_it_and_older_ones_have_added(release, newest, newer):
+    configs = replace(CONFIGS, is_at_least=find_release(release).is_at_least)
+    names = {entry.name for entry in configs.describe_broker()}
+    assert newest in names
+    assert newer not in names
+    set_by_a_client = replace(configs, cluster={newer: "1"})
+    assert [entry.type for entry in set_by_a_client.describe_broker([newer])] == [ConfigType.UNKNOWN]
+
+
+def test_group_of_4_4_has_the_first_assignor_of_the_broker_and_internal_configs_once_they_are_set():
+    configs = replace(CONFIGS, is_at_least=find_release("4.4").is_at_least)
+    entries = {entry.name: entry for entry in describe_group(configs, {"streams.task.offset.interval.ms": "20000"})}
+    assignor = entries["streams.assignor.name"]
+    assert (assignor.value, assignor.synonyms[0].name) == ("sticky", "group.streams.assignors")
+    assert entries["streams.task.offset.interval.ms"].value == "20000"
+    assert "streams.num.warmup.replicas" not in entries
 
 
 DEAD_LETTERS = {

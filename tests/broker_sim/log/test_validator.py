@@ -55,6 +55,19 @@ def test_batch_that_unpacks_to_too_much_is_refused(config, monkeypatch):
     assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
 
 
+@pytest.mark.parametrize("codec", CompressionCodec)
+def test_record_of_a_compressed_batch_is_limited_as_in_kafka_4_4(codec):
+    fitting = [Record(b"a" * 993, None), Record(b"a" * 500, None)]  # the first has 1000 bytes without its size
+    assert validate(build_batch(fitting, codec=codec), max_decompressed_message_bytes=1_000)
+    batch = build_batch([Record(b"a" * 10, None), Record(b"a" * 994, None)], codec=codec)
+    if codec is CompressionCodec.NONE:
+        assert validate(batch, max_decompressed_message_bytes=1_000)
+        return
+    with pytest.raises(ApiError) as refused:
+        validate(batch, max_decompressed_message_bytes=1_000)
+    assert (refused.value.error_code, refused.value.error_message) == (ErrorCode.INVALID_RECORD, None)
+
+
 @pytest.mark.parametrize("config", [{"cleanup_policy": "compact"}, {"compression_type": "lz4"}])
 def test_what_a_refused_batch_unpacked_to_does_not_wait_for_the_garbage_collector(config, monkeypatch):
     batch = memoryview(build_batch([Record(bytes(3 * MB), None)], codec=CompressionCodec.GZIP))

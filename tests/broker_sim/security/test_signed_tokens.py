@@ -221,6 +221,32 @@ def test_keys_of_a_file(tmp_path, key):
     assert found.own_token is None
 
 
+AUDIENCE, ISSUER = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
+ANY_AUDIENCE, ANY_ISSUER = "sasl.oauthbearer.allow.unverified.audience", "sasl.oauthbearer.allow.unverified.issuer"
+
+
+@pytest.mark.parametrize("audience", [{AUDIENCE: "a"}, {ANY_AUDIENCE: "true"}, {}])
+@pytest.mark.parametrize("issuer", [{ISSUER: "me"}, {ANY_ISSUER: "true"}, {}])
+def test_keys_need_an_audience_and_an_issuer_from_4_4_on(tmp_path, key, audience, issuer):
+    file = tmp_path / "keys.json"
+    file.write_text(json.dumps({"keys": [key.members]}))
+    configs = {**SIGNED, "sasl.oauthbearer.jwks.endpoint.url": file.as_uri(), **audience, **issuer}
+    config = BrokerConfig.from_mapping(configs)
+    assert sasl_listener(config, "SASL_PLAINTEXT", None)
+    if audience and issuer:
+        tokens = sasl_listener(config, "SASL_PLAINTEXT", None, verifies_claims=True).tokens
+        assert tokens.validate(jwt(key, aud="a", iss="me"), NOW_S * 1_000) == GOOD
+        return
+    missing = ISSUER if audience else AUDIENCE
+    with pytest.raises(ConfigError, match=f'requires "{missing}" to be configured'):
+        sasl_listener(config, "SASL_PLAINTEXT", None, verifies_claims=True)
+
+
+def test_token_for_anybody_is_good_where_any_audience_is_allowed(key):
+    assert is_good(jwt(key, aud="x"), key, allows_any_audience=True)
+    assert not is_good(jwt(key, aud="x"), key, audiences=("a",), allows_any_audience=True)
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"keys": [1]}', None])
 def test_file_without_keys_is_refused(tmp_path, content):
     file = tmp_path / "keys.json"

@@ -23,6 +23,7 @@ from broker_sim.errors import ConfigError, ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
+from broker_sim.protocol.release import find_release
 
 RECORD = Path(__file__).parents[1] / "recorded" / "configs_4_3_1.jsonl"
 ANSWER_S = 30
@@ -150,9 +151,10 @@ def changes():
         (CLUSTER, dynamic),
         (BROKER, dynamic),
     ):
-        for name in sorted(name for name, each in definitions.items() if not each.since):  # newer ones it has not
-            yield resource, name, other_value(definitions[name])
-    for name in sorted(every_broker_config()):
+        for name in sorted(definitions):
+            if definitions[name].is_in(find_release("4.3").is_at_least):
+                yield resource, name, other_value(definitions[name])
+    for name in sorted(name for name in dynamic if dynamic[name].is_in(find_release("4.3").is_at_least)):
         if name.startswith(("max.connection", "principal.", "sasl.", "ssl.", "connections.", "log.retention")):
             yield BROKER, LISTENER + name, other_value(dynamic[name])
     for resource in (CLUSTER, BROKER):

@@ -80,7 +80,8 @@ def test_nameless_broker_shows_what_is_set_for_all_brokers(broker, version):
 def test_all_public_configs_are_listed_and_internal_ones_are_not(broker):
     topic, of_broker = describe(broker, Resource(TOPIC, "t", None), Resource(BROKER, "1", None))
     for result, definitions in ((topic, TOPIC_CONFIGS), (of_broker, every_broker_config())):
-        public = {name for name, each in definitions.items() if not each.internal and not each.since}
+        of_release = (each for each in definitions.values() if each.is_in(broker.release.is_at_least))
+        public = {definition.name for definition in of_release if not definition.internal}
         assert configs_of(result).keys() == public
 
 
