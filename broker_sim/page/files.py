@@ -17,6 +17,7 @@ CONTENT_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "i
 STYLE: Final = "style.css"
 START: Final = 'import "page/main.js";'
 """The script of the page's HTML."""
+_END_OF_SHARED: Final = "/* The page alone;"
 _STATIC: Final = files("broker_sim.page") / "static"
 
 
@@ -30,6 +31,12 @@ def read(name: str) -> str:
 def names() -> tuple[str, ...]:
     """Return the names of the files that the page's HTML refers to."""
     return tuple(sorted(each.name for each in _STATIC.iterdir() if each.name.endswith(tuple(CONTENT_TYPES))))
+
+
+@cache
+def report_style() -> str:
+    """Return the colours, texts and tables of the page, for reports that are HTML files of their own."""
+    return read(STYLE).partition(_END_OF_SHARED)[0]
 
 
 @cache

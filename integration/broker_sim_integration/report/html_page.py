@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from broker_sim.page.files import report_style
 from broker_sim_integration.comparison.distribution import RULE
 from broker_sim_integration.comparison.verdict import Verdict
 from broker_sim_integration.report.lateness_rows import lateness_rows
@@ -22,23 +23,20 @@ if TYPE_CHECKING:
     from broker_sim_integration.report.report import Report
 
 FAILED = frozenset({*FAULTS, Verdict.REFERENCE_TROUBLE, Verdict.REFERENCE_LATE})
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem;
-  color: #1c2330; background: #fff }
-h1, h2, h3 { line-height: 1.2 } code, pre { font: 13px/1.4 ui-monospace, monospace }
-table { border-collapse: collapse; margin: 1rem 0 } td, th { padding: .25rem .7rem;
-  border-bottom: 1px solid #dde; text-align: left; vertical-align: top }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
-pre { background: #f5f6fa; padding: .6rem; overflow-x: auto; white-space: pre-wrap }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem }
-.verdict { padding: 0 .5rem; border-radius: .6rem; color: #fff; white-space: nowrap }
-.agreed { background: #23793c } .documented { background: #9a6b00 } .differed { background: #b3261e }
-.late { background: #b3261e } .flaky { background: #7a3ea8 }
-.reference-trouble, .reference-late { background: #b3261e }
-.not-played { background: #767b85 }
-summary { cursor: pointer; padding: .15rem 0 }
-@media (prefers-color-scheme: dark) { body { color: #dfe3ea; background: #14171c }
-  td, th { border-color: #333a45 } pre { background: #1d2128 } }
+STYLE = f"""{report_style()}
+body {{ max-width: 1120px; margin: 32px auto; padding: 0 20px; }}
+h1 {{ font-size: 26px; }} h2 {{ margin: 32px 0 8px; font-size: 19px; }} h3 {{ margin: 20px 0 6px; }}
+h1 ~ p, details p {{ margin: 8px 0; overflow-wrap: anywhere; }}
+table {{ width: auto; margin: 12px 0; background: var(--panel); border: 1px solid var(--line); }}
+td {{ vertical-align: top; }}
+pre {{ font: 13px/1.4 ui-monospace, monospace; background: var(--panel); border: 1px solid var(--line);
+  padding: 10px 14px; border-radius: 8px; white-space: pre-wrap; overflow-wrap: anywhere; }}
+.pair {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 320px), 1fr)); gap: 16px; }}
+.verdict {{ padding: 0 8px; border-radius: 99px; border: 1px solid; font-size: 12.5px; font-weight: 600;
+  white-space: nowrap; }}
+.agreed {{ color: var(--good); }} .documented {{ color: var(--warn); }} .flaky {{ color: var(--purgatory-3); }}
+.differed, .late, .reference-trouble, .reference-late {{ color: var(--bad); }} .not-played {{ color: var(--soft); }}
+summary {{ cursor: pointer; padding: 3px 0; }}
 """
 
 

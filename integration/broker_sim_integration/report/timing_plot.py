@@ -18,7 +18,8 @@ RIGHT: Final = 130
 TOP: Final = 24
 STRIP: Final = 14
 ROW: Final = 2 * STRIP + 26
-COLOURS: Final = {"Kafka": "#d9741a", "simulator": "#1f6fb2"}
+COLOURS: Final = {"Kafka": "var(--purgatory-0)", "simulator": "var(--purgatory-1)"}
+"""Colours of `broker_sim.page`, for light and dark."""
 TICKS_MS: Final = (FIRST_MS, 1, 10, 100, LAST_MS)
 
 

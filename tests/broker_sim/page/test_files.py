@@ -40,6 +40,15 @@ def test_recorded_file_has_modules_style_and_data_inside():
     assert "src=" not in html.replace(files.read("style.css"), "")
 
 
+def test_reports_have_the_colours_and_tables_of_the_page_and_none_of_its_panels():
+    style = files.report_style()
+    assert "--accent" in style
+    assert 'data-theme="dark"' in style
+    assert "td.number" in style
+    assert ".panel" not in style
+    assert len(style) < len(files.read(files.STYLE)) / 2
+
+
 def test_changes_are_the_parts_that_differ():
     before = {"broker/1": {"state": "running"}, "broker/2": {"state": "running"}, "group/a": {}}
     after = {"broker/1": {"state": "running"}, "broker/2": {"state": "dead"}, "group/b": {}}

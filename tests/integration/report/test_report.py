@@ -1,5 +1,6 @@
 import io
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,6 +21,8 @@ from broker_sim_integration.report.report import (
 )
 from broker_sim_integration.report.terminal import print_report, result_line
 from rich.console import Console
+
+from broker_sim.page.files import report_style
 
 
 @pytest.fixture
@@ -204,6 +207,13 @@ def test_the_html_page_escapes_answers_and_needs_no_network(report_of, agreed, d
     assert "<6>" not in page
     assert "http" not in page
     assert "no brokers" in page
+
+
+def test_the_html_page_has_the_look_of_the_page_of_a_cluster(report_of, agreed):
+    page = html_page(report_of(agreed))
+    assert report_style() in page
+    named = set(re.findall(r"var\((--[\w-]+)\)", page))
+    assert named <= set(re.findall(r"(--[\w-]+):", page))
 
 
 def test_the_terminal_shows_verdicts_and_differences(report_of, agreed, differed, troubled, printed):

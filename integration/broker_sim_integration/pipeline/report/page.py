@@ -6,34 +6,33 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
+from broker_sim.page.files import report_style
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import Row
 
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #1d2733; margin: 0; background: #f4f6f8; }
-main, header { max-width: 1080px; margin: 0 auto; padding: 0 24px; }
-header { padding-top: 32px; }
-h1 { font-size: 28px; margin: 0 0 8px; }
-h2 { font-size: 19px; margin: 0 0 4px; }
-dl { display: flex; flex-wrap: wrap; gap: 8px 40px; margin: 12px 0 0; }
-dt { color: #5b6b7b; font-size: 13px; }
-dd { margin: 0; font-size: 20px; font-variant-numeric: tabular-nums; }
-nav a { margin-right: 16px; color: #1f6fb2; }
-nav { margin-top: 16px; }
-section { background: #fff; border: 1px solid #dfe5ea; border-radius: 6px; margin: 20px 0;
-  padding: 20px 24px; }
-section p { margin: 0 0 12px; color: #43525f; max-width: 75ch; }
-figure { margin: 0; overflow-x: auto; }
-figure svg { width: 100%; height: auto; }
-.table { overflow-x: auto; margin-top: 12px; }
-table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 12px 4px 0; text-align: left; border-bottom: 1px solid #e8edf1;
-  white-space: nowrap; }
-th { color: #5b6b7b; font-weight: 600; white-space: normal; vertical-align: bottom; }
-td { white-space: pre; vertical-align: top; }
-td.number, th.number { text-align: right; }
+STYLE = f"""{report_style()}
+main, header {{ max-width: 1120px; margin: 0 auto; padding: 0 20px; }}
+header {{ padding-top: 32px; }}
+h1 {{ font-size: 26px; margin: 0 0 8px; }}
+h2 {{ font-size: 19px; margin: 0 0 4px; }}
+dl {{ display: flex; flex-wrap: wrap; gap: 8px 40px; margin: 12px 0 0; }}
+dt {{ color: var(--soft); font-size: 13px; }}
+dd {{ font-size: 20px; font-variant-numeric: tabular-nums; }}
+nav a {{ margin-right: 16px; color: var(--accent); }}
+nav {{ margin-top: 16px; }}
+section {{ background: var(--panel); border: 1px solid var(--line); border-radius: 12px; margin: 20px 0;
+  padding: 20px 24px; box-shadow: var(--shadow); }}
+section p {{ margin: 0 0 12px; color: var(--soft); max-width: 75ch; }}
+figure {{ margin: 0; overflow-x: auto; background: #fff; border-radius: 8px; }}
+figure svg {{ width: 100%; height: auto; }}
+.table {{ overflow-x: auto; margin-top: 12px; }}
+table {{ width: auto; font-size: 13px; font-variant-numeric: tabular-nums; }}
+th, td {{ white-space: nowrap; }}
+th {{ white-space: normal; vertical-align: bottom; }}
+td {{ white-space: pre; vertical-align: top; }}
 """
 
 
