@@ -98,6 +98,11 @@ function levelsOf(purgatories) {
   return shown;
 }
 
+// Returns the key of what is drawn on a level's ring: with another number of levels rings have other widths.
+function ringOf(level) {
+  return `${level.level}/${level.inner.toFixed(1)}/${level.outer.toFixed(1)}`;
+}
+
 function point(radius, turn) {
   return [radius * Math.sin(2 * Math.PI * turn), -radius * Math.cos(2 * Math.PI * turn)];
 }
@@ -112,7 +117,7 @@ function sector(inner, outer, from, to) {
 function drawRings(rings, levels, context) {
   const { view } = context;
   const buckets = levels.flatMap((level) => Array.from({ length: level.size }, (_, index) => ({ level, index })));
-  keyed(rings, buckets, (one) => `${one.level.level}/${one.index}/${one.level.inner.toFixed(1)}`, ({ level, index }) => {
+  keyed(rings, buckets, (one) => `${ringOf(one.level)}/${one.index}`, ({ level, index }) => {
     const path = svg("path", { d: sector(level.inner, level.outer, index / level.size, (index + 1) / level.size) });
     path.append(svg("title"));
     path.addEventListener("click", () => selectBucket(context, level.level, index));
@@ -203,7 +208,7 @@ function drawLevels(list, levels, context) {
 }
 
 function drawHands(hands, levels) {
-  keyed(hands, levels, (level) => `${level.level}/${level.inner.toFixed(1)}`, (level) => svg("g", {},
+  keyed(hands, levels, ringOf, (level) => svg("g", {},
     svg("circle", { class: "blur", r: (level.inner + level.outer) / 2, "stroke-width": level.outer - level.inner }),
     svg("line", { y1: -level.inner, y2: -level.outer })));
 }

@@ -1,5 +1,7 @@
 """The live page in a real browser: it draws what is parked, its buttons act, and nothing comes from elsewhere."""
 
+from itertools import pairwise
+
 import pytest
 from broker_sim_purgatory import DelayedOperation
 
@@ -108,12 +110,13 @@ def test_page_asks_for_the_token_of_the_port(looked):
 def crowded_page(looked, cluster):
     """The page of a cluster in which 10 000 operations wait."""
     cluster.create_topic("orders", 300, 1)
+    looked.page.goto(cluster.control_url)
+    looked.page.locator(".hands line").first.wait_for(state="attached", timeout=SHOWN_MS)
     brokers = cluster._cluster.nodes.brokers.values()
     purgatories = [each for broker in brokers for each in broker.purgatories if each.name in PURGATORIES]
     for number in range(PARKED):
         operation = Waiting(60_000 + number * 37)
         purgatories[number % len(purgatories)].try_complete_else_watch(operation, [f"orders-{number % 300}"])
-    looked.page.goto(cluster.control_url)
     looked.page.locator(ROWS).nth(100).wait_for(state="attached", timeout=SHOWN_MS)
     yield looked.page
     assert looked.errors == []
@@ -132,6 +135,16 @@ def test_frame_writes_what_can_be_seen_however_much_is_parked(crowded_page):
         FRAMES,
     )
     assert 0 < written <= MOST_WRITTEN
+
+
+def test_rings_of_the_levels_do_not_overlap(crowded_page):
+    """Also after a level has come, which makes the others narrower."""
+    rings = crowded_page.evaluate("""() => [...document.querySelectorAll(".hands .blur")].map((one) => {
+        const [radius, width] = ["r", "stroke-width"].map((name) => Number(one.getAttribute(name)));
+        return [radius - width / 2, radius + width / 2];
+    })""")
+    assert len(rings) > 3
+    assert all(outer <= inner for (_, outer), (inner, _) in pairwise(sorted(rings)))
 
 
 def test_nothing_on_the_crowded_page_is_a_layer_of_its_own_but_the_hands(crowded_page):
