@@ -21,7 +21,7 @@ from broker_sim.broker.coordinators import (
     make_transactional_appends,
 )
 from broker_sim.broker.dead_letter_topics import append_dead_letters, create_dead_letter_topic
-from broker_sim.broker.dispatch import RequestDispatcher
+from broker_sim.broker.dispatch import ControllerGate, RequestDispatcher
 from broker_sim.broker.dynamic_broker_config import DynamicBrokerConfig
 from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.errors import ApiError, ErrorCode
-    from broker_sim.handlers import ClientConnection
+    from broker_sim.handlers import ApiTable, ClientConnection
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
     from broker_sim.network import SendResponse
@@ -129,7 +129,10 @@ class Broker:
         self.groups = make_group_coordinator(context, peers, self.transactional_appends, self.persister)
         self.streams_internal_topics = StreamsInternalTopics(self)
         self._txn_markers = TxnMarkerWriter(self.replica_manager, self.groups, process.clock, config.request_timeout_ms)
-        self._dispatcher = self._make_dispatcher(environment)
+        self._make_dispatcher = partial(self._dispatcher_of, environment)
+        self._dispatcher = self._make_dispatcher(environment.api_table)
+        self._controller_apis = environment.api_table.of_controllers
+        self.controller_endpoints: tuple[Endpoint, ...] = ()
         self.background_work = BackgroundWork(context, self.replica_manager, self.transactions, self.share_coordinator)
 
     def _make_context(self, environment: BrokerEnvironment) -> BrokerContext:
@@ -147,8 +150,7 @@ class Broker:
             storage=make_storages(self.replica_manager, self.process),
         )
 
-    def _make_dispatcher(self, environment: BrokerEnvironment) -> RequestDispatcher:
-        apis = environment.api_table
+    def _dispatcher_of(self, environment: BrokerEnvironment, apis: ApiTable) -> RequestDispatcher:
         return RequestDispatcher(
             self,
             apis if self.authorizer is None else guarded_apis(apis),
@@ -276,6 +278,11 @@ class Broker:
         self._dispatcher.dispatch(frame, connection, send_response)
         if self.process.on_turn is not None:
             self.process.on_turn()
+
+    def controller_gate(self, endpoints: tuple[Endpoint, ...]) -> ControllerGate:
+        """Return what handles the requests of the listeners that lead to the controller, which are at `endpoints`."""
+        self.controller_endpoints = endpoints
+        return ControllerGate(self._make_dispatcher(self._controller_apis()), self.process)
 
     def add_partitions_to_txn(
         self,

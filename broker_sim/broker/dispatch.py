@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.action_queue import ActionQueue
+    from broker_sim.runtime.process import Process
 
 log = get_logger(__name__)
 
@@ -141,6 +142,20 @@ class RequestDispatcher:
             )
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, UNSUPPORTED_API_VERSIONS, header.correlation_id, response)
+
+
+class ControllerGate:
+    """Takes the requests of listeners that lead to the controller; mirrors `ControllerApis`."""
+
+    def __init__(self, dispatcher: RequestDispatcher, process: Process) -> None:
+        self._dispatcher = dispatcher
+        self._process = process
+
+    def handle_frame(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
+        """Handle one request of a client; see `RequestDispatcher.dispatch`."""
+        self._dispatcher.dispatch(frame, connection, send_response)
+        if self._process.on_turn is not None:
+            self._process.on_turn()
 
 
 class PendingResponse:

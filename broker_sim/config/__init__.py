@@ -35,6 +35,7 @@ from broker_sim.config.describe import (
 from broker_sim.config.listeners import (
     ADVERTISED_LISTENERS,
     CONNECTION_LIMITS,
+    CONTROLLER_LISTENERS,
     DEFAULT_LISTENER,
     DYNAMIC_ERROR,
     INTER_BROKER_LISTENER,
@@ -101,6 +102,7 @@ __all__ = [
     "CHANGE_WITHOUT_EFFECT",
     "CLIENT_METRICS_CONFIGS",
     "CONNECTION_LIMITS",
+    "CONTROLLER_LISTENERS",
     "CORDONED",
     "DEAD_LETTER_COPY",
     "DEAD_LETTER_TOPIC",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LISTENERS: Final = "listeners"
 ADVERTISED_LISTENERS: Final = "advertised.listeners"
+CONTROLLER_LISTENERS: Final = "controller.listener.names"
 PROTOCOL_MAP: Final = "listener.security.protocol.map"
 INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
 PLAINTEXT: Final = "PLAINTEXT"

@@ -64,7 +64,7 @@ REASONS: Final = (
     ("num.", "a broker is one thread"),
     ("background.threads", "a broker is one thread"),
     ("early.start.listeners", "all listeners open when a broker is unfenced"),
-    ("controller.listener", "no controller has a socket, so these are left out of the listeners"),
+    ("controller.listener", "each broker opens its own of these listeners; all lead to the one controller"),
     ("transaction.", "transactions are not served"),
     ("offsets.", "consumer groups are not served"),
 )

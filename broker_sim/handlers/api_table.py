@@ -12,7 +12,7 @@ from broker_sim.controller import supported_features
 from broker_sim.handlers.cluster.alter_partition_reassignments import handle_alter_partition_reassignments
 from broker_sim.handlers.cluster.alter_replica_log_dirs import handle_alter_replica_log_dirs
 from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
-from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
+from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster, handle_describe_controllers
 from broker_sim.handlers.cluster.describe_log_dirs import handle_describe_log_dirs
 from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
 from broker_sim.handlers.cluster.elect_leaders import handle_elect_leaders
@@ -94,7 +94,7 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.release import find_release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from broker_sim.errors import ErrorCode
     from broker_sim.handlers.context import Handler
@@ -243,6 +243,39 @@ _SPECS = (
 OF_CLIENT_METRICS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 """The APIs that are served only where something takes clients' metrics."""
 API_VERSIONS_RANGE = (0, 5)
+OF_CONTROLLERS: Final = frozenset(
+    {
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.CREATE_DELEGATION_TOKEN,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+        ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.DESCRIBE_CLUSTER,
+        ApiKey.UNREGISTER_BROKER,
+        ApiKey.UNREGISTER_CONTROLLER,
+        ApiKey.ADD_RAFT_VOTER,
+        ApiKey.REMOVE_RAFT_VOTER,
+    }
+)
+"""The APIs that controllers serve too: of Kafka's without those that only brokers and controllers send."""
 
 
 class ApiTable:
@@ -255,13 +288,13 @@ class ApiTable:
     def __init__(self, release: str | None = None, *, client_metrics: bool = False) -> None:
         self.release = find_release(release)
         self._client_metrics = client_metrics
+        self._serve(spec for spec in _SPECS if client_metrics or spec.key not in OF_CLIENT_METRICS)
+
+    def _serve(self, apis: Iterable[ApiSpec]) -> None:
+        """Serve these APIs and ApiVersions, in the versions that the release has."""
         # Its handler has to know the ranges of all APIs, its own among them.
         api_versions = ApiSpec(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(()))
-        specs = [
-            limited
-            for spec in (*_SPECS, api_versions)
-            if (client_metrics or spec.key not in OF_CLIENT_METRICS) and (limited := spec.limited_to(self.release))
-        ]
+        specs = [limited for spec in (*apis, api_versions) if (limited := spec.limited_to(self.release))]
         self._specs = {spec.key: spec for spec in specs}
         self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
             handler=handle_api_versions(
@@ -280,6 +313,15 @@ class ApiTable:
         """Return a table with what `change` makes of each API."""
         table = ApiTable(self.release.name, client_metrics=self._client_metrics)
         table._specs = {key: change(spec) for key, spec in self._specs.items()}
+        return table
+
+    def of_controllers(self) -> ApiTable:
+        """Return what the controller serves on a listener of its own, in the versions that the release has."""
+        table = ApiTable(self.release.name)
+        table._serve(spec for spec in _SPECS if spec.key in OF_CONTROLLERS)
+        table._specs[ApiKey.DESCRIBE_CLUSTER] = table._specs[ApiKey.DESCRIBE_CLUSTER]._replace(
+            handler=handle_describe_controllers
+        )
         return table
 
     def get(self, api_key: ApiKey) -> ApiSpec | None:

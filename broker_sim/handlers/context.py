@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from broker_sim_purgatory import Clock
 
-    from broker_sim.config import BrokerConfig
+    from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.controller import Controller
     from broker_sim.errors import ApiError, ErrorCode
     from broker_sim.fetch_session import FetchManager
@@ -269,6 +269,10 @@ class BrokerServices(Protocol):
     @property
     def controller(self) -> ControllerChannel:
         """The link to the controller."""
+
+    @property
+    def controller_endpoints(self) -> Sequence[Endpoint]:
+        """The endpoints of this broker that lead to the controller."""
 
     @property
     def producer_ids(self) -> ProducerIdSource:

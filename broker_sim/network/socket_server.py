@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 OPEN: Final = ListenerSecurity()
 NO_SECURITY: Final[Mapping[str, ListenerSecurity]] = MappingProxyType({})
+NO_OTHER_SINKS: Final[Mapping[str, RequestSink]] = MappingProxyType({})
 FORMER_PORTS: Final = 16
 """Maximum number of former ports that stay taken; each takes a file."""
 
@@ -83,9 +84,11 @@ class SocketServer:
         memory: MemoryAccount | None = None,
         security: Mapping[str, ListenerSecurity] = NO_SECURITY,
         quotas: ConnectionQuotas | None = None,
+        other_sinks: Mapping[str, RequestSink] = NO_OTHER_SINKS,
     ) -> None:
         """Accept clients and hand their requests to `sink` in the broker's process.
 
+        The listeners named in `other_sinks` hand theirs to those.
         `security` says by listener how clients show who they are. What large requests take is counted
         in `memory`, and connections are held against `quotas`, if these are given, else against limits of
         their own, in which no listener is between brokers.
@@ -106,7 +109,7 @@ class SocketServer:
             make_connection = partial(
                 self._make_connection,
                 process,
-                sink,
+                other_sinks.get(endpoint.listener, sink),
                 config.socket_request_max_bytes,
                 connections,
                 memory,

@@ -5,18 +5,20 @@
 Mirrors the checks of listeners in `KafkaConfig`, and `ListenerInfo`.
 
 Deliberate differences: a host that is left out is that of the cluster, not every address of the
-machine. Listeners of `controller.listener.names` are left out, because no controller has a socket.
+machine. Every broker opens the listeners of `controller.listener.names` that are among its own: all of them lead to
+the one controller, and one whose port a broker of the cluster has already is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.config import (
     ADVERTISED_LISTENERS,
+    CONTROLLER_LISTENERS,
     INTER_BROKER_LISTENER,
     LISTENERS,
     PLAINTEXT,
@@ -46,9 +48,9 @@ if TYPE_CHECKING:
     from broker_sim.security.ssl_listener import SslListener
 
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
-CONTROLLER_LISTENERS: Final = "controller.listener.names"
 LAST_PORT: Final = 65_535
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - refused, not bound
+LOCALHOST: Final = "localhost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,16 @@ class BrokerListeners:
     """The endpoints in responses to clients: a subset, with addresses that clients can reach."""
     inter_broker: str
     """The listener for connections between brokers."""
+    controllers: tuple[Endpoint, ...] = ()
+    """The endpoints at which clients reach the controller: no broker's."""
     sasl: Mapping[str, SaslListener] = field(default_factory=dict)
     """The logins, by the names of the listeners that have them."""
     ssl: Mapping[str, SslListener] = field(default_factory=dict)
     """TLS, by the names of the listeners that have it."""
+
+    def is_of_controllers(self, endpoint: Endpoint) -> bool:
+        """Whether the controller answers there, and not the broker."""
+        return any(each.listener == endpoint.listener for each in self.controllers)
 
 
 def broker_listeners(
@@ -101,7 +109,12 @@ def broker_listeners(
         )
     all_names = [each.listener for each in bound]
     controllers = _controller_listeners(config)
-    bound = [each for each in bound if each.listener not in controllers]
+    reachable = {each.listener: each for each in (*bound, *advertised) if each.host != ANY_ADDRESS}
+    of_controllers = tuple(
+        reachable.get(each.listener, each._replace(host=advertised_host or LOCALHOST))
+        for each in bound
+        if each.listener in controllers
+    )
     advertised = [each for each in advertised if each.listener not in controllers]
     if not advertised:
         raise ConfigError(
@@ -135,7 +148,7 @@ def broker_listeners(
     hosts = {each.host for each in (*bound, *advertised)}
     make_ssl = partial(_ssl_listener, config, certificates or Certificates(), hosts)
     ssl = {name: make_ssl(name, has_logins=name in sasl, is_inter_broker=name == inter_broker) for name in encrypted}
-    return BrokerListeners(tuple(bound), tuple(advertised), inter_broker, sasl, ssl)
+    return BrokerListeners(tuple(bound), tuple(advertised), inter_broker, of_controllers, sasl, ssl)
 
 
 def _ssl_listener(
@@ -210,9 +223,31 @@ def listeners_by_id(
     if ports is not None and any(LISTENERS in config.originals for config in configs.values()):
         raise ConfigError(f"{LISTENERS} have ports of their own; leave out ports and --port")
     own_ports = ports or [0] * len(configs)
-    return {
+    listeners = {
         broker_id: make(config, port=port) for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
     }
+    return _without_taken_ports(listeners)
+
+
+def _without_taken_ports(listeners: Mapping[int, BrokerListeners]) -> dict[int, BrokerListeners]:
+    """Leave out controllers' listeners whose port another listener has: brokers go first, and of them the first."""
+    taken = {
+        endpoint.port
+        for each in listeners.values()
+        for endpoint in each.bound
+        if endpoint.port and not each.is_of_controllers(endpoint)
+    }
+    free: dict[int, BrokerListeners] = {}
+    for broker_id, each in listeners.items():
+        own = [endpoint for endpoint in each.bound if each.is_of_controllers(endpoint)]
+        closed = {endpoint.listener for endpoint in own if endpoint.port in taken}
+        taken.update(endpoint.port for endpoint in own if endpoint.port)
+        free[broker_id] = replace(
+            each,
+            bound=tuple(endpoint for endpoint in each.bound if endpoint.listener not in closed),
+            controllers=tuple(endpoint for endpoint in each.controllers if endpoint.listener not in closed),
+        )
+    return free
 
 
 PROTOCOLS: Final = {protocol.lower(): protocol for protocol in SECURITY_PROTOCOLS}

@@ -84,6 +84,7 @@ class Listeners:
             given,
             bound=tuple(server.endpoints),
             advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in given.advertised),
+            controllers=tuple(each._replace(port=each.port or ports[each.listener]) for each in given.controllers),
         )
 
     def check_new_ports(self, lasting: str | None) -> None:
@@ -119,14 +120,14 @@ class Listeners:
 
     @property
     def names(self) -> list[str]:
-        """The names of the advertised listeners of all brokers."""
-        return list(dict.fromkeys(endpoint.listener for _, endpoint in self._all_advertised()))
+        """The names of the advertised listeners of all brokers, then of those that lead to the controller."""
+        return list(dict.fromkeys(endpoint.listener for _, endpoint in self._all_reachable()))
 
     def addresses_of(self, name: str) -> dict[int, tuple[str, int]]:
         """Return host and port of that listener by broker. Raises ConfigError if no broker has it."""
         addresses = {
             broker_id: (endpoint.host, endpoint.port)
-            for broker_id, endpoint in self._all_advertised()
+            for broker_id, endpoint in self._all_reachable()
             if endpoint.listener == name.upper()
         }
         if not addresses:
@@ -143,9 +144,12 @@ class Listeners:
                     return endpoint.security_protocol, sasl.get(own), ssl.get(own)
         raise KeyError(name)
 
-    def _all_advertised(self) -> Iterator[tuple[int, Endpoint]]:
+    def _all_reachable(self) -> Iterator[tuple[int, Endpoint]]:
         for broker_id, listeners in self._listeners.items():
             for endpoint in listeners.advertised:
+                yield broker_id, endpoint
+        for broker_id, listeners in self._listeners.items():
+            for endpoint in listeners.controllers:
                 yield broker_id, endpoint
 
     def serve(self, broker: Broker) -> None:
@@ -177,8 +181,15 @@ class Listeners:
         }
         names = [each.listener for each in listeners.bound]
         broker.connection_quotas.listen(names, listeners.inter_broker)
+        gate = broker.controller_gate(listeners.controllers)
         await server.start(
-            broker.process, broker, broker.config, broker.logs.memory, security, broker.connection_quotas
+            broker.process,
+            broker,
+            broker.config,
+            broker.logs.memory,
+            security,
+            broker.connection_quotas,
+            {each.listener: gate for each in listeners.controllers},
         )
         self._on_accepting()
 

@@ -11,6 +11,7 @@ from broker_sim.cluster.nodes.data_directory import directory_names
 from broker_sim.config import (
     BROKER_CONFIGS,
     BROKER_WITHOUT_EFFECT,
+    CONTROLLER_LISTENERS,
     JAAS_CONFIG,
     METRIC_REPORTERS,
     SERVER_HANDLER,
@@ -239,7 +240,7 @@ def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogge
     without_effect = sorted(
         name
         for name in names - has_effect
-        if name not in TELEMETRY_CONFIGS
+        if name not in {*TELEMETRY_CONFIGS, CONTROLLER_LISTENERS}
         and ((own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG})
     )
     if without_effect:

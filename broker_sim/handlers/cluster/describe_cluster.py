@@ -2,17 +2,19 @@
 
 Behaviour:
 * lists the living brokers that have the client's listener, on demand the fenced ones too
-* the controller that is named is any living broker, as clients cannot reach KRaft's controllers
+* the controller that is named is any living broker, which sends its clients' requests on to the controller
+
+* on a controllers' listener the one controller is listed, with its address at this broker
+* asking one for the other's endpoints is MISMATCHED_ENDPOINT_TYPE
 
 Version notes: 1 tells brokers from controllers (KIP-919), 2 can list fenced brokers (KIP-1073).
-
-Left out: endpoints of controllers; asking for them is MISMATCHED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.controller import CONTROLLER_ID
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.support.authorization import cluster_operations
 from broker_sim.protocol import messages
@@ -33,7 +35,7 @@ def handle_describe_cluster(
 ) -> None:
     """List the brokers."""
     if request.endpoint_type != BROKERS:
-        respond(_wrong_endpoint(request.endpoint_type))
+        respond(_wrong_endpoint(request.endpoint_type, "BROKER", "CONTROLLER"))
         return
     image = context.broker.image
     alive = image.alive_brokers()
@@ -56,12 +58,36 @@ def handle_describe_cluster(
     respond(response)
 
 
-def _wrong_endpoint(endpoint_type: int) -> messages.DescribeClusterResponse:
-    if endpoint_type == CONTROLLERS:
+def handle_describe_controllers(
+    request: messages.DescribeClusterRequest,
+    context: RequestContext,
+    respond: Callable[[messages.DescribeClusterResponse], None],
+) -> None:
+    """List the controller."""
+    if request.endpoint_type != CONTROLLERS:
+        respond(_wrong_endpoint(request.endpoint_type, "CONTROLLER", "BROKER"))
+        return
+    response = messages.DescribeClusterResponse(
+        endpoint_type=CONTROLLERS,
+        cluster_id=context.broker.image.cluster_id,
+        controller_id=CONTROLLER_ID,
+        brokers=[
+            messages.DescribeClusterResponse.DescribeClusterBroker(CONTROLLER_ID, endpoint.host, endpoint.port)
+            for endpoint in context.broker.controller_endpoints
+            if endpoint.listener == context.listener
+        ],
+    )
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = cluster_operations(context)
+    respond(response)
+
+
+def _wrong_endpoint(endpoint_type: int, actual: str, other: str) -> messages.DescribeClusterResponse:
+    if endpoint_type in {BROKERS, CONTROLLERS}:
         return messages.DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
-            error_message="The request was sent to an endpoint of type BROKER, but we wanted an"
-            " endpoint of type CONTROLLER",
+            error_message=f"The request was sent to an endpoint of type {actual}, but we wanted an"
+            f" endpoint of type {other}",
         )
     return messages.DescribeClusterResponse(
         error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, error_message=f"Unsupported endpoint type {endpoint_type}"

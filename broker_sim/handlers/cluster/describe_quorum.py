@@ -10,7 +10,7 @@ Behaviour:
 
 Version notes: 1 adds timestamps (KIP-836), 2 error messages and the voters' addresses (KIP-853).
 
-Left out: the controller's address, as clients cannot reach it.
+Left out: the controller's address, unless the broker has a listener that leads to it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def handle_describe_quorum(
         return
     context.broker.controller.call(
         lambda controller: controller.describe_quorum(),
-        lambda status: respond(_described(status, context.api_version)),
+        lambda status: respond(_described(status, context)),
         lambda error: respond(Response(error_code=error.error_code)),
     )
 
@@ -67,7 +67,7 @@ def _unknown_partitions(requested_topics: list[tuple[str, list[int]]]) -> messag
     )
 
 
-def _described(status: QuorumStatus, version: int) -> messages.DescribeQuorumResponse:
+def _described(status: QuorumStatus, context: RequestContext) -> messages.DescribeQuorumResponse:
     end = status.log_end_offset
     replica = Response.ReplicaState
     observers = [
@@ -93,7 +93,8 @@ def _described(status: QuorumStatus, version: int) -> messages.DescribeQuorumRes
         current_voters=[voter],
         observers=observers,
     )
+    addresses = [Response.Listener(each.listener, each.host, each.port) for each in context.broker.controller_endpoints]
     return Response(
         topics=[Response.TopicData(METADATA_TOPIC, [partition])],
-        nodes=[Response.Node(node_id=CONTROLLER_ID)] if version >= WITH_NODES else [],
+        nodes=[Response.Node(CONTROLLER_ID, addresses)] if context.api_version >= WITH_NODES else [],
     )

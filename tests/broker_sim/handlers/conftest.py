@@ -102,6 +102,7 @@ class BrokerOne:
         self.controller_quotas = QuotaManagers(self.config, self.clock).controller_mutation
         self.image = MetadataImage(-1, "cluster")
         self.metadata_is_held = False
+        self.controller_endpoints = ()
         self._held = []
         self.active = Controller(self.clock, Random(2), self.config, publish=self._hear, cluster_id="cluster")
         self._hear(self.active.image)

@@ -45,14 +45,45 @@ def test_without_any_configuration_there_is_one_listener_at_host_and_port():
     assert found[2].inter_broker == "PLAINTEXT"
 
 
-def test_a_configuration_of_kafka_is_taken_without_its_controller():
+def test_a_configuration_of_kafka_is_taken_with_the_listener_of_its_controller():
     advertised = "Inside://kafka:19092,outside://[::1]:0"
     (found,) = listeners_of(
         kafka(f"inside://:19092,OUTSIDE://0.0.0.0:9092,{CONTROLLER}", advertised_listeners=advertised)
     ).values()
-    assert found.bound == (plaintext("INSIDE", "127.0.0.1", 19092), plaintext("OUTSIDE", "0.0.0.0", 9092))
+    assert found.bound == (
+        plaintext("INSIDE", "127.0.0.1", 19092),
+        plaintext("OUTSIDE", "0.0.0.0", 9092),
+        plaintext("CONTROLLER", "127.0.0.1", 19093),
+    )
     assert found.advertised == (plaintext("INSIDE", "kafka", 19092), plaintext("OUTSIDE", "::1", 0))
+    assert found.controllers == (plaintext("CONTROLLER", "127.0.0.1", 19093),)
     assert found.inter_broker == "INSIDE"
+
+
+@pytest.mark.parametrize(
+    ("advertised_host", "configs", "address"),
+    [
+        ("", {}, ("localhost", 5)),
+        ("kafka", {}, ("kafka", 5)),
+        ("", {"advertised_listeners": "INSIDE://:1,CONTROLLER://outside:7"}, ("outside", 7)),
+    ],
+)
+def test_a_controllers_listener_at_every_address_has_one_that_clients_can_reach(advertised_host, configs, address):
+    text = "INSIDE://:0,CONTROLLER://0.0.0.0:5"
+    (found,) = listeners_of(kafka(text, **configs), advertised_host=advertised_host).values()
+    assert [(each.host, each.port) for each in found.controllers] == [address]
+
+
+def test_a_controllers_listener_whose_port_a_broker_has_is_left_out():
+    found = listeners_of(kafka(f"INSIDE://:19092,{CONTROLLER}"), brokers=3)
+    assert {n: [each.port for each in found[n].bound] for n in found} == {1: [19092], 2: [19093], 3: [19094, 19095]}
+    assert {n: [each.port for each in found[n].controllers] for n in found} == {1: [], 2: [], 3: [19095]}
+
+
+def test_of_controllers_listeners_with_one_port_the_first_brokers_is_open():
+    own = {n: {"listeners": f"INSIDE://:{n},{CONTROLLER}"} for n in (1, 2)}
+    found = listeners_of(kafka(), brokers=2, own=own)
+    assert {n: [each.port for each in found[n].controllers] for n in found} == {1: [19093], 2: []}
 
 
 def test_each_broker_has_the_next_ports_unless_they_are_its_own():

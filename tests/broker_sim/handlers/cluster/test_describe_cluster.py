@@ -1,11 +1,14 @@
 import pytest
 
+from broker_sim.config import Endpoint
+from broker_sim.controller import CONTROLLER_ID
 from broker_sim.errors import ErrorCode
-from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster
+from broker_sim.handlers.cluster.describe_cluster import handle_describe_cluster, handle_describe_controllers
 from broker_sim.protocol.messages import DescribeClusterRequest
 
 VERSIONS = range(3)
-CONTROLLERS = 2
+BROKERS, CONTROLLERS = 1, 2
+DEFAULT_LISTENER = "PLAINTEXT"
 
 
 def describe(broker, version=2, **fields):
@@ -62,3 +65,25 @@ def test_controller_endpoints_are_refused(broker, version, endpoint_type, error_
     assert (response.error_code, response.controller_id) == (error_code, -1)
     assert response.brokers == []
     assert response.error_message
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_controllers_listener_lists_the_controller_at_its_own_address(broker, version):
+    broker.controller_endpoints = (
+        Endpoint("OTHER", "localhost", 9094),
+        Endpoint(DEFAULT_LISTENER, "localhost", 9093),
+    )
+    request = DescribeClusterRequest(endpoint_type=CONTROLLERS)
+    response = broker.ask(handle_describe_controllers, request, version)
+    assert (response.error_code, response.cluster_id) == (ErrorCode.NONE, "cluster")
+    assert (response.endpoint_type, response.controller_id) == (CONTROLLERS, CONTROLLER_ID)
+    assert [(b.broker_id, b.host, b.port) for b in response.brokers] == [(CONTROLLER_ID, "localhost", 9093)]
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "error_code"),
+    [(BROKERS, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (9, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
+)
+def test_a_controllers_listener_refuses_to_list_brokers(broker, endpoint_type, error_code):
+    response = broker.ask(handle_describe_controllers, DescribeClusterRequest(endpoint_type=endpoint_type), 1)
+    assert (response.error_code, response.brokers) == (error_code, [])

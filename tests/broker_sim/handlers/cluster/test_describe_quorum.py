@@ -1,5 +1,6 @@
 import pytest
 
+from broker_sim.config import Endpoint
 from broker_sim.controller.cluster_control_manager import _Heartbeats
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.cluster.describe_quorum import handle_describe_quorum
@@ -96,6 +97,12 @@ def test_a_broker_whose_session_has_ended_observes_no_more(broker):
 def test_version_2_lists_the_voters_as_nodes(broker):
     response = describe(broker, (METADATA, 0))
     assert [(node.node_id, node.listeners) for node in response.nodes] == [(CONTROLLER, [])]
+
+
+def test_version_2_has_the_addresses_that_lead_to_the_controller(broker):
+    broker.controller_endpoints = (Endpoint("CONTROLLER", "localhost", 9093),)
+    (node,) = describe(broker, (METADATA, 0)).nodes
+    assert [(each.name, each.host, each.port) for each in node.listeners] == [("CONTROLLER", "localhost", 9093)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

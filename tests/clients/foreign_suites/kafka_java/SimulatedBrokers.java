@@ -24,16 +24,18 @@ final class SimulatedBrokers implements AutoCloseable {
     private final Process process;
     private final String control;
     final List<String> bootstrapServers;
+    /** The brokers' addresses that lead to the controller. */
+    final List<String> bootstrapControllers;
 
     /** Returns brokers with these options: those of the test before, reset, if theirs are the same. */
-    static SimulatedBrokers take(List<String> options) throws IOException {
+    static SimulatedBrokers take(List<String> options, String controllerListener) throws IOException {
         SimulatedBrokers former = spare;
         spare = null;
         if (former != null && former.options.equals(options))
             return former;
         if (former != null)
             former.close();
-        return new SimulatedBrokers(options);
+        return new SimulatedBrokers(options, controllerListener);
     }
 
     /** Resets the brokers and keeps them for the next test. */
@@ -47,7 +49,7 @@ final class SimulatedBrokers implements AutoCloseable {
         spare = this;
     }
 
-    private SimulatedBrokers(List<String> options) throws IOException {
+    private SimulatedBrokers(List<String> options, String controllerListener) throws IOException {
         this.options = options;
         List<String> command = new ArrayList<>(Arrays.asList(System.getProperty("broker.sim.command").split("\t")));
         command.addAll(options);
@@ -58,6 +60,7 @@ final class SimulatedBrokers implements AutoCloseable {
         JsonNode fields = JSON.readTree(ready);
         control = fields.get("control").asText();
         bootstrapServers = List.of(fields.get("bootstrap_servers").asText().split(","));
+        bootstrapControllers = List.of(fields.get("listeners").get(controllerListener).asText().split(","));
     }
 
     /** Sends a verb to the control port. Throws IOException if it is refused. */

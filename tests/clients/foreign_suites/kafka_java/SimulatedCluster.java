@@ -61,7 +61,7 @@ final class SimulatedCluster implements ClusterInstance {
         if (process != null)
             return;
         try {
-            process = SimulatedBrokers.take(options());
+            process = SimulatedBrokers.take(options(), config.controllerListenerName().value());
             for (int id : brokerIds())
                 brokers.put(id, SimulatedBroker.of(this, id));
         } catch (Exception error) {
@@ -79,9 +79,12 @@ final class SimulatedCluster implements ClusterInstance {
         Map<String, String> configs = new TreeMap<>(config.serverProperties());
         // One test gives the description of a configuration in place of its name.
         configs.keySet().removeIf(name -> name.contains(" ") || UNKNOWN_TO_BROKERS.contains(name));
-        configs.putIfAbsent("listener.security.protocol.map", listener + ":" + protocol);
+        String controllers = config.controllerListenerName().value();
+        configs.putIfAbsent("listener.security.protocol.map",
+            listener + ":" + protocol + "," + controllers + ":" + config.controllerSecurityProtocol());
+        configs.putIfAbsent("controller.listener.names", controllers);
         configs.putIfAbsent("inter.broker.listener.name", listener);
-        options.addAll(List.of("--listeners", listener + "://localhost:0"));
+        options.addAll(List.of("--listeners", listener + "://localhost:0," + controllers + "://localhost:0"));
         if (protocol == SecurityProtocol.SASL_PLAINTEXT) {
             options.addAll(List.of("--user", JaasUtils.KAFKA_PLAIN_ADMIN + "=" + JaasUtils.KAFKA_PLAIN_ADMIN_PASSWORD));
             options.addAll(List.of("--user", JaasUtils.KAFKA_PLAIN_USER1 + "=" + JaasUtils.KAFKA_PLAIN_USER1_PASSWORD));
@@ -163,7 +166,13 @@ final class SimulatedCluster implements ClusterInstance {
 
     @Override
     public String bootstrapControllers() {
-        return bootstrapServers();
+        return String.join(",", controllerAddresses());
+    }
+
+    /** Returns as many addresses as the test has controllers: all of them lead to the one controller. */
+    private List<String> controllerAddresses() {
+        List<String> all = process.bootstrapControllers;
+        return all.subList(0, Math.min(all.size(), config.numControllers()));
     }
 
     @Override
@@ -230,11 +239,14 @@ final class SimulatedCluster implements ClusterInstance {
 
     @Override
     public List<Integer> controllerBoundPorts() {
-        return List.of(port(0));
+        return controllerAddresses().stream().map(SimulatedCluster::port).toList();
     }
 
     int port(int brokerId) {
-        String address = process.bootstrapServers.get(brokerId);
+        return port(process.bootstrapServers.get(brokerId));
+    }
+
+    private static int port(String address) {
         return Integer.parseInt(address.substring(address.lastIndexOf(':') + 1));
     }
 
