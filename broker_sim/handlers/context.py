@@ -71,6 +71,11 @@ class RequestContext:
         return self.connection.listener
 
     @property
+    def is_for_controller(self) -> bool:
+        """Whether the client uses a listener that leads to the controller."""
+        return any(each.listener == self.listener for each in self.broker.controller_endpoints)
+
+    @property
     def principal(self) -> KafkaPrincipal:
         """Principal of the client; ANONYMOUS on a listener without logins."""
         return self.connection.principal

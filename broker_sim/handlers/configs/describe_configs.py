@@ -24,7 +24,7 @@ from broker_sim.config import (
     describe_group,
     describe_loggers,
 )
-from broker_sim.controller import ConfigResourceType
+from broker_sim.controller import CONTROLLER_ID, ConfigResourceType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.support.config_resources import check_config_access, id_named
 from broker_sim.metadata.acl import AclOperation
@@ -67,7 +67,8 @@ def handle_describe_configs(
 def _describe(context: RequestContext, request: messages.DescribeConfigsRequest, resource: Resource) -> Result:
     try:
         check_config_access(context, AclOperation.DESCRIBE_CONFIGS, resource)
-        entries = _entries(context.broker, resource)
+        node_id = CONTROLLER_ID if context.is_for_controller else context.broker.broker_id
+        entries = _entries(context.broker, node_id, resource)
     except ApiError as error:
         return _failed(resource, error)
     return Result(
@@ -77,8 +78,8 @@ def _describe(context: RequestContext, request: messages.DescribeConfigsRequest,
     )
 
 
-def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
-    """Return the resource's configurations. Raises ApiError for one that does not exist."""
+def _entries(broker: BrokerServices, node_id: int, resource: Resource) -> list[ConfigEntry]:
+    """Return the resource's configurations, as that node knows them. Raises ApiError for one that does not exist."""
     image = broker.image
     name = resource.resource_name
     keys = resource.configuration_keys or None
@@ -89,12 +90,12 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
         own = image.configs_of_resource(ConfigResourceType.CLIENT_METRICS, name)
         return describe_client_metrics(own, keys)
     if type_name == "BROKER_LOGGER":
-        _check_own_id(broker.broker_id, name, "Broker id must not be empty")
+        _check_own_id(node_id, name, "Broker id must not be empty")
         return describe_loggers(keys)
     configs = BrokerConfigs(
         broker.config,
         image.dynamic_cluster_configs(),
-        image.dynamic_broker_configs(broker.broker_id),
+        image.dynamic_broker_configs(node_id),
         broker.release.is_at_least,
     )
     if type_name == "GROUP":
@@ -112,7 +113,7 @@ def _entries(broker: BrokerServices, resource: Resource) -> list[ConfigEntry]:
         return configs.describe_topic(topic.configs, keys)
     if not name:
         return configs.describe_cluster(keys)
-    _check_own_id(broker.broker_id, name)
+    _check_own_id(node_id, name)
     return replace(configs, static=_with_listeners(broker)).describe_broker(keys)
 
 

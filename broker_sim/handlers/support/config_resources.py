@@ -79,10 +79,10 @@ def alter_configs_of(
                 alter_loggers(resource)
                 outcomes[_key(resource)] = Outcome()
                 continue
-            target = _target(broker.broker_id, resource)
+            target = _target(None if context.is_for_controller else broker.broker_id, resource)
             check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
             change = change_of(target.type, resource)
-            if target.type is ConfigResourceType.BROKER and target.name:
+            if target.type is ConfigResourceType.BROKER and id_named(target.name) == broker.broker_id:
                 present = broker.image.dynamic_broker_configs(broker.broker_id)
                 _check_listeners(broker, present, wanted_of(present, change))
             changes.append((target, change))
@@ -135,14 +135,17 @@ def _check_named_once(times: int) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
-def _target(broker_id: int, resource: AlterableResource) -> ConfigResource:
-    """Return the resource as the controller names it. Raises ApiError with INVALID_REQUEST."""
+def _target(broker_id: int | None, resource: AlterableResource) -> ConfigResource:
+    """Return the resource as the controller names it. Raises ApiError with INVALID_REQUEST.
+
+    Of brokers only `broker_id` may be changed, None: every one, as at the controller.
+    """
     try:
         resource_type = ConfigResourceType(resource.resource_type)
     except ValueError:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}") from None
     name = resource.resource_name
-    if resource_type is ConfigResourceType.BROKER and name:
+    if resource_type is ConfigResourceType.BROKER and name and broker_id is not None:
         check_own_id(broker_id, name, "Unexpected broker id, expected {}, but received {}")
     return ConfigResource(resource_type, name)
 

@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.controller import CONTROLLER_ID
+from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 
@@ -12,6 +13,7 @@ CONFIGS = {
     "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
     "controller.listener.names": "CONTROLLER",
 }
+BROKER = 4
 CONTROLLERS = 2
 
 
@@ -51,3 +53,24 @@ def test_clients_that_ask_for_brokers_hear_of_no_controller(cluster):
     response = send(cluster, messages.DescribeClusterRequest(), 1, listener="PLAINTEXT").response
     addresses = cluster.inside.listeners.addresses_of("PLAINTEXT")
     assert {each.broker_id: (each.host, each.port) for each in response.brokers} == addresses
+
+
+def alter_log_config(cluster, broker_id, listener):
+    request_type = messages.IncrementalAlterConfigsRequest
+    change = request_type.AlterableConfig("message.max.bytes", 0, "5000")
+    resource = request_type.AlterConfigsResource(BROKER, str(broker_id), [change])
+    (response,) = send(cluster, request_type([resource]), 1, listener).response.responses
+    return response.error_code
+
+
+def test_the_configurations_of_every_broker_are_changed_there(cluster):
+    assert alter_log_config(cluster, 2, "PLAINTEXT") == ErrorCode.INVALID_REQUEST
+    assert alter_log_config(cluster, 2, "CONTROLLER") == ErrorCode.NONE
+    assert cluster.inside.nodes.controller.image.dynamic_broker_configs(2) == {"message.max.bytes": "5000"}
+
+
+@pytest.mark.parametrize(("node_id", "error_code"), [(CONTROLLER_ID, ErrorCode.NONE), (1, ErrorCode.INVALID_REQUEST)])
+def test_the_controllers_own_configurations_are_described_there(cluster, node_id, error_code):
+    resource = messages.DescribeConfigsRequest.DescribeConfigsResource(BROKER, str(node_id), None)
+    (result,) = send(cluster, messages.DescribeConfigsRequest([resource]), 4).response.results
+    assert (result.error_code, bool(result.configs)) == (error_code, error_code == ErrorCode.NONE)
