@@ -26,6 +26,7 @@ from broker_sim.config import (
 from broker_sim.controller.configuration_validator import ConfigurationValidator
 from broker_sim.controller.features import has_eligible_leader_replicas
 from broker_sim.controller.requests import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType, Outcome
+from broker_sim.controller.status import CONTROLLER_ID
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataDelta, TopicState
 from broker_sim.metadata.topic_name import invalid_topic_name
@@ -260,7 +261,7 @@ def _check_broker_name(delta: MetadataDelta, name: str) -> None:
         _refuse("Unable to parse broker name as a base 10 number.")
     if broker_id < 0:
         _refuse("Invalid negative broker ID.")
-    if broker_id not in delta.brokers:
+    if broker_id not in delta.brokers and broker_id != CONTROLLER_ID:
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not registered.")
 
 

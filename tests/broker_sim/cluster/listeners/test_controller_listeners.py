@@ -66,7 +66,11 @@ def alter_log_config(cluster, broker_id, listener):
 def test_the_configurations_of_every_broker_are_changed_there(cluster):
     assert alter_log_config(cluster, 2, "PLAINTEXT") == ErrorCode.INVALID_REQUEST
     assert alter_log_config(cluster, 2, "CONTROLLER") == ErrorCode.NONE
-    assert cluster.inside.nodes.controller.image.dynamic_broker_configs(2) == {"message.max.bytes": "5000"}
+    assert alter_log_config(cluster, CONTROLLER_ID, "CONTROLLER") == ErrorCode.NONE
+    assert alter_log_config(cluster, CONTROLLER_ID + 1, "CONTROLLER") == ErrorCode.BROKER_ID_NOT_REGISTERED
+    image = cluster.inside.nodes.controller.image
+    changed = {"message.max.bytes": "5000"}
+    assert [image.dynamic_broker_configs(node_id) for node_id in (2, CONTROLLER_ID)] == [changed, changed]
 
 
 @pytest.mark.parametrize(("node_id", "error_code"), [(CONTROLLER_ID, ErrorCode.NONE), (1, ErrorCode.INVALID_REQUEST)])
