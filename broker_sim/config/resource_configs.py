@@ -239,10 +239,11 @@ def group_number(static: BrokerConfig, name: str, text: str) -> int:
     return high if high is not None and number > high else number
 
 
-def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> None:
+def check_group_configs(static: BrokerConfig, configs: Mapping[str, str], *, tells_numbers: bool = False) -> None:
     """Raise ConfigError unless a group may have exactly these configurations.
 
-    The limits are those of `static`, the static configuration of the deciding broker.
+    The limits are those of `static`, the static configuration of the deciding broker. `tells_numbers` says whether
+    messages have the numbers of the limits, as from Kafka 4.4 on, or their names.
     """
     for name in configs:
         if name not in GROUP_CONFIGS:
@@ -252,11 +253,7 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> Non
         value = values.get(name)
         if not isinstance(value, int) or isinstance(value, bool):
             continue
-        low, high = limits_of_group_config(name)
-        if (limit := _number(static, low)) is not None and value < limit:
-            raise ConfigError(f"{name} must be greater than or equal to {low}")
-        if (limit := _number(static, high)) is not None and value > limit:
-            raise ConfigError(f"{name} must be less than or equal to {high}")
+        _check_limits(static, name, value, tells_numbers=tells_numbers)
     _check_assignor(static, values.get(_STREAMS_ASSIGNOR))
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
@@ -268,6 +265,19 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str]) -> Non
             raise ConfigError(f"{session} must be greater than {heartbeat}")
     if str(values.get(DEAD_LETTER_TOPIC, "")).startswith("__"):
         raise ConfigError(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
+
+
+def _check_limits(static: BrokerConfig, name: str, value: int, *, tells_numbers: bool) -> None:
+    low, high = limits_of_group_config(name)
+    least, most = _number(static, low), _number(static, high)
+    is_low, is_high = least is not None and value < least, most is not None and value > most
+    if not is_low and not is_high:
+        return
+    if tells_numbers and least is not None and most is not None:
+        raise ConfigError(f"{name} must be in the range {least} to {most} inclusive.")
+    if is_low:
+        raise ConfigError(f"{name} must be greater than or equal to {least if tells_numbers else low}")
+    raise ConfigError(f"{name} must be less than or equal to {most if tells_numbers else high}")
 
 
 def _check_assignor(static: BrokerConfig, name: ConfigValue) -> None:

@@ -90,7 +90,7 @@ class ConfigurationValidator:
                     check_release(every_broker_config(), configs, "broker", self._release.is_at_least)
                     self._check_broker(delta, resource.name, configs)
                 case ConfigResourceType.GROUP:
-                    check_group_configs(self._static, configs)
+                    check_group_configs(self._static, configs, tells_numbers=self._release.is_at_least("4.4"))
                 case ConfigResourceType.CLIENT_METRICS:
                     check_client_metrics_configs(configs)
         except ConfigError as error:

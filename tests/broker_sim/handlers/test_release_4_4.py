@@ -116,6 +116,23 @@ def test_assignor_of_a_streams_group_is_one_of_the_brokers():
     assert ask(cluster, request, 1).responses[0].error_message == text
 
 
+@pytest.mark.parametrize(
+    ("release", "name", "value", "text"),
+    [
+        ("4.3", "consumer.session.timeout.ms", "1", "greater than or equal to group.consumer.min.session.timeout.ms"),
+        ("4.4", "consumer.session.timeout.ms", "1", "in the range 45000 to 60000 inclusive."),
+        ("4.4", "share.delivery.count.limit", "100", "in the range 2 to 10 inclusive."),
+        ("4.4", "streams.num.standby.replicas", "30", "less than or equal to 2"),
+        ("4.4", "streams.task.offset.interval.ms", "1", "greater than or equal to 15000"),
+    ],
+)
+def test_limit_of_a_groups_configuration_is_told_by_its_numbers_from_4_4_on(release, name, value, text):
+    cluster = VirtualCluster(1, topics=[], as_version=release)
+    config = ALTER.AlterableConfig(name, 0, value)
+    request = ALTER([ALTER.AlterConfigsResource(ConfigResourceType.GROUP, "g", [config])])
+    assert ask(cluster, request, 1).responses[0].error_message == f"{name} must be {text}"
+
+
 def test_cluster_starts_only_with_configurations_of_its_release():
     VirtualCluster(1, as_version="4.4", configs={"max.decompressed.message.bytes": 1})
     with pytest.raises(ConfigError, match=r"as_version 4\.4 or newer"):
