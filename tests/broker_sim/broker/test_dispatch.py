@@ -14,6 +14,7 @@ from broker_sim.handlers.faults import Fault, FaultInjector
 from broker_sim.handlers.request_log import RequestLog
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
+from broker_sim.protocol.codec import encode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, encode_request
 from broker_sim.protocol.release import find_release
@@ -164,6 +165,25 @@ def test_actions_run_when_a_handler_has_failed(setup):
     with pytest.raises(ZeroDivisionError):
         dispatcher.dispatch(frame, setup.client, print)
     assert done == [True]
+
+
+TAGS_MINUS_ONE = bytes((255, 255, 255, 255, 15))
+"""The number of tagged fields that Kafka 4.3 takes for none."""
+
+
+@pytest.mark.parametrize("part", ["header", "body"])
+def test_less_than_no_tagged_fields_close_the_connection_from_4_4_on(setup, part):
+    frame = frame_of(messages.MetadataRequest(), 12)
+    end_of_header = len(frame) - len(b"".join(encode(messages.MetadataRequest(), 12)))
+    if part == "header":
+        frame = frame[: end_of_header - 1] + TAGS_MINUS_ONE + frame[end_of_header:]
+    else:
+        frame = frame[:-1] + TAGS_MINUS_ONE
+    responses = []
+    setup.dispatcher_with(ApiTable("4.3")).dispatch(memoryview(frame), setup.client, responses.append)
+    assert len(responses) == 1
+    with pytest.raises(ProtocolError):
+        setup.dispatcher_with(ApiTable("4.4")).dispatch(memoryview(frame), setup.client, responses.append)
 
 
 LONGEST = "x" * 32_767
