@@ -7,6 +7,7 @@ and accepts, releases or rejects each record.
 import asyncio
 from collections import Counter
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
@@ -16,6 +17,7 @@ from broker_sim.errors import ErrorCode, WrongStateError
 from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol import messages
 from broker_sim.share.coordinator.shard import ShareShard
+from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
 from broker_sim.share.partition.record_state import AcknowledgeType, RecordState
 
 from .raw_connection import Connection
@@ -50,6 +52,8 @@ class Delivery:
         self.deliveries = Counter()
         self.settled_s = {}
         """When a worker heard that a record is accepted or rejected."""
+        self.rejected = set()
+        """Rejected, and answered so."""
         self.doubtful = set()
         """Acknowledged for good, and the answer was lost."""
         self.given_up = set()
@@ -248,7 +252,7 @@ class Member:
     async def acknowledge(self, connection, session, given):
         request = messages.ShareAcknowledgeRequest
         topic = request.AcknowledgeTopic(self.topic_id, [])
-        final = {}
+        final, rejected = {}, set()
         for number, ranges in given.items():
             batches = [
                 request.AcknowledgementBatch(
@@ -265,6 +269,12 @@ class Member:
                 for offset, kind in enumerate(batch.acknowledge_types, batch.first_offset)
                 if kind in FINAL
             ]
+            rejected |= {
+                (number, offset)
+                for batch in batches
+                for offset, kind in enumerate(batch.acknowledge_types, batch.first_offset)
+                if kind == AcknowledgeType.REJECT
+            }
         for records in final.values():
             self.delivery.doubtful.update(records)  # this worker may not live until the answer
         answer = await connection.ask(request(GROUP, self.member_id, session, topics=[topic]), 2)
@@ -281,6 +291,8 @@ class Member:
                     continue
                 for record in final[partition.partition_index]:
                     self.delivery.settled_s.setdefault(record, now_s)
+                    if record in rejected:
+                        self.delivery.rejected.add(record)
 
     def draw_kind(self):
         if self.delivery.accepts_all:
@@ -342,11 +354,49 @@ async def move_share_coordinator(chaos, rng):
                 continue
 
 
-async def orders_are_shared(chaos):
+DEAD_LETTERS = "dlq.orders"
+QUEUE = {"errors.deadletterqueue.topic.name": DEAD_LETTERS}
+ENABLED = {"errors.deadletterqueue.group.enable": "true"}
+
+
+@contextmanager
+def noting_lost_letters(lost):
+    """Note the records whose letters brokers give up, as Kafka's do after five attempts."""
+    give_up = DeadLetterQueue._give_up
+
+    def noting_give_up(queue, pending, reason):
+        letters = pending.letters
+        lost.update((letters.source.partition, each) for each in range(pending.next_offset, letters.last_offset + 1))
+        give_up(queue, pending, reason)
+
+    DeadLetterQueue._give_up = noting_give_up
+    try:
+        yield
+    finally:
+        DeadLetterQueue._give_up = give_up
+
+
+async def rejected_orders_have_letters(chaos):
+    """Every order whose rejection was answered has a dead letter, or a broker says that it has given it up."""
+    await chaos.kafka.create_topic(DEAD_LETTERS, partitions=1, replication_factor=3, configs=ENABLED)
+    lost = set()
+    with noting_lost_letters(lost):
+        delivery = await orders_are_shared(chaos, QUEUE)
+    written = set()
+    for letter in chaos.kafka.records(DEAD_LETTERS):
+        headers = dict(letter.headers)
+        written.add((int(headers["__dlq.errors.partition"]), int(headers["__dlq.errors.offset"])))
+    missing = delivery.rejected - written - lost
+    if missing:
+        raise InvariantError("no rejected record is lost", f"{sorted(missing)} have no dead letter")
+    chaos.note("letters", f"{len(delivery.rejected)} rejected, {len(written)} letters, {len(lost)} given up")
+
+
+async def orders_are_shared(chaos, group_configs=MappingProxyType({})):
     """Everything that is placed is accepted, rejected or given up; nothing that is settled comes again."""
     kafka = chaos.kafka
     await kafka.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
-    await kafka.set_group_configs(GROUP, {"share.auto.offset.reset": "earliest"})
+    await kafka.set_group_configs(GROUP, {"share.auto.offset.reset": "earliest", **group_configs})
     delivery, placed = Delivery(chaos), set()
     rng = asyncio.get_running_loop().stream("share consumers")
     with noting(delivery):
@@ -381,3 +431,4 @@ async def orders_are_shared(chaos):
         f"{len(placed)} placed, {len(delivery.settled_s)} settled, {delivery.deliveries.total()} deliveries, "
         f"{len(delivery.given_up)} for the last time, set back: {delivery.set_back}, {dict(delivery.errors)}",
     )
+    return delivery

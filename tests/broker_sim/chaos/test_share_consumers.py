@@ -5,8 +5,9 @@ import os
 import pytest
 
 from broker_sim.chaos import draw_schedule, run_chaos
+from broker_sim.protocol import release
 
-from .share_consumers import CONFIGS, FAULTS, orders_are_shared
+from .share_consumers import CONFIGS, FAULTS, orders_are_shared, rejected_orders_have_letters
 
 SEEDS = int(os.environ.get("CHAOS_SEEDS", "4"))
 POWER_LOSSES = {"lose_power": sum(FAULTS.values())}
@@ -30,3 +31,14 @@ def test_every_order_is_settled_and_no_settled_one_comes_again(seed):
 @pytest.mark.parametrize("seed", range(SEEDS // 2))
 def test_flushed_power_losses_of_any_brokers_change_nothing_of_that(seed):
     play(seed, FAULTS | POWER_LOSSES, CONFIGS | FLUSHED)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 2))
+def test_every_rejected_order_has_a_dead_letter(seed, monkeypatch):
+    monkeypatch.setattr(release, "DEFAULT_RELEASE", "4.4")  # a search has clusters of the default release only
+    schedule = draw_schedule(seed, faults=FAULTS, workers=2)
+    outcome = run_chaos(rejected_orders_have_letters, schedule, configs=CONFIGS)
+    if outcome.error is not None:
+        raise outcome.error
+    (told,) = [moment.what for moment in outcome.moments if moment.who == "letters"]
+    assert not told.startswith("0 rejected")
