@@ -15,7 +15,7 @@ function fill(element, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else element.setAttribute(name, value === true ? "" : value);
+    else element.setAttribute(name, value);
   }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return element;
@@ -32,7 +32,7 @@ export function setText(element, text) {
 export function setAttribute(element, name, value) {
   if (value === null || value === false || value === undefined) {
     if (element.hasAttribute(name)) element.removeAttribute(name);
-  } else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value === true ? "" : value);
+  } else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
 // Gives `parent` one child for each item, in order: a child stays the same element for as long as its key is there.

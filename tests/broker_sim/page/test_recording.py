@@ -277,5 +277,7 @@ def test_two_runs_lie_side_by_side_and_their_first_difference_is_found(page_of_t
     page.get_by_role("button", name="without the crash").click()
     assert shown_s(page) == differs_s
     assert page.locator(".pill").inner_text() == "recorded"
+    shown = page.locator(".side > button[aria-pressed='true']")
+    assert shown.all_inner_texts() == ["without the crash"]
     page.get_by_role("button", name="with the crash", exact=True).click()
     assert page.locator(".pill").inner_text() == "failed"
