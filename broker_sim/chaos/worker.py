@@ -150,7 +150,7 @@ class Worker:
 
     def _end(self) -> None:
         process, self.process = self.process, None
-        self._crash_now = None
+        self._task = self._crash_now = None
         if process is not None:
             process.kill()
         returns, self._gives_back = self._gives_back, []

@@ -1,7 +1,9 @@
 """Deploys and scaling: workers are asked to stop, killed when they do not, and started again in a new version."""
 
 import asyncio
+import gc
 import shutil
+import warnings
 
 import pytest
 
@@ -117,6 +119,27 @@ def test_bug_while_it_stops_fails_the_test():
 
     outcome = run_chaos(test, schedule("5000 deploy workers value=all"))
     assert "ValueError: lost on the way out" in outcome.text
+
+
+def test_what_a_worker_leaves_open_is_not_heard_of():
+    class Connection:
+        def __del__(self):
+            warnings.warn("unclosed", ResourceWarning, stacklevel=1)
+
+    async def work():
+        connection = Connection()
+        await asyncio.sleep(2)
+        raise ConnectionError(f"no answer from {connection}")
+
+    async def test(chaos):
+        chaos.start(work, count=2)
+        await chaos.faults_over()
+
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        assert run_chaos(test, schedule("1000 deploy worker-1 value=rolling")).error is None
+        gc.collect()
+    assert [str(warning.message) for warning in heard] == []
 
 
 @pytest.mark.parametrize("fault", ["deploy workers value=half", "scale workers value=0", "scale workers value=more"])

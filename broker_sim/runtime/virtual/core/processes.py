@@ -162,10 +162,10 @@ class Process:
             if task.done():
                 if not task.cancelled():
                     task.exception()
-                continue
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            asyncio.tasks._unregister_task(task)
-            self._grave.append(task)
+            else:
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                asyncio.tasks._unregister_task(task)
+            self._grave.append(task)  # one that is done holds, in its traceback, what it left open
         for generator in generators:
             self._processes.loop._asyncgens.discard(generator)  # type: ignore[attr-defined]
             self._grave.append(generator)
