@@ -21,8 +21,10 @@ SMALLEST = {
     "commit_before_work": CRASH,
     "copy_without_transactions": CRASH,
     "dead_letters": "seed=0 workers=2 duration_ms=12000\n3000 crash worker-2 for=100",
+    "graceful_stop": "seed=0 workers=2 duration_ms=12000\n9000 deploy workers value=rolling",
     "offsets_outside_transaction": CRASH,
     "outbox_relay": "seed=0 workers=2 duration_ms=12000\n3200 crash worker-1 for=100",
+    "partition_lock": "seed=0 workers=2 duration_ms=12000\n5000 crash worker-1 for=100",
     "retry_topics": "seed=0 workers=2 duration_ms=12000\n3000 fail worker-2 for=1000",
     "retries_without_idempotence": """
         seed=4 workers=1 duration_ms=5000
