@@ -14,7 +14,7 @@ from broker_sim.chaos.settings import Settings
 from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Sequence
 
     from broker_sim.chaos.chaos import Chaos
     from broker_sim.chaos.run import Outcome, ScheduledRun
@@ -28,22 +28,30 @@ PREPARE: Final = "prepare"
 """Name of the function that a file with a check may have for what comes before the workers."""
 
 
-def program_workers(*command: str, prepare: Step | None = None, check: Step | None = None) -> Step:
+def program_workers(
+    *command: str, prepare: Step | None = None, check: Step | None = None, judgements: Sequence[str] = ()
+) -> Step:
     """Return a test whose workers all run a command; the schedule says how many.
 
-    `prepare(chaos)` is awaited before they start, and `check(chaos)` when the faults are over. Without a check a worker
-    that ends by itself with an exit code other than 0 fails the test, until 30 virtual seconds after the faults.
+    `prepare(chaos)` is awaited before they start, and `check(chaos)` when the faults are over; without a check they run
+    for 30 virtual seconds more. Then the `judgements` must hold, which are written as for `History.judge`. Without both
+    a worker that ends by itself with an exit code other than 0 fails the test.
     """
 
     async def test(chaos: Chaos) -> None:
+        history = chaos.begin_history() if judgements else None
         if prepare is not None:
             await prepare(chaos)
-        chaos.start(chaos.program(*command, may_fail=check is not None), count=chaos.schedule.workers)
+        may_fail = check is not None or history is not None
+        chaos.start(chaos.program(*command, may_fail=may_fail), count=chaos.schedule.workers)
         await chaos.faults_over()
         if check is None:
             await asyncio.sleep(SETTLE_S)
         else:
             await check(chaos)
+        if history is not None:
+            for text in judgements:
+                await history.judge(text)
 
     return test
 
@@ -56,6 +64,8 @@ class ProgramTest(ApplicationTest):
     check: str = ""
     """`module:function` of what must hold when the faults are over; empty if no worker may fail."""
     settings: Settings = field(default_factory=Settings)
+    judgements: tuple[str, ...] = ()
+    """What `History.judge` must find to hold when the faults are over."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -66,8 +76,9 @@ class ProgramTest(ApplicationTest):
         """Run the workers, and the check."""
         check = load_test(self.check) if self.check else None
         prepare = load_test(f"{self._module}:{PREPARE}") if self._prepares() else None
+        workers = program_workers(*self.command, prepare=prepare, check=check, judgements=self.judgements)
         with garbage_of_one_run():
-            return begin().run_whole(program_workers(*self.command, prepare=prepare, check=check))
+            return begin().run_whole(workers)
 
     def in_python(self) -> PythonCode:
         """Return the call of `program_workers`."""
@@ -78,6 +89,8 @@ class ProgramTest(ApplicationTest):
         if self.check:
             arguments.append(f"check={self.check.replace(':', '.')}")
             imports = f"import {self._module}\n{imports}"
+        if self.judgements:
+            arguments.append(f"judgements={[*self.judgements]}")
         return PythonCode(imports, f"program_workers({', '.join(arguments)})")
 
     @property

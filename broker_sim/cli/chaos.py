@@ -16,7 +16,7 @@ from rich.console import Console
 from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.kinds import weights_beside_a_command
-from broker_sim.chaos.history import JUDGEMENTS
+from broker_sim.chaos.history import JUDGEMENTS, read_judgement
 from broker_sim.chaos.link import NoLinkError, link_to
 from broker_sim.chaos.program_workers import ProgramTest, check_of
 from broker_sim.chaos.report import ADVICE
@@ -46,11 +46,21 @@ USUAL_OF_TESTS: Final = {"seeds": 100}
 """Settings of a search that neither the marker nor an option says, where they differ from pytest's."""
 USUAL_BESIDE: Final = {"duration_s": 60}
 OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown", "page_file", "playground")
-OF_COMMANDS: Final = ("begin_with", "written", "judgements")
+OF_COMMANDS: Final = ("begin_with", "written")
 OF_PROGRAMS: Final = ("check",)
 NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka", "playground")
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
+
+
+def _checked_judgements(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the judgements. Raises UsageError for one that cannot be read."""
+    try:
+        for text in texts:
+            read_judgement(text)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
+    return texts
 
 
 @click.command("chaos", cls=WithCommand)
@@ -74,7 +84,8 @@ NOT_EXECUTABLE: Final = 126
     "--check",
     metavar="CHECK.py[::FUNCTION]",
     help="With --virtual: await `check(chaos)` of this file, or FUNCTION, when the faults are over, and before the "
-    "workers start its `prepare(chaos)`, if it has one [default: no worker may end with an exit code other than 0].",
+    "workers start its `prepare(chaos)`, if it has one [default: no worker may end with an exit code other than 0; "
+    "with --judge they may].",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Number of processes [default: one for each core].")
 @click.option(
@@ -100,8 +111,9 @@ NOT_EXECUTABLE: Final = 126
     "judgements",
     multiple=True,
     metavar="CHECK",
-    help="Beside a command: what must hold when it has ended, with exit code 1 if it does not: "
-    f"{', '.join(JUDGEMENTS)}; may be given several times.",
+    callback=_checked_judgements,
+    help="What must hold when a command has ended, or with --virtual 30 s after the faults, with exit code 1 if it "
+    f"does not: {', '.join(JUDGEMENTS)}; may be given several times.",
 )
 @click.option(
     "--timeline",
@@ -183,9 +195,11 @@ def command(
         _refuse(context, {*of_tests, *OF_TESTS}, "a test, not beside a command")
         _run_command(words, first, settings, begin_with, written, judgements, output)
     _refuse(context, OF_COMMANDS, "a command behind -- in real time")
+    if words is None:
+        _refuse(context, ("judgements",), "a command behind --; a test has chaos.history")
     pin_hash_seed()
     try:
-        searched = _test_of(test, settings) if words is None else _programs_of(words, check, settings)
+        searched = _test_of(test, settings) if words is None else _programs_of(words, check, judgements, settings)
         outcomes = _Results(results, searched)
     except (NoSuchTestError, ConfigError) as error:
         raise click.UsageError(str(error)) from None
@@ -282,14 +296,16 @@ def _test_of(name: str | None, settings: Mapping[str, Any]) -> NamedTest:
     return NamedTest.of(name, USUAL_OF_TESTS, **settings)
 
 
-def _programs_of(words: Sequence[str], check: str | None, settings: Mapping[str, Any]) -> ProgramTest:
+def _programs_of(
+    words: Sequence[str], check: str | None, judgements: Sequence[str], settings: Mapping[str, Any]
+) -> ProgramTest:
     """Return what runs the command as workers. Raises ConfigError, NoSuchTestError and ClickException."""
     try:
         library()
     except NoVirtualProgramsError as error:
         raise click.ClickException(str(error)) from None
     checked = Settings(**{**USUAL_OF_TESTS, **settings})
-    return ProgramTest(tuple(words), check_of(check) if check else "", checked)
+    return ProgramTest(tuple(words), check_of(check) if check else "", checked, tuple(judgements))
 
 
 def _run_test(

@@ -25,6 +25,19 @@ raise SystemExit("the clock is off")
 """
 """A program that ends with exit code 1 under the fault `clock`, and works under all others."""
 
+SENDS = """
+import asyncio, os
+from aiokafka import AIOKafkaProducer
+
+async def main():
+    async with AIOKafkaProducer(bootstrap_servers=os.environ["KAFKA_BOOTSTRAP_SERVERS"]) as producer:
+        await producer.send_and_wait("orders", b"one")
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+"""A program that sends one order, which nobody bills."""
+
 
 @pytest.fixture
 def chaos(tmp_path):
@@ -174,6 +187,13 @@ class TestProgramsAsWorkers:
         )
         assert call in failing.stdout
 
+    def test_judgement_of_what_workers_wrote_is_made_in_each_seed(self, chaos):
+        command = ("--topic", "orders:1:3", "--topic", "bills:1:3", "--", sys.executable, "-c", SENDS)
+        judgements = ("--judge", "lost=orders", "--judge", "lost=orders:bills")
+        failing = chaos(*self.SEARCH, "--no-shrink", *judgements, *command, code=1)
+        assert "nothing of orders is lost: lost: one" in failing.stdout
+        assert "judgements=['lost=orders', 'lost=orders:bills'])" in failing.stdout
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -184,6 +204,8 @@ class TestProgramsAsWorkers:
         (["--virtual", "--exhaustive", "--", sys.executable], "--exhaustive is an option of a test in Python"),
         (["--virtual", "--begin-with", "x", "--", sys.executable], "a command behind -- in real time"),
         (["--check", "program_check.py", "--", sys.executable], "--check is an option of --virtual"),
+        (["--virtual", "--judge", "lost", "--", sys.executable], "there is no judgement 'lost'"),
+        (["--judge", "lost=orders", "applications:forget"], "--judge is an option of a command behind --"),
     ],
 )
 def test_wrong_usage_of_programs_says_what_to_write(arguments, message):
