@@ -50,6 +50,8 @@ class Spark:
 
     def _listen(self):
         for line in self._process.stdout:
+            if not line.startswith("{"):  # Ivy's first line: it goes where this process's output does
+                continue
             with self._changed:
                 self._take(json.loads(line))
                 self._changed.notify_all()
