@@ -54,6 +54,10 @@ PURGATORY_INTERNAL = (
     "hand_over",
     "read_wheels",
 )
+PROGRAM_INTERNAL = (
+    *("is_alone", "new_image", "after_step", "add_child", "signal_process", "on_end", "on_failure"),
+    *("connect", "bind", "serve", "listen"),
+)
 VERBS = "broker_sim.cluster.verbs"
 INTERNAL = (
     "bind_verb",
@@ -63,6 +67,7 @@ INTERNAL = (
     "on_arrival",
     "on_connected",
     "next_number",
+    *PROGRAM_INTERNAL,
     *PURGATORY_INTERNAL,
 )
 HANDLES = (

@@ -4,7 +4,7 @@ Mirrors `kafka.server.KafkaConfig` and `AbstractKafkaConfig`. Deliberate differe
 does not know is an error, so that a typing mistake is found. Kafka accepts it, for plugins.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
@@ -130,6 +130,20 @@ class BrokerConfig(
             if without_listener(name) not in every_broker_config():
                 raise ConfigError(unknown_name(every_broker_config(), name, "broker"))
         return replace(self, **self._parsed(texts), originals={**self.originals, **texts})
+
+    def without_newer(self, is_at_least: Callable[[str], bool]) -> Self:
+        """Return a copy in which what only newer releases of Kafka know has its default.
+
+        Kafka keeps such a configuration for plugins, without an effect. `is_at_least("4.4")` returns whether the
+        brokers are of that release or a newer one.
+        """
+        usual = type(self)()
+        newer = {
+            each.attribute: getattr(usual, each.attribute)
+            for name in self.originals
+            if (each := BROKER_CONFIGS.get(name)) is not None and not each.is_in(is_at_least)
+        }
+        return replace(self, **newer) if newer else self
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
         """Return a copy with `values` in effect that are not among `originals`; itself if they change nothing.

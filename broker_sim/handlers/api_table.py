@@ -319,9 +319,9 @@ class ApiTable:
         """Return what the controller serves on a listener of its own, in the versions that the release has."""
         table = ApiTable(self.release.name)
         table._serve(spec for spec in _SPECS if spec.key in OF_CONTROLLERS)
-        table._specs[ApiKey.DESCRIBE_CLUSTER] = table._specs[ApiKey.DESCRIBE_CLUSTER]._replace(
-            handler=handle_describe_controllers
-        )
+        describe = table.get(ApiKey.DESCRIBE_CLUSTER)
+        if describe is not None:  # releases from 2.8 on have it
+            table._specs[ApiKey.DESCRIBE_CLUSTER] = describe._replace(handler=handle_describe_controllers)
         return table
 
     def get(self, api_key: ApiKey) -> ApiSpec | None:

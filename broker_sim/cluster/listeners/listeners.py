@@ -167,6 +167,12 @@ class Listeners:
             self._openings[broker_id] = asyncio.get_running_loop().create_task(self._open(broker))
 
     async def _open(self, broker: Broker) -> None:
+        try:
+            await self._open_sockets(broker)
+        finally:  # who waits is told of an error too, by `is_accepting`
+            self._on_accepting()
+
+    async def _open_sockets(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
         listeners = self._listeners[broker.broker_id]
         # URLs of keys are outside of virtual time: there they are read when the cluster is created.
@@ -191,7 +197,6 @@ class Listeners:
             broker.connection_quotas,
             {each.listener: gate for each in listeners.controllers},
         )
-        self._on_accepting()
 
     def is_accepting(self, broker_id: int) -> bool:
         """Whether clients can connect. Raises the error if opening the socket failed."""

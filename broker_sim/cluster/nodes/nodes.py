@@ -14,7 +14,7 @@ from broker_sim.broker.broker import Broker
 from broker_sim.broker.environment import BrokerEnvironment
 from broker_sim.broker.late_metadata import MetadataDelay
 from broker_sim.cluster.nodes.node import LogMemory, Node, log_doubtful_configs, numbered
-from broker_sim.config import check_release, every_broker_config, takes_client_metrics
+from broker_sim.config import takes_client_metrics
 from broker_sim.controller import Controller, CreatableTopic, initial_features, supported_features
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.handlers import ApiTable
@@ -86,6 +86,7 @@ class Nodes:
         self.denials = DenialLog()
         self.client_metrics = ClientMetricsLog()
         self.brokers: dict[int, Broker] = {}
+        configs = {key: config.without_newer(self._release.is_at_least) for key, config in configs.items()}
         self._first_config = next(iter(configs.values()))
         self.controller = Controller(
             scheduler.clock,
@@ -132,7 +133,6 @@ class Nodes:
 
     def _node(self, config: BrokerConfig, endpoints: tuple[Endpoint, ...], directories: Sequence[LogDirectory]) -> Node:
         broker_id, data, count = config.node_id, self._data, len(config.log_dirs or ())
-        check_release(every_broker_config(), config.originals, "broker", self._release.is_at_least)
         return Node(
             broker_id,
             config,
@@ -146,7 +146,7 @@ class Nodes:
 
     def add(self, broker_id: int, config: BrokerConfig, endpoints: tuple[Endpoint, ...]) -> None:
         """Add the node of a broker, which is dead until `start`. Raises ConfigError and OSError for its directory."""
-        config = numbered({broker_id: config})[broker_id]
+        config = numbered({broker_id: config.without_newer(self._release.is_at_least)})[broker_id]
         data, count = self._data, len(config.log_dirs or ())
         directories = () if data is None else data.reopen_logs(broker_id, count, self.cluster_id)
         later = [self.nodes.pop(each) for each in list(self.nodes) if each > broker_id]

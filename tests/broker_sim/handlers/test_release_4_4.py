@@ -133,10 +133,15 @@ def test_limit_of_a_groups_configuration_is_told_by_its_numbers_from_4_4_on(rele
     assert ask(cluster, request, 1).responses[0].error_message == f"{name} must be {text}"
 
 
-def test_cluster_starts_only_with_configurations_of_its_release():
-    VirtualCluster(1, as_version="4.4", configs={"max.decompressed.message.bytes": 1})
-    with pytest.raises(ConfigError, match=r"as_version 4\.4 or newer"):
-        VirtualCluster(1, as_version="4.3", configs={"max.decompressed.message.bytes": 1})
+def test_configuration_of_a_newer_release_has_no_effect():
+    configs = {"max.decompressed.message.bytes": 1}
+    new, old = (
+        VirtualCluster(1, as_version=release, configs=configs).nodes.nodes[1].config for release in ("4.4", "4.3")
+    )
+    assert new.max_decompressed_message_bytes == 1
+    assert old.max_decompressed_message_bytes > 1
+    with pytest.raises(ConfigError, match=r"max\.decompressed\.message\.bytes"):
+        VirtualCluster(1, as_version="4.3", configs={"max.decompressed.message.bytes": "many"})
 
 
 def test_newest_version_of_every_api_that_4_4_advertises_is_served():

@@ -4,8 +4,10 @@ from functools import partial
 
 import pytest
 
+from broker_sim.broker.broker import Broker
 from broker_sim.cluster.arguments import broker_configs_by_id
 from broker_sim.cluster.listeners.broker_listeners import broker_listeners, listeners_by_id, with_listeners
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.config import Endpoint
 from broker_sim.errors import ConfigError
 
@@ -223,3 +225,12 @@ def test_listeners_go_without_ports_and_are_given_once():
         with_listeners(kafka(), "A://:1", None)
     with pytest.raises(ConfigError, match=r"^advertised_listeners must be a text such as 'INSIDE://"):
         with_listeners(None, "A://:1", ["A://:1"])
+
+
+def test_error_while_a_broker_opens_its_sockets_is_told(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("the gate is broken")
+
+    monkeypatch.setattr(Broker, "controller_gate", fail)
+    with pytest.raises(RuntimeError, match="the gate is broken"):
+        VirtualCluster(1)

@@ -1,5 +1,7 @@
 """Every configuration is set and described as by the recorded Kafka 4.3.1, see `kafka_configs`."""
 
+import logging
+
 import pytest
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
@@ -13,7 +15,15 @@ TIERED = ("remote.", "local.retention.")
 
 
 @pytest.fixture(scope="module")
-def played():
+def root_level():
+    """Give the root logger its level back, which a configuration of the broker's loggers has set."""
+    before = logging.root.level
+    yield
+    logging.root.setLevel(before)
+
+
+@pytest.fixture(scope="module")
+def played(root_level):
     configs = {**STATIC, "listener.security.protocol.map": "EXTERNAL:PLAINTEXT"}
     with VirtualCluster(3, configs=configs, listeners="EXTERNAL://:19092") as cluster:
         cluster.wait_until_in_sync()
