@@ -65,7 +65,7 @@ class ProgramTest(ApplicationTest):
     """`module:function` of what must hold when the faults are over; empty if no worker may fail."""
     settings: Settings = field(default_factory=Settings)
     judgements: tuple[str, ...] = ()
-    """What `History.judge` must find to hold when the faults are over."""
+    """Judgements of `History.judge` that must hold when the faults are over."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
