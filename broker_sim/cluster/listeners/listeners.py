@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.listeners.broker_listeners import BrokerListeners
     from broker_sim.config import Endpoint
     from broker_sim.metadata import ScramCredential
-    from broker_sim.network import Connection
+    from broker_sim.network import Connection, RequestSink
     from broker_sim.security import KafkaPrincipal, SaslListener
     from broker_sim.security.ssl_listener import SslListener
 
@@ -187,7 +187,10 @@ class Listeners:
         }
         names = [each.listener for each in listeners.bound]
         broker.connection_quotas.listen(names, listeners.inter_broker)
-        gate = broker.controller_gate(listeners.controllers)
+        sinks: dict[str, RequestSink] = {}
+        if listeners.controllers:
+            gate = broker.controller_gate(listeners.controllers)
+            sinks = {each.listener: gate for each in listeners.controllers}
         await server.start(
             broker.process,
             broker,
@@ -195,7 +198,7 @@ class Listeners:
             broker.logs.memory,
             security,
             broker.connection_quotas,
-            {each.listener: gate for each in listeners.controllers},
+            sinks,
         )
 
     def is_accepting(self, broker_id: int) -> bool:

@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from broker_sim.broker.broker import Broker
 from broker_sim.cluster.arguments import broker_configs_by_id
 from broker_sim.cluster.listeners.broker_listeners import broker_listeners, listeners_by_id, with_listeners
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.config import Endpoint
 from broker_sim.errors import ConfigError
+from broker_sim.network.socket_server import SocketServer
 
 MAP = "INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT,OUTSIDE:PLAINTEXT"
 CONTROLLER = "CONTROLLER://:19093"
@@ -231,6 +231,6 @@ def test_error_while_a_broker_opens_its_sockets_is_told(monkeypatch):
     def fail(*_):
         raise RuntimeError("the gate is broken")
 
-    monkeypatch.setattr(Broker, "controller_gate", fail)
+    monkeypatch.setattr(SocketServer, "start", fail)
     with pytest.raises(RuntimeError, match="the gate is broken"):
         VirtualCluster(1)
