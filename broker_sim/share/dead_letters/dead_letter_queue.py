@@ -143,10 +143,8 @@ class DeadLetterQueue:
     def enqueue(self, letters: DeadLetters, on_done: Callable[[], object]) -> None:
         """Write the letters; call `on_done()` once they are written or given up, which may be before this returns."""
         pending = _Pending(letters, on_done)
-        if not self._settings.copies_dead_letters(letters.group_id) or self._refusal(letters.group_id) is not None:
-            self._enqueue(pending)
-            return
-        self._read_originals(pending)
+        if self._settings.copies_dead_letters(letters.group_id) and self._refusal(letters.group_id) is None:
+            self._read_originals(pending)
         self._enqueue(pending)
 
     def _enqueue(self, pending: _Pending) -> None:
@@ -255,17 +253,18 @@ class DeadLetterQueue:
         records: dict[TopicIdPartition, list[Record]] = {}
         sizes: Counter[TopicIdPartition] = Counter()
         sent: list[_Pending] = []
-        for pending in list(waiting):
+        rest: list[_Pending] = []
+        for pending in waiting:
             key = pending.destination
             max_bytes = self._max_batch_bytes(key.topic or "")
             letters, size = self._next_letters(pending, max_bytes)
             if sizes[key] and sizes[key] + size > max_bytes:
+                rest.append(pending)
                 continue
             records.setdefault(key, []).extend(letters)
             sizes[key] += size
             sent.append(pending)
             self.requests[pending.letters.group_id] += 1
-        rest = [pending for pending in waiting if pending not in sent]
         waiting.clear()
         waiting.extend(rest)
         request = {key: build_batch(letters) for key, letters in records.items()}
