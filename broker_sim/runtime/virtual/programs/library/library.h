@@ -204,6 +204,14 @@ void vt_forget_signals(int fd);
 int vt_write_signal(int number);
 int vt_enter_mask(const sigset_t *mask, sigset_t *before);  /* whether a signal came that was blocked before */
 void vt_leave_mask(const sigset_t *mask, const sigset_t *before);
+/* The result of a call that waits below a mask of signals, 0 for the thread's own. */
+#define WITH_MASK(mask, call)                                                                                          \
+    ({                                                                                                                 \
+        sigset_t before_;                                                                                              \
+        int result_ = vt_enter_mask(mask, &before_) ? (int)with_errno(-EINTR) : (call);                                \
+        vt_leave_mask(mask, &before_);                                                                                 \
+        result_;                                                                                                       \
+    })
 int vt_is_signal_ignored(int number);
 int vt_take_signal(int number, pid_t thread);
 

@@ -37,19 +37,18 @@ EXPORT sighandler_t signal(int number, sighandler_t handler) {
     return before.sa_handler;
 }
 
-int vt_is_signal_ignored(int number) {
+static int is_blocked(int number) {
     sigset_t blocked;
-    if (number != SIGCHLD || is_handled(&on_child)) return 0;
     REAL(pthread_sigmask)(SIG_BLOCK, 0, &blocked);
-    return !sigismember(&blocked, SIGCHLD);
+    return sigismember(&blocked, number);
 }
+
+int vt_is_signal_ignored(int number) { return number == SIGCHLD && !is_handled(&on_child) && !is_blocked(SIGCHLD); }
 
 /* Let the calling thread take a signal now; return 0 if it is to wait, as the thread blocks it. */
 int vt_take_signal(int number, pid_t thread) {
     struct sigaction action;
-    sigset_t blocked;
-    REAL(pthread_sigmask)(SIG_BLOCK, 0, &blocked);
-    if (sigismember(&blocked, number)) return 0;
+    if (is_blocked(number)) return 0;
     REAL(sigaction)(number, 0, &action);
     if (number == SIGCHLD) {
         REAL(sigaction)(SIGCHLD, &on_child, &action);
@@ -83,10 +82,7 @@ EXPORT int pause(void) { return vt_active() ? wait_for_signal("pause") : REAL(pa
 
 EXPORT int sigsuspend(const sigset_t *mask) {
     if (!vt_active()) return REAL(sigsuspend)(mask);
-    sigset_t before;
-    int result = vt_enter_mask(mask, &before) ? (int)with_errno(-EINTR) : wait_for_signal("sigsuspend");
-    vt_leave_mask(mask, &before);
-    return result;
+    return WITH_MASK(mask, wait_for_signal("sigsuspend"));
 }
 
 /* -- masks -- */

@@ -48,11 +48,8 @@ EXPORT int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t s
 
 EXPORT int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask) {
     if (!vt_active()) return REAL(ppoll)(fds, count, timeout, mask);
-    sigset_t before;
     int64_t deadline_ns = timeout ? vt_deadline_after(timeout) : NEVER;
-    int result = vt_enter_mask(mask, &before) ? (int)with_errno(-EINTR) : vt_poll("ppoll", fds, count, deadline_ns);
-    vt_leave_mask(mask, &before);
-    return result;
+    return WITH_MASK(mask, vt_poll("ppoll", fds, count, deadline_ns));
 }
 
 /* -- select -- */
@@ -90,12 +87,8 @@ EXPORT int select(int count, fd_set *reads, fd_set *writes, fd_set *others, stru
 EXPORT int pselect(
     int count, fd_set *reads, fd_set *writes, fd_set *others, const struct timespec *timeout, const sigset_t *mask) {
     if (!vt_active()) return REAL(pselect)(count, reads, writes, others, timeout, mask);
-    sigset_t before;
     int64_t deadline_ns = timeout ? vt_deadline_after(timeout) : NEVER;
-    int result = vt_enter_mask(mask, &before) ? (int)with_errno(-EINTR)
-                                              : wait_for_sets("pselect", count, reads, writes, others, deadline_ns);
-    vt_leave_mask(mask, &before);
-    return result;
+    return WITH_MASK(mask, wait_for_sets("pselect", count, reads, writes, others, deadline_ns));
 }
 
 /* -- epoll -- */
@@ -111,15 +104,6 @@ static int wait_for_epoll(const char *call, int epoll, struct epoll_event *event
     }
 }
 
-static int wait_with_mask(const char *call, int epoll, struct epoll_event *events, int size, int64_t deadline_ns,
-                          const sigset_t *mask) {
-    sigset_t before;
-    int result = vt_enter_mask(mask, &before) ? (int)with_errno(-EINTR)
-                                              : wait_for_epoll(call, epoll, events, size, deadline_ns);
-    vt_leave_mask(mask, &before);
-    return result;
-}
-
 EXPORT int epoll_wait(int epoll, struct epoll_event *events, int size, int timeout_ms) {
     if (!vt_active()) return REAL(epoll_wait)(epoll, events, size, timeout_ms);
     return wait_for_epoll("epoll_wait", epoll, events, size, after_ms(timeout_ms));
@@ -127,13 +111,14 @@ EXPORT int epoll_wait(int epoll, struct epoll_event *events, int size, int timeo
 
 EXPORT int epoll_pwait(int epoll, struct epoll_event *events, int size, int timeout_ms, const sigset_t *mask) {
     if (!vt_active()) return REAL(epoll_pwait)(epoll, events, size, timeout_ms, mask);
-    return wait_with_mask("epoll_pwait", epoll, events, size, after_ms(timeout_ms), mask);
+    return WITH_MASK(mask, wait_for_epoll("epoll_pwait", epoll, events, size, after_ms(timeout_ms)));
 }
 
 EXPORT int epoll_pwait2(
     int epoll, struct epoll_event *events, int size, const struct timespec *timeout, const sigset_t *mask) {
     if (!vt_active()) return REAL(epoll_pwait2)(epoll, events, size, timeout, mask);
-    return wait_with_mask("epoll_pwait2", epoll, events, size, timeout ? vt_deadline_after(timeout) : NEVER, mask);
+    int64_t deadline_ns = timeout ? vt_deadline_after(timeout) : NEVER;
+    return WITH_MASK(mask, wait_for_epoll("epoll_pwait2", epoll, events, size, deadline_ns));
 }
 
 /* -- blocking reads -- */

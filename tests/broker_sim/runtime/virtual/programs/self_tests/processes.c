@@ -55,7 +55,7 @@ static void test_exec(void) {
     RESULT("_Fork", code_of(pid));
 }
 
-static pid_t start(void) {
+pid_t start_sleep(void) {
     pid_t pid;
     posix_spawnp(&pid, "sleep", 0, 0, SLEEP, environ);
     return pid;
@@ -78,15 +78,15 @@ static void test_waiting(void) {
     close(ends[1]);
     RESULT("waitpid of a reader", waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 0);
     close(ends[0]);
-    pid = start();
+    pid = start_sleep();
     WOKEN("waitpid", 10, waitpid(pid, &status, 0) == pid);
-    pid = start();
+    pid = start_sleep();
     WOKEN("wait", 10, wait(&status) == pid);
-    pid = start();
+    pid = start_sleep();
     WOKEN("wait3", 10, wait3(&status, 0, &usage) == pid);
-    pid = start();
+    pid = start_sleep();
     WOKEN("wait4", 10, wait4(pid, &status, 0, &usage) == pid);
-    pid = start();
+    pid = start_sleep();
     WOKEN("waitid", 10, waitid(P_PID, (id_t)pid, &news, WEXITED | WNOWAIT));
     RESULT("its news", news.si_pid == pid && news.si_code == CLD_EXITED && waitpid(pid, &status, WNOHANG) == pid);
     RESULT("wait without a child", wait(&status) == -1 && errno == ECHILD);

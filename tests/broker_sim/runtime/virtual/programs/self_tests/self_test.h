@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/types.h>
 #include <time.h>
 
 #define MS 1000000LL
@@ -39,6 +40,8 @@ static inline struct timespec in_ms(clockid_t clock, int ms) {
         printf("%s %ld, %s\n", name, value_, right_ ? "in time" : "at a wrong time");                                  \
         if (!right_) fprintf(stderr, "%s took %ld ns\n", name, (long)took_);                                           \
     } while (0)
+
+pid_t start_sleep(void);  /* starts a process that ends after 10 ms */
 
 void test_clocks(void);
 void test_threads(void);

@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/signalfd.h>
@@ -10,15 +9,6 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
-static char *const SLEEP[] = {"sleep", "0.01", 0};
-
-static pid_t start(void) {
-    pid_t pid;
-    posix_spawnp(&pid, "sleep", 0, 0, SLEEP, environ);
-    return pid;
-}
 
 static volatile int ended, told, alarms;
 static void on_alarm(int number) { alarms += number == SIGALRM; }
@@ -41,17 +31,17 @@ static void test_handlers(void) {
     sigaddset(&blocked, SIGCHLD);
     sigprocmask(SIG_BLOCK, &blocked, 0);
     RESULT("sigaction", sigaction(SIGCHLD, &action, &before) || before.sa_handler != SIG_DFL);
-    pid_t pid = start();
+    pid_t pid = start_sleep();
     WOKEN("sigsuspend", 10, sigsuspend(&none));
     RESULT("handler of the end of a child", ended == 1 && waitpid(pid, &status, 0) == pid);
-    pid = start();
+    pid = start_sleep();
     waitpid(pid, &status, 0);
     RESULT("handler while it is blocked", ended);
     RESULT("sigsuspend, told before", sigsuspend(&none));
     RESULT("handler then", ended);
     sigprocmask(SIG_UNBLOCK, &blocked, 0);
     RESULT("signal", signal(SIGCHLD, on_child) == on_child);
-    pid = start();
+    pid = start_sleep();
     WOKEN("waitpid goes on", 10, waitpid(pid, &status, 0) == pid);
     RESULT("handler of it", ended);
     signal(SIGCHLD, SIG_DFL);
