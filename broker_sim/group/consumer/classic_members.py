@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer import records
 from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.consumer.member import ClassicMetadata
-from broker_sim.group.consumer.requests import joining_member, known_member, leaving_member
+from broker_sim.group.consumer.requests import leaving_member
 from broker_sim.group.consumer_protocol import (
     PROTOCOL_TYPE,
     MalformedConsumerProtocolError,
@@ -29,6 +30,7 @@ from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.modern.assigned_groups import MemberChange, new_member_id
 from broker_sim.group.modern.assignment import NO_PARTITIONS, epochs_in_order
 from broker_sim.group.modern.member_timers import Wait
+from broker_sim.group.modern.static_members import joining_member, known_member
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ class ClassicMembers:
             return Result()
         replacement: list[GroupRecord] = []
         if is_unknown or instance_id is None:
-            member, replacement = joining_member(group, request.member_id, instance_id, speaks_classic=True)
+            member, replacement = joining_member(group, request.member_id, instance_id, records, displaces=True)
         else:
             member = known_member(group, request.member_id, instance_id)
         subscription = _subscription(request)

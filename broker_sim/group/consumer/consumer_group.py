@@ -49,8 +49,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """The topics of each expression that a member subscribes to."""
         self.regexes = TimelineMap(string_hash)
         self.has_subscription_metadata_record = False
-        self.static_members: dict[str, str] = {}
-        """The ids of static members by their instance ids."""
         self._assignors: TimelineMap[str, int] = TimelineMap(string_hash)
         self._partition_epochs: dict[bytes, dict[int, int]] = {}
         self.classic_members = 0
@@ -59,22 +57,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Number of classic members that support each protocol."""
 
     # -- look-up --------------------------------------------------------------------------------
-
-    def static_member_id(self, instance_id: str | None) -> str | None:
-        """Return the id of the static member with that instance id, or None."""
-        return None if instance_id is None else self.static_members.get(instance_id)
-
-    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """Return the static member with that instance id, or None."""
-        member_id = self.static_member_id(instance_id)
-        return None if member_id is None else self.member(member_id)
-
-    def target_of(self, member: ConsumerMember) -> Partitions:
-        """Return the member's target; that of a static member is the one of its instance id."""
-        member_id: str | None = member.member_id
-        if member.instance_id is not None:
-            member_id = self.static_member_id(member.instance_id)
-        return NO_PARTITIONS if member_id is None else self.targets.get(member_id, NO_PARTITIONS)
 
     def partition_epoch(self, topic_id: bytes, partition: int) -> int:
         """Return the epoch of the member that owns the partition, -1 without one."""
@@ -144,19 +126,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 for number in numbers:
                     owners[number] = member.member_epoch
         add_count(self.regexes, member.subscribed_topic_regex, 1)
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.member_id
         if member.classic is not None:
             self.classic_members += 1
             for name, _ in member.classic.protocols:
                 add_count(self.classic_protocols, name, 1)
-
-    def remove_member(self, member_id: str) -> None:
-        """Remove the member, which must be there."""
-        instance_id = self.members[member_id].instance_id
-        super().remove_member(member_id)
-        if instance_id is not None:
-            self.static_members.pop(instance_id, None)
 
     def member_removed(self, member: ConsumerMember) -> None:
         """Take back what the member stands for in the counts."""

@@ -20,8 +20,6 @@ from broker_sim.group.consumer.member import ConsumerMember
 from broker_sim.group.consumer.records import ResolvedRegex
 from broker_sim.group.consumer.requests import (
     is_full,
-    joining_member,
-    known_member,
     owned_partitions,
     owns_only_assigned,
 )
@@ -38,6 +36,7 @@ from broker_sim.group.modern.assigned_groups import (
 )
 from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, epochs_in_order, topic_ids_of
 from broker_sim.group.modern.records import epoch_record, member_tombstones
+from broker_sim.group.modern.static_members import joining_member, known_member
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -142,7 +141,9 @@ class ConsumerGroups(
         member_id = request.member_id or new_member_id(self.parts.broker.random)
         replacement: list[GroupRecord] = []
         if request.member_epoch == JOIN_GROUP_EPOCH:
-            member, replacement = joining_member(group, member_id, request.instance_id, speaks_classic=False)
+            current = group.static_member(request.instance_id)
+            moves_on = current is not None and current.uses_classic_protocol
+            member, replacement = joining_member(group, member_id, request.instance_id, records, displaces=moves_on)
         else:
             member = known_member(group, member_id, request.instance_id)
             self.check_epoch(member, request.member_epoch, lost_an_answer=owns_only_assigned(member, owned))

@@ -1,20 +1,16 @@
-"""The parts of a heartbeat, its checks, and which member of a consumer group a request comes from.
+"""The parts of a heartbeat, and its checks.
 
-Mirrors `throwIfConsumerGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`, and
-`getOrMaybeSubscribeDynamicConsumerGroupMember`, its static sibling and their checks in `GroupMetadataManager`.
+Mirrors `throwIfConsumerGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer import records
 from broker_sim.group.group import NO_TIMEOUT
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
-from broker_sim.group.modern.assignment import NO_PARTITIONS
-from broker_sim.group.modern.records import member_tombstones
+from broker_sim.group.modern.static_members import known_member
 from broker_sim.group.request_checks import check_text, invalid_request
 
 if TYPE_CHECKING:
@@ -22,7 +18,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.consumer.consumer_group import ConsumerGroup
     from broker_sim.group.consumer.member import ConsumerMember
-    from broker_sim.group.records import GroupRecord
     from broker_sim.protocol import messages
 
 
@@ -74,49 +69,6 @@ def check_heartbeat(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
         )
-
-
-def joining_member(
-    group: ConsumerGroup, member_id: str, instance_id: str | None, *, speaks_classic: bool
-) -> tuple[ConsumerMember, list[GroupRecord]]:
-    """Return a member that joins, and the records by which it replaces another one.
-
-    A static member that comes back takes the place of the one that left. Raises `ApiError`
-    UNRELEASED_INSTANCE_ID.
-    """
-    existing = group.static_member(instance_id)
-    if existing is None:
-        return group.member_or_new(member_id), []
-    speaks_classic = speaks_classic or existing.uses_classic_protocol
-    if not speaks_classic and existing.member_epoch != LEAVE_GROUP_STATIC_EPOCH:
-        raise ApiError(
-            ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because "
-            f"the instance id is owned by {existing.member_id} member.",
-        )
-    member = replace(existing, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    group_id = group.group_id
-    return member, [
-        *member_tombstones(group.kind, group_id, existing.member_id),
-        records.member_metadata(group_id, member),
-        group.target_record(member_id, group.targets.get(existing.member_id, NO_PARTITIONS)),
-        records.current_assignment(group_id, member),
-    ]
-
-
-def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """Return the member. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
-    if instance_id is None:
-        return group.member(member_id)
-    member = group.static_member(instance_id)
-    if member is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if member.member_id != member_id:
-        raise ApiError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
-        )
-    return member
 
 
 def owns_only_assigned(member: ConsumerMember, owned: Mapping[bytes, Sequence[int]] | None) -> bool:

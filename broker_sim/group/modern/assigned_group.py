@@ -98,6 +98,10 @@ class Member(Protocol):
         """Its epoch before."""
 
     @property
+    def instance_id(self) -> str | None:
+        """The id that a static member keeps when it leaves for a while; None for any other."""
+
+    @property
     def client_id(self) -> str:
         """The id of its client."""
 
@@ -143,6 +147,8 @@ class AssignedGroup(ABC, Generic[M, T]):
         self.assignment_timestamp_ms = 0
         """Time at which the target was computed (wall clock); 0 if never."""
         self.members: TimelineMap[str, M] = TimelineMap(string_hash)
+        self.static_members: dict[str, str] = {}
+        """The ids of static members by their instance ids; share groups have none."""
         self.targets: dict[str, T] = {}
         self._refreshed_epoch: int | None = None
 
@@ -190,9 +196,19 @@ class AssignedGroup(ABC, Generic[M, T]):
         member: M = self.members.get(member_id) or self.member_class(member_id)
         return member
 
+    def static_member_id(self, instance_id: str | None) -> str | None:
+        """Return the id of the static member with that instance id, or None."""
+        return None if instance_id is None else self.static_members.get(instance_id)
+
+    def static_member(self, instance_id: str | None) -> M | None:
+        """Return the static member with that instance id, or None."""
+        member_id = self.static_member_id(instance_id)
+        return None if member_id is None else self.member(member_id)
+
     def target_of(self, member: M) -> T:
-        """Return the member's target."""
-        target: T = self.targets.get(member.member_id, self.no_target)
+        """Return the member's target; that of a static member is the one of its instance id."""
+        member_id = member.member_id if member.instance_id is None else self.static_member_id(member.instance_id)
+        target: T = self.no_target if member_id is None else self.targets.get(member_id, self.no_target)
         return target
 
     def is_same_target(self, target: T, other: T) -> bool:
@@ -246,12 +262,19 @@ class AssignedGroup(ABC, Generic[M, T]):
         old = self.members.get(member.member_id)
         self.members.put(member.member_id, member)
         if old is not None:
-            self.member_removed(old)
+            self._take_out(old)
         self.member_added(member)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
 
     def remove_member(self, member_id: str) -> None:
         """Remove the member, which must be there."""
-        self.member_removed(self.members.pop(member_id))
+        self._take_out(self.members.pop(member_id))
+
+    def _take_out(self, member: M) -> None:
+        self.member_removed(member)
+        if member.instance_id is not None:
+            self.static_members.pop(member.instance_id, None)
 
     def update_epoch(self, value: Any) -> None:
         """Take the group epoch from its record."""

@@ -47,6 +47,7 @@ class ShareMember:
     assigned_in_order: tuple[tuple[bytes, tuple[int, ...]], ...] = field(default=(), compare=False)
     """The same as Kafka's tables hand it out, which depends on whether it was just computed, or is of a record."""
 
+    instance_id: ClassVar[None] = None
     is_revoking: ClassVar[bool] = False
     """It never has to give anything up first: a share partition may have several members."""
     rebalance_timeout_ms: ClassVar[int] = 0

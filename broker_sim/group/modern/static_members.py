@@ -1,0 +1,89 @@
+"""Static members: they have an instance id, keep it when they leave for a while, and come back under another id.
+
+Mirrors what `GroupMetadataManager` does alike for the static members of consumer groups (KIP-848) and, from Kafka 4.4
+on, of streams groups. One that leaves with epoch -2 keeps its place and its target until its session is over;
+whoever joins with its instance id meanwhile gets both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+
+from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_STATIC_EPOCH, Member
+from broker_sim.group.modern.records import member_tombstones
+
+if TYPE_CHECKING:
+    from broker_sim.group.modern.assigned_group import AssignedGroup
+    from broker_sim.group.records import GroupRecord
+
+
+class StaticMember(Member, Protocol):
+    """A member of a kind of groups that has static members."""
+
+    def joined_as(self, member_id: str) -> Self:
+        """Return the member as it is when it comes back under that id."""
+
+    def left_for_a_while(self) -> Self:
+        """Return a static member that has left with epoch -2: what it owns waits for it."""
+
+
+M = TypeVar("M", bound=StaticMember)
+M_contra = TypeVar("M_contra", contravariant=True)
+
+
+class MemberRecords(Protocol[M_contra]):
+    """A kind's module of records, as far as its members are stored."""
+
+    def member_metadata(self, group_id: str, member: M_contra) -> GroupRecord:
+        """Return the record of a member, without what it owns."""
+
+    def current_assignment(self, group_id: str, member: M_contra) -> GroupRecord:
+        """Return the record of what a member owns, and of its epoch."""
+
+
+def joining_member(
+    group: AssignedGroup[M, Any],
+    member_id: str,
+    instance_id: str | None,
+    records: MemberRecords[M],
+    *,
+    displaces: bool = False,
+) -> tuple[M, list[GroupRecord]]:
+    """Return a member that joins, and the records by which it replaces another one.
+
+    A static member that comes back takes the place of the one that left; with `displaces` also of one that is
+    there. Raises `ApiError` UNRELEASED_INSTANCE_ID.
+    """
+    existing = group.static_member(instance_id)
+    if existing is None:
+        return group.member_or_new(member_id), []
+    if existing.member_epoch != LEAVE_GROUP_STATIC_EPOCH and not displaces:
+        raise ApiError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because "
+            f"the instance id is owned by {existing.member_id} member.",
+        )
+    member = existing.joined_as(member_id)
+    group_id = group.group_id
+    return member, [
+        *member_tombstones(group.kind, group_id, existing.member_id),
+        records.member_metadata(group_id, member),
+        group.target_record(member_id, group.targets.get(existing.member_id, group.no_target)),
+        records.current_assignment(group_id, member),
+    ]
+
+
+def known_member(group: AssignedGroup[M, Any], member_id: str, instance_id: str | None) -> M:
+    """Return the member. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    if instance_id is None:
+        return group.member(member_id)
+    member = group.static_member(instance_id)
+    if member is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if member.member_id != member_id:
+        raise ApiError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
+        )
+    return member
