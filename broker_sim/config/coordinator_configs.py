@@ -19,6 +19,7 @@ from broker_sim.config.definition import (
     SHORT,
     STRING,
     Between,
+    ConfigType,
     ListOf,
     OneOf,
     at_least,
@@ -411,10 +412,44 @@ class StreamsGroupConfigs:
     group_streams_max_assignment_interval_ms: int = declare(
         INT, 15_000, "Highest assignment interval of a streams group.", at_least(0), since="4.3"
     )
+    group_streams_rack_aware_assignment_tags: tuple[str, ...] = declare(
+        LIST, (), "Client tags that members of streams groups must have; members without are told so.", since="4.4"
+    )
+    group_streams_task_offset_interval_ms: int = declare(
+        INT,
+        60_000,
+        "Interval at which members of streams groups report their offsets of tasks.",
+        at_least(1),
+        internal=True,
+        since="4.4",
+    )
+    group_streams_min_task_offset_interval_ms: int = declare(
+        INT,
+        15_000,
+        "Shortest interval at which members of streams groups report their offsets of tasks.",
+        at_least(1),
+        internal=True,
+        since="4.4",
+    )
+    group_streams_acceptable_recovery_lag: int = declare(
+        LONG,
+        10_000,
+        "Offsets that a member of a streams group may lack of a task to count as caught up; members are told it.",
+        at_least(0),
+        internal=True,
+        since="4.4",
+    )
+    group_streams_topology_description_plugin_class: str | None = declare(
+        ConfigType.CLASS,
+        None,
+        "Any name lets the broker keep, in memory, the descriptions of topologies that members push (KIP-1331).",
+        since="4.4",
+    )
 
 
 def check_streams_configs(config: Any) -> None:
     """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
     check_limits(config, _PREFIX, HEARTBEAT_AND_SESSION)
     check_limits(config, _PREFIX, [("num_standby_replicas", "max_standby_replicas")])
+    check_limits(config, _PREFIX, [("min_task_offset_interval_ms", "task_offset_interval_ms")])
     check_heartbeat_interval(config, _PREFIX)

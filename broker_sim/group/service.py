@@ -18,8 +18,10 @@ from broker_sim.group.consumer.requests import check_heartbeat
 from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.shards import GroupShards
 from broker_sim.group.share_service import ShareGroupService
+from broker_sim.group.streams.records import UNCERTAIN_EPOCH
 from broker_sim.group.streams.requests import check_heartbeat as check_streams_heartbeat
 from broker_sim.group.streams.streams_group import NOT_READY, StreamsGroup
+from broker_sim.group.streams.topology_descriptions import TopologyDescriptions
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.protocol import messages
@@ -54,6 +56,8 @@ class StreamsGroupService:
         """Serve the streams groups among the groups of these shards."""
         self._shards = shards
         self._settings = GroupSettings(broker, StreamsGroup.kind)
+        self._is_4_4 = broker.release.is_at_least("4.4")
+        self.descriptions = TopologyDescriptions(broker)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
         """Return the interval at which members of that group are told to send heartbeats."""
@@ -68,21 +72,59 @@ class StreamsGroupService:
     ) -> None:
         """Serve a member: it joins, stays or leaves."""
         try:
-            check_streams_heartbeat(request)
+            check_streams_heartbeat(request, is_4_4=self._is_4_4)
         except ApiError as error:
             on_error(error)
             return
-        self._shards.write(
-            request.group_id, lambda shard: shard.streams.heartbeat(request, client), on_answer, on_error
-        )
 
-    def describe(self, group_ids: Sequence[str]) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
-        """Describe streams groups; one that cannot be has its error."""
-        return describe_each(
-            group_ids,
-            self._shards.runtime.partition_for,
-            lambda group_id: self._shards.find(group_id).streams.describe(group_id),
-            DescribedStreams,
+        def answered(answer: HeartbeatAnswer) -> None:
+            if answer.epochs is not None:
+                self.descriptions.ask_for(answer.response, request.group_id, answer.epochs, client.api_version)
+            on_answer(answer)
+
+        self._shards.write(request.group_id, lambda shard: shard.streams.heartbeat(request, client), answered, on_error)
+
+    def describe(
+        self, group_ids: Sequence[str], *, with_description: bool = False
+    ) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
+        """Describe streams groups, also as their applications describe their topologies; or tell a group's error."""
+
+        def described(group_id: str) -> DescribedStreams:
+            groups = self._shards.find(group_id).streams
+            group = groups.describe(group_id)
+            if with_description:
+                self.descriptions.attach(group, groups.find_committed(group_id).descriptions)
+            return group
+
+        return describe_each(group_ids, self._shards.runtime.partition_for, described, DescribedStreams)
+
+    def update_description(
+        self,
+        request: messages.StreamsGroupTopologyDescriptionUpdateRequest,
+        on_kept: Callable[[], object],
+        on_error: Callable[[ApiError], object],
+    ) -> None:
+        """Keep the description that a member has sent of its topology.
+
+        `on_error` gets UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_ID_NOT_FOUND or UNKNOWN_MEMBER_ID, too. Until it is
+        kept, the group's record says that the kept one is uncertain.
+        """
+        group_id, epoch = request.group_id, request.topology_epoch
+        try:
+            description = self.descriptions.check(request)
+            self._shards.find(group_id).streams.check_description(group_id, request.member_id, epoch)
+        except ApiError as error:
+            on_error(error)
+            return
+
+        def marked(_: int) -> None:
+            self.descriptions.keep(group_id, epoch, description)
+            self._shards.write(
+                group_id, lambda shard: shard.streams.describe_epoch(group_id, epoch), lambda _: on_kept(), on_error
+            )
+
+        self._shards.write(
+            group_id, lambda shard: shard.streams.describe_epoch(group_id, UNCERTAIN_EPOCH), marked, on_error
         )
 
 
@@ -281,6 +323,9 @@ class GroupCoordinatorService:
 
         def take(index: int, errors: dict[str, ErrorCode]) -> None:
             results[index] = [DeletedGroup(*entry) for entry in errors.items()]
+            for group_id, error_code in errors.items():
+                if not error_code:
+                    self.streams.descriptions.forget(group_id)
             whole = [part for part in results if part is not None]
             if len(whole) == len(parts):
                 on_results([result for part in whole for result in part])

@@ -76,6 +76,9 @@ from broker_sim.handlers.share.share_group_state import (
 )
 from broker_sim.handlers.streams.streams_group_describe import handle_streams_group_describe
 from broker_sim.handlers.streams.streams_group_heartbeat import handle_streams_group_heartbeat
+from broker_sim.handlers.streams.streams_group_topology_description_update import (
+    handle_streams_group_topology_description_update,
+)
 from broker_sim.handlers.topics.create_partitions import handle_create_partitions
 from broker_sim.handlers.topics.create_topics import handle_create_topics
 from broker_sim.handlers.topics.delete_topics import handle_delete_topics
@@ -234,11 +237,12 @@ _SPECS = (
     ApiSpec(ApiKey.WRITE_SHARE_GROUP_STATE, 0, 1, handle_write_share_group_state),
     ApiSpec(ApiKey.DELETE_SHARE_GROUP_STATE, 0, 0, handle_delete_share_group_state),
     ApiSpec(ApiKey.READ_SHARE_GROUP_STATE_SUMMARY, 0, 1, handle_read_share_group_state_summary),
-    ApiSpec(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 0, handle_streams_group_heartbeat),
-    ApiSpec(ApiKey.STREAMS_GROUP_DESCRIBE, 0, 0, handle_streams_group_describe),
+    ApiSpec(ApiKey.STREAMS_GROUP_HEARTBEAT, 0, 1, handle_streams_group_heartbeat),
+    ApiSpec(ApiKey.STREAMS_GROUP_DESCRIBE, 0, 1, handle_streams_group_describe),
     ApiSpec(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 0, 1, handle_describe_share_group_offsets),
     ApiSpec(ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, 0, handle_alter_share_group_offsets),
     ApiSpec(ApiKey.DELETE_SHARE_GROUP_OFFSETS, 0, 0, handle_delete_share_group_offsets),
+    ApiSpec(ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE, 0, 0, handle_streams_group_topology_description_update),
 )
 OF_CLIENT_METRICS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
 """The APIs that are served only where something takes clients' metrics."""

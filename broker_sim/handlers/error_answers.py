@@ -444,6 +444,7 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _only(_Rows("topics", "topics", ("name",))),
     ApiKey.SHARE_GROUP_DESCRIBE: _GROUP_IDS,
     ApiKey.STREAMS_GROUP_DESCRIBE: _GROUP_IDS,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _TEXT_AT_TOP,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _only(_Rows("groups", "groups", ("group_id",), has_text=True)),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _TEXT_AT_TOP,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _TEXT_AT_TOP,

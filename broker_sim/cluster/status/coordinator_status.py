@@ -19,7 +19,7 @@ from broker_sim.group.consumer_protocol import MalformedConsumerProtocolError, r
 from broker_sim.group.group import CONSUMER, SHARE, STREAMS
 from broker_sim.group.share.share_group import ShareGroup
 from broker_sim.group.share.share_group import describe_group as describe_sharers
-from broker_sim.group.streams.streams_group import StreamsGroup
+from broker_sim.group.streams.streams_group import ASSIGNOR, StreamsGroup
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.protocol import messages
 
-STREAMS_ASSIGNOR: Final = "sticky"
 CLASSIC_STATES: Final = ("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty")
 STATES: Final = {
     CONSUMER: ("Empty", "Assigning", "Reconciling", "Stable", "Dead"),
@@ -81,7 +80,7 @@ def members_of(group: Group, config: BrokerConfig, image: MetadataImage) -> tupl
         return sharers.assignor_name, tuple(map(_modern_member, sharers.members))
     if isinstance(group, StreamsGroup):
         members = (group.members[member_id] for member_id in group.members.in_order())
-        return STREAMS_ASSIGNOR, tuple(_streams_member(group, each, image) for each in members)
+        return ASSIGNOR, tuple(_streams_member(group, each, image) for each in members)
     classic = group.describe()
     assert classic is not None
     return classic.protocol_data, tuple(_classic_member(member, classic.protocol_type) for member in classic.members)

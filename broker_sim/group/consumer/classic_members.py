@@ -75,7 +75,7 @@ class ClassicMembers:
         instance_id = request.group_instance_id
         if is_unknown:
             request.member_id = new_member_id(self._parts.broker.random)
-        self._groups.check_capacity(group, request.member_id, joins=is_unknown)
+        self._groups.check_capacity(group, request.member_id, instance_id, joins=is_unknown)
         if not group.supports_classic_protocols(
             request.protocol_type, [protocol.name for protocol in request.protocols]
         ):

@@ -202,7 +202,7 @@ class ConsumerGroups(
             return MemberSpec(member.instance_id, topic_ids_of(names, image), len(names), target)
 
         replaced_id = group.static_member_id(updated.instance_id)
-        specs = member_specs(group, updated, spec, None if replaced_id == updated.member_id else replaced_id)
+        specs = member_specs(group, updated, spec, is_4_4=self.is_4_4)
         partition_counts = {
             topic_id: len(image.topics[image.topic_names[topic_id]].partitions)
             for member in specs.values()

@@ -129,6 +129,8 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         self.parts = parts
         self.kind = self.group_class.kind
         self.settings = GroupSettings(parts.broker, self.kind)
+        self.is_4_4 = parts.broker.release.is_at_least("4.4")
+        """Whether groups are those of Kafka 4.4 or newer."""
         self.timers = MemberTimers(parts.broker, f"{self.kind.prefix}Heartbeat")
 
     def image(self) -> MetadataImage:
@@ -228,25 +230,27 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         if request.member_epoch < JOIN_GROUP_EPOCH:
             return self.leave_by_heartbeat(request)
         group, removal = self.find_or_make(request.group_id, makes=joins)  # A
-        self.check_capacity(group, request.member_id, joins=joins)
+        instance_id: str | None = getattr(request, "instance_id", None)  # heartbeats of share groups have none
+        self.check_capacity(group, request.member_id, instance_id, joins=joins)
         change, replacement = self.take_over(group, request, client)
         step = self.update(change)  # B to D
         self.keep_alive(group.group_id, step.member)
         answer, own = self.answer(change, request, step)
         return Result(answer, [*removal, *replacement, *step.records, *own])
 
-    def check_capacity(self, group: G, member_id: str, *, joins: bool) -> None:
+    def check_capacity(self, group: G, member_id: str, instance_id: str | None, *, joins: bool) -> None:
         """Raise `ApiError` GROUP_MAX_SIZE_REACHED if the member does not fit in."""
         max_size = self.settings.max_size
-        if len(group.members) >= max_size and self.needs_room(group, member_id, joins=joins):
+        if len(group.members) >= max_size and self.needs_room(group, member_id, instance_id, joins=joins):
             raise ApiError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The {self.kind.name} group has reached its maximum capacity of {max_size} members.",
             )
 
-    def needs_room(self, group: G, member_id: str, *, joins: bool) -> bool:  # noqa: ARG002 - of streams groups
-        """Return whether the member counts as a new one."""
-        return member_id not in group.members
+    def needs_room(self, group: G, member_id: str, instance_id: str | None, *, joins: bool) -> bool:  # noqa: ARG002
+        """Return whether the member counts as a new one; a static one that comes back does before Kafka 4.4."""
+        comes_back = self.is_4_4 and group.static_member_id(instance_id) is not None
+        return member_id not in group.members and not comes_back
 
     def check_epoch(self, member: M, received: int, *, lost_an_answer: bool, hint: str = "") -> None:
         """Raise `ApiError` FENCED_MEMBER_EPOCH unless the epoch is the member's, or 0.
@@ -395,7 +399,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
                 self.timers.end_all(MemberKey(group.group_id, member.member_id))
 
         removal = self.removal(group, members)
-        if len(members) == len(group.members) and self.parts.broker.release.is_at_least("4.4"):
+        if len(members) == len(group.members) and self.is_4_4:
             # Before 4.4 the target of a group that nobody is left in keeps the epoch that it was computed for.
             removal.append(target_epoch_record(self.kind, group.group_id, group.group_epoch + 1, 0))
         return Result(response, removal, on_appended=appended)
@@ -467,16 +471,20 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
 
 
 def member_specs(
-    group: AssignedGroup[M, T], updated: M | None, spec: Callable[[M, T], S], replaced_id: str | None = None
+    group: AssignedGroup[M, T], updated: M | None, spec: Callable[[M, T], S], *, is_4_4: bool
 ) -> dict[str, S]:
     """Return an assignor's view of each member, the changed one among them, in the order of Kafka's table.
 
-    `updated` may be new to the group; it gets the target and the place of the member `replaced_id` if there is
-    one. As in Kafka, no member is taken out of the table before all are in it.
+    `updated` may be new to the group; it gets the target and the place of the static member that it replaces. As in
+    Kafka, that one is taken out of the table once all are in it, or, from 4.4 on, never gets there.
     """
+    replaced_id = None if updated is None else group.static_member_id(updated.instance_id)
+    if updated is not None and replaced_id == updated.member_id:
+        replaced_id = None
     specs: HashTable[str, S] = HashTable(string_hash)
     for member_id in group.members.in_order():
-        specs.put(member_id, spec(group.members[member_id], group.targets.get(member_id, group.no_target)))
+        if member_id != replaced_id or not is_4_4:
+            specs.put(member_id, spec(group.members[member_id], group.targets.get(member_id, group.no_target)))
     if updated is not None:
         target_id = updated.member_id if replaced_id is None else replaced_id
         specs.put(updated.member_id, spec(updated, group.targets.get(target_id, group.no_target)))

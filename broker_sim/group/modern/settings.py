@@ -5,7 +5,7 @@ Mirrors `GroupCoordinatorConfig`, `GroupConfig` and `GroupConfigManager`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.config import group_number
 from broker_sim.metadata import GROUP_RESOURCE
@@ -27,7 +27,8 @@ class GroupSettings:
     @property
     def max_size(self) -> int:
         """The most members of a group."""
-        return self._of_broker("max.size")
+        size: int = self._of_broker("max.size")
+        return size
 
     def session_timeout_ms(self, group_id: str) -> int:
         """Return how long a member may be silent."""
@@ -57,8 +58,17 @@ class GroupSettings:
         value = broker.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name_of_group)
         if value is not None:
             return group_number(broker.config, name_of_group, value)
-        return self._of_broker(name) if default is None else default
+        number: int = self._of_broker(name) if default is None else default
+        return number
 
-    def _of_broker(self, name: str) -> int:
-        value: int = getattr(self._broker.config, f"group_{self._kind}_{name.replace('.', '_')}")
-        return value
+    def words_of_group(self, group_id: str, name: str) -> tuple[str, ...]:
+        """Return the words of the group's `KIND.name`; where it is not set, of the broker's `group.KIND.name`."""
+        broker = self._broker
+        text = broker.image().configs_of_resource(GROUP_RESOURCE, group_id).get(f"{self._kind}.{name}")
+        if text is not None:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        words: tuple[str, ...] = self._of_broker(name)
+        return words
+
+    def _of_broker(self, name: str) -> Any:
+        return getattr(self._broker.config, f"group_{self._kind}_{name.replace('.', '_')}")

@@ -113,7 +113,10 @@ class ShareGroups(
     ) -> dict[str, Partitions]:
         """Return the new targets of all members."""
         specs = member_specs(
-            group, updated, lambda member, target: ShareMemberSpec(self._subscribed_topic_ids(member), target)
+            group,
+            updated,
+            lambda member, target: ShareMemberSpec(self._subscribed_topic_ids(member), target),
+            is_4_4=self.is_4_4,
         )
         assignable = {
             topic_id: self._assignable(group, topic_id) for member in specs.values() for topic_id in member.topic_ids

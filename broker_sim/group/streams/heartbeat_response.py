@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_sim.group.streams.tasks import merged
 from broker_sim.group.streams.topics import endpoint_to_partitions
 from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.hash_order.hash_codes import string_hash
@@ -11,7 +12,7 @@ from broker_sim.hash_order.java_order import hash_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.streams_group import StreamsGroup
@@ -35,15 +36,22 @@ def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[messages.StreamsGrou
 
 
 def tell_endpoints(
-    response: messages.StreamsGroupHeartbeatResponse, group: StreamsGroup, updated: StreamsMember, image: MetadataImage
+    response: messages.StreamsGroupHeartbeatResponse,
+    group: StreamsGroup,
+    updated: StreamsMember,
+    image: MetadataImage,
+    replaced_id: str | None,
 ) -> None:
-    """Tell which partitions the members have that can be asked for their state; `updated` comes last.
+    """Tell which partitions the members have that can be asked for their state.
+
+    `updated` comes last, and the static member `replaced_id`, whose place it takes, not at all.
 
     As in Kafka a member's endpoint that was told before is told again until the member's new state or the
     new topology is in the group. So the answer to a heartbeat that changes nothing but the endpoint has the
     old one. Raises `ApiError` UNKNOWN_SERVER_ERROR while the source topics are missing.
     """
-    members = [group.members[member_id] for member_id in group.members.in_order() if member_id != updated.member_id]
+    left_out = {updated.member_id, replaced_id}
+    members = [group.members[member_id] for member_id in group.members.in_order() if member_id not in left_out]
     response.partitions_by_user_endpoint = [
         endpoint for member in (*members, updated) if (endpoint := _endpoint(group, member, image)) is not None
     ]
@@ -60,7 +68,7 @@ def _endpoint(
         endpoint = group.told_endpoints[member.member_id] = endpoint_to_partitions(
             Response.Endpoint(*member.user_endpoint),
             {name: frozenset(epochs) for name, epochs in member.assigned.active.items()},
-            member.assigned.standby,
+            merged(member.assigned.standby, member.assigned.warmup),
             None if configured is None else configured.subtopologies,
             image,
         )
@@ -81,6 +89,18 @@ def topology_statuses(
         return []
     text = f"The member's topology epoch {epoch} is behind the group's topology epoch {topology.topology_epoch}."
     return [status_of(Status.STALE_TOPOLOGY, text)]
+
+
+def missing_tags(tags: Sequence[str], member: StreamsMember) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
+    """Tell a member which client tags it must have and has not; as in Kafka no assignor looks at them."""
+    missing = [tag for tag in tags if tag not in member.client_tags]
+    if not missing:
+        return []
+    text = (
+        f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. "
+        "Configure them via 'client.tag.<tagKey>' in your Streams config."
+    )
+    return [status_of(Status.MISSING_CLIENT_TAGS, text)]
 
 
 def group_statuses(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, MemberState
+from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH, MemberState
 from broker_sim.group.streams.tasks import NO_ASSIGNED_TASKS, AssignedTasks, stored_tasks
 
 if TYPE_CHECKING:
@@ -60,6 +60,19 @@ class StreamsMember:
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether it has the target of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def joined_as(self, member_id: str) -> StreamsMember:
+        """Return the member as it is when it comes back under that id."""
+        return replace(self, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+
+    def left_for_a_while(self) -> StreamsMember:
+        """Return a static member that has left with epoch -2: its tasks wait for it."""
+        return replace(
+            self,
+            member_epoch=LEAVE_GROUP_STATIC_EPOCH,
+            assigned=self.assigned.without_epochs(),
+            pending_revocation=NO_ASSIGNED_TASKS,
+        )
 
     def without_assignment(self) -> StreamsMember:
         """Return a member that has left."""

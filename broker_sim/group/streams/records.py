@@ -5,7 +5,7 @@ Subtopologies stand in the order of their ids, partitions in the order of their 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.group import record_messages as messages
 from broker_sim.group.java_text import text_order
@@ -45,8 +45,25 @@ def member_metadata(group_id: str, member: StreamsMember) -> GroupRecord:
     )
 
 
+class DescriptionEpochs(NamedTuple):
+    """The topology epochs of the newest description that is kept, and of the newest one that could not be kept."""
+
+    stored: int = -1
+    failed: int = -1
+
+
+NO_DESCRIPTION: Final = DescriptionEpochs()
+UNCERTAIN_EPOCH: Final = -2
+"""The stored epoch of a group while its description is being replaced."""
+
+
 def group_metadata(
-    group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, assignment_configs: Mapping[str, str]
+    group_id: str,
+    epoch: int,
+    metadata_hash: int,
+    validated_topology_epoch: int,
+    assignment_configs: Mapping[str, str],
+    descriptions: DescriptionEpochs = NO_DESCRIPTION,
 ) -> GroupRecord:
     """Return the record of the group's epoch and of what belongs to it."""
     return GroupRecord(
@@ -59,6 +76,8 @@ def group_metadata(
                 GroupValue.LastAssignmentConfig(name, assignment_configs[name])
                 for name in sorted(assignment_configs, key=text_order)
             ],
+            stored_description_topology_epoch=descriptions.stored,
+            failed_description_topology_epoch=descriptions.failed,
         ),
     )
 

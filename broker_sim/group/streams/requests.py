@@ -1,8 +1,8 @@
 """The parts of a heartbeat, and its checks.
 
 Mirrors `throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures` and
-`throwIfStreamsGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`. What Kafka 4.3 does not serve is
-refused as there: static members, offsets of tasks, warm-up tasks, expressions for source topics.
+`throwIfStreamsGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`. What Kafka does not serve is refused as
+there: expressions for source topics, and before 4.4 static members, offsets of tasks and warm-up tasks.
 """
 
 from __future__ import annotations
@@ -28,12 +28,17 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 
-def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest) -> None:
-    """Raise `ApiError` for what is not served or makes no sense.
+def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest, *, is_4_4: bool) -> None:
+    """Raise `ApiError` for what a broker of Kafka 4.3, or of 4.4, does not serve, or what makes no sense.
 
     INVALID_REQUEST, or STREAMS_INVALID_TOPOLOGY for a changelog topic that names its partitions.
     """
-    _check_features(request)
+    if not is_4_4:
+        _check_features(request)
+    if request.topology is not None and any(
+        subtopology.source_topic_regex for subtopology in request.topology.subtopologies
+    ):
+        raise invalid_request("Regular expressions for source topics are not supported yet.")
     check_text(request.member_id, "MemberId can't be empty.")
     check_text(request.group_id, "GroupId can't be empty.")
     check_text(request.instance_id, "InstanceId can't be empty.")
@@ -41,7 +46,8 @@ def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest) -> None:
     if request.member_epoch == 0:
         _check_joining(request)
     elif request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
-        raise invalid_request("InstanceId can't be null.")
+        if request.instance_id is None:
+            raise invalid_request("InstanceId can't be null.")
     elif request.member_epoch < LEAVE_GROUP_STATIC_EPOCH:
         raise invalid_request(f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.")
     owned = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
@@ -60,10 +66,6 @@ def _check_features(request: messages.StreamsGroupHeartbeatRequest) -> None:
         raise invalid_request("TaskEndOffsets are not supported yet.")
     if request.warmup_tasks:
         raise invalid_request("WarmupTasks are not supported yet.")
-    if request.topology is not None and any(
-        subtopology.source_topic_regex for subtopology in request.topology.subtopologies
-    ):
-        raise invalid_request("Regular expressions for source topics are not supported yet.")
 
 
 def _check_joining(request: messages.StreamsGroupHeartbeatRequest) -> None:

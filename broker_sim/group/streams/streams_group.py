@@ -2,7 +2,7 @@
 
 Mirrors `StreamsGroup`; what it shares with other groups that are assigned something is in `AssignedGroup`.
 Some of it is not in the log, so another coordinator begins it anew: the topology as the topics there are make
-it, the epoch of the endpoints, and who has asked the application to end.
+it, the epoch of the endpoints, who has asked the application to end, and how far members have come with tasks.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from broker_sim.group.modern.kind import GroupKind
 from broker_sim.group.records import GroupRecord
 from broker_sim.group.streams import records
 from broker_sim.group.streams.member import StreamsMember
+from broker_sim.group.streams.task_offsets import NO_OFFSETS
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple, stored_tasks
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import hash_order
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from broker_sim.group import record_messages
     from broker_sim.group.group import CommitPartitionValidator
+    from broker_sim.group.streams.task_offsets import Offsets, TaskOffsets
     from broker_sim.group.streams.tasks import AssignedTasks
     from broker_sim.group.streams.topics import ConfiguredTopology
     from broker_sim.group.streams.topology import StreamsTopology
@@ -49,10 +51,18 @@ class TaskOwners:
         """Return the process that runs the task, None without one."""
         return self._active.get((subtopology, partition))
 
+    def has_standby(self, process_id: str, subtopology: str, partition: int) -> bool:
+        """Return whether the process has the task as a standby task."""
+        return (subtopology, partition, process_id) in self._standby
+
+    def has_warmup(self, process_id: str, subtopology: str, partition: int) -> bool:
+        """Return whether the process has the task as a warm-up task."""
+        return (subtopology, partition, process_id) in self._warmup
+
     def has_copy(self, process_id: str, subtopology: str, partition: int) -> bool:
         """Return whether the process has the task as a standby or a warm-up task."""
-        task = (subtopology, partition, process_id)
-        return task in self._standby or task in self._warmup
+        task = (process_id, subtopology, partition)
+        return self.has_standby(*task) or self.has_warmup(*task)
 
     def add(self, member: StreamsMember) -> None:
         """Note what the member has, also what it has to give up."""
@@ -91,6 +101,8 @@ def _warmup_of(tasks: AssignedTasks, process_id: str) -> set[tuple[str, int, str
 
 
 NOT_READY: Final = "NotReady"
+ASSIGNOR: Final = "sticky"
+"""The name of the assignor of tasks."""
 
 
 class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
@@ -110,6 +122,9 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         self.owners = TaskOwners()
         self.configured_topology: ConfiguredTopology | None = None
         """None until a heartbeat has looked at the topics; see `configure`."""
+        self.descriptions = records.NO_DESCRIPTION
+        self.task_offsets: dict[str, TaskOffsets] = {}
+        """The last report of each member on how far its copies of tasks are; not in the log."""
         self.told_endpoints: dict[str, EndpointToPartitions] = {}
         """The last answer about each member's endpoint: repeated until the member or the topics change."""
         self.endpoint_information_epoch = 0
@@ -118,6 +133,11 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         """The member that wants all members to end."""
 
     # -- look-up --------------------------------------------------------------------------------
+
+    @property
+    def topology_epoch(self) -> int:
+        """The epoch of its topology, -1 without one."""
+        return -1 if self.topology is None else self.topology.topology_epoch
 
     @property
     def state_name(self) -> str:
@@ -137,6 +157,25 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
             return False
         return topic in self.topology.source_topic_map()
 
+    def metadata_record(
+        self,
+        epoch: int,
+        *,
+        metadata_hash: int | None = None,
+        validated_epoch: int | None = None,
+        configs: Mapping[str, str] | None = None,
+        descriptions: records.DescriptionEpochs | None = None,
+    ) -> GroupRecord:
+        """Return the record of that group epoch; what is not given is as it is now."""
+        return records.group_metadata(
+            self.group_id,
+            epoch,
+            self.metadata_hash if metadata_hash is None else metadata_hash,
+            self.validated_topology_epoch if validated_epoch is None else validated_epoch,
+            self.last_assignment_configs if configs is None else configs,
+            self.descriptions if descriptions is None else descriptions,
+        )
+
     # -- changes --------------------------------------------------------------------------------
 
     def target_of_record(self, value: record_messages.StreamsGroupTargetAssignmentMemberValue) -> TasksTuple:
@@ -153,6 +192,9 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         """Take the group epoch, and what it was made for, from its record."""
         super().update_epoch(value)
         self.validated_topology_epoch = value.validated_topology_epoch
+        self.descriptions = records.DescriptionEpochs(
+            value.stored_description_topology_epoch, value.failed_description_topology_epoch
+        )
         self.last_assignment_configs = {config.key: config.value for config in value.last_assignment_configs or ()}
 
     def member_added(self, member: StreamsMember) -> None:
@@ -164,6 +206,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         """Remove the member, which must be there. With the last one a requested shutdown is forgotten."""
         super().remove_member(member_id)
         self.told_endpoints.pop(member_id, None)
+        self.task_offsets.pop(member_id, None)
         if not self.members:
             self.shutdown_request_member_id = None
 
@@ -242,13 +285,20 @@ def describe_group(group: StreamsGroup) -> messages.StreamsGroupDescribeResponse
         assignment_epoch=group.assignment_epoch,
         topology=(configured.describe() if configured is not None and configured.is_ready else topology.describe()),
         members=[
-            _describe_member(group.members[member_id], group.targets.get(member_id, NO_TASKS))
+            _describe_member(
+                group.members[member_id],
+                group.targets.get(member_id, NO_TASKS),
+                group.task_offsets.get(member_id, NO_OFFSETS),
+            )
             for member_id in group.members.in_order()
         ],
+        assignor_name=ASSIGNOR,
     )
 
 
-def _describe_member(member: StreamsMember, target: TasksTuple) -> messages.StreamsGroupDescribeResponse.Member:
+def _describe_member(
+    member: StreamsMember, target: TasksTuple, offsets: TaskOffsets
+) -> messages.StreamsGroupDescribeResponse.Member:
     endpoint = member.user_endpoint
     return Response.Member(
         member_id=member.member_id,
@@ -265,11 +315,21 @@ def _describe_member(member: StreamsMember, target: TasksTuple) -> messages.Stre
         ],
         assignment=_assignment(member.assigned),
         target_assignment=_assignment(target),
+        task_offsets=_task_offsets(offsets.offsets),
+        task_end_offsets=_task_offsets(offsets.end_offsets),
     )
 
 
 def _assignment(tasks: AssignedTasks | TasksTuple) -> messages.StreamsGroupDescribeResponse.Assignment:
     return Response.Assignment(_task_ids(tasks.active), _task_ids(tasks.standby), _task_ids(tasks.warmup))
+
+
+def _task_offsets(offsets: Offsets) -> list[messages.StreamsGroupDescribeResponse.TaskOffset]:
+    return [
+        Response.TaskOffset(subtopology, partition, offsets[subtopology][partition])
+        for subtopology in sorted(offsets, key=text_order)
+        for partition in sorted(offsets[subtopology])
+    ]
 
 
 def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[messages.StreamsGroupDescribeResponse.TaskIds]:

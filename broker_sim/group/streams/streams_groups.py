@@ -5,6 +5,10 @@ B1. take the group's topology, from the first member that brings one; later ones
 B2. look at the topics, if they are not known or one of them has changed
 B3. bump the group epoch if the member, the topics or the assignment configurations have changed
 B4. let a new group wait for more members; no target is computed before that
+
+From Kafka 4.4 on members may be static; a changed one bumps the epoch only if that may change the tasks of members.
+Kafka's `AssignmentRefiner`, which is to let tasks warm up before they move, returns the target as it is in 4.4.0: so
+nobody is assigned a warm-up task.
 """
 
 from __future__ import annotations
@@ -16,18 +20,20 @@ from broker_sim.coordinator.result import Result
 from broker_sim.group import record_messages
 from broker_sim.group.delayed_timeout import GroupKey
 from broker_sim.group.group import NO_TIMEOUT
-from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_EPOCH
+from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
 from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, member_specs
 from broker_sim.group.modern.member_timers import Wait
 from broker_sim.group.modern.records import member_tombstones
+from broker_sim.group.modern.static_members import joining_member, known_member
 from broker_sim.group.request_checks import invalid_request
 from broker_sim.group.streams import records
 from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, assign
-from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS
+from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS, RACK_TAGS
 from broker_sim.group.streams.current_assignment import Reconciliation
 from broker_sim.group.streams.heartbeat_response import (
     assign_tasks,
     group_statuses,
+    missing_tags,
     status_of,
     tell_endpoints,
     topology_statuses,
@@ -35,10 +41,12 @@ from broker_sim.group.streams.heartbeat_response import (
 from broker_sim.group.streams.member import Endpoint, StreamsMember
 from broker_sim.group.streams.requests import check_tasks, client_tags_of, owned_tasks, owns_only_assigned
 from broker_sim.group.streams.streams_group import StreamsGroup, describe_group
+from broker_sim.group.streams.task_offsets import NO_OFFSETS
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
 from broker_sim.group.streams.topics import configure_topics
 from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.group.streams.topology import StreamsTopology, topology_record_value
+from broker_sim.group.streams.topology_descriptions import DescribedEpochs
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -65,6 +73,8 @@ class HeartbeatAnswer(NamedTuple):
     response: messages.StreamsGroupHeartbeatResponse
     topics_to_create: Mapping[str, messages.CreateTopicsRequest.CreatableTopic]
     """Internal topics that are missing, by name."""
+    epochs: DescribedEpochs | None = None
+    """The epochs of the topology and its descriptions, None for a member that leaves."""
 
 
 class StreamsGroups(
@@ -94,28 +104,40 @@ class StreamsGroups(
 
     def assignment_configs(self, group_id: str) -> dict[str, str]:
         """Return the configurations that the assignor looks at."""
-        return {NUM_STANDBY_REPLICAS: str(self.settings.of_group(group_id, NUM_STANDBY_REPLICAS))}
+        configs = {NUM_STANDBY_REPLICAS: str(self.settings.of_group(group_id, NUM_STANDBY_REPLICAS))}
+        tags = self.settings.words_of_group(group_id, RACK_TAGS)
+        if tags:
+            configs[RACK_TAGS] = ",".join(tags)
+        return configs
 
     # -- the steps of a heartbeat ---------------------------------------------------------------
 
-    def needs_room(self, group: StreamsGroup, member_id: str, *, joins: bool) -> bool:  # noqa: ARG002
-        """Return whether the member counts as a new one: as in Kafka also a member that joins again."""
-        return joins
+    def needs_room(self, group: StreamsGroup, member_id: str, instance_id: str | None, *, joins: bool) -> bool:
+        """Return whether the member counts as a new one: before Kafka 4.4 also one that joins again."""
+        return joins and (not self.is_4_4 or super().needs_room(group, member_id, instance_id, joins=joins))
 
     def take_over(
         self, group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient
     ) -> tuple[Change, list[GroupRecord]]:
-        """Do A. As in Kafka a client tag that comes twice is UNKNOWN_SERVER_ERROR."""
-        if request.member_epoch == JOIN_GROUP_EPOCH:
-            member = group.member_or_new(request.member_id)
+        """Do A. As in Kafka a client tag that comes twice is UNKNOWN_SERVER_ERROR.
+
+        Raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID, too.
+        """
+        replacement: list[GroupRecord] = []
+        joins = request.member_epoch == JOIN_GROUP_EPOCH
+        if joins:
+            member, replacement = joining_member(group, request.member_id, request.instance_id, records)
         else:
-            member = group.member(request.member_id)
+            member = known_member(group, request.member_id, request.instance_id)
             lost_an_answer = owns_only_assigned(member, request)
             self.check_epoch(member, request.member_epoch, lost_an_answer=lost_an_answer)
-        timeout_ms, endpoint = request.rebalance_timeout_ms, request.user_endpoint
-        tags = client_tags_of(request)
+        timeout_ms, tags = request.rebalance_timeout_ms, client_tags_of(request)
+        endpoint = None if joins and self.is_4_4 else member.user_endpoint
+        if request.user_endpoint is not None:
+            endpoint = Endpoint(request.user_endpoint.host, request.user_endpoint.port)
         updated = replace(
             member,
+            instance_id=member.instance_id if request.instance_id is None else request.instance_id,
             rack_id=member.rack_id if request.rack_id is None else request.rack_id,
             rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
             topology_epoch=member.topology_epoch if request.topology is None else request.topology.epoch,
@@ -123,9 +145,9 @@ class StreamsGroups(
             client_host=client.client_host,
             process_id=member.process_id if request.process_id is None else request.process_id,
             client_tags=member.client_tags if tags is None else tags,
-            user_endpoint=member.user_endpoint if endpoint is None else Endpoint(endpoint.host, endpoint.port),
+            user_endpoint=endpoint,
         )
-        return MemberChange(group, member, updated, client, request), []
+        return MemberChange(group, member, updated, client, request), replacement
 
     def subscribe(self, change: Change) -> Subscription:
         """Do B. Raises `ApiError` INVALID_REQUEST, too."""
@@ -140,17 +162,22 @@ class StreamsGroups(
             assert configured.subtopologies is not None
             validated_epoch = topology.topology_epoch
             check_tasks(configured.subtopologies, request)
+        if request.task_offsets is not None or request.task_end_offsets is not None:
+            known = group.task_offsets.get(request.member_id, NO_OFFSETS)
+            group.task_offsets[request.member_id] = known.updated(request.task_offsets, request.task_end_offsets)
         configs = self.assignment_configs(group.group_id)
         group_epoch = group.group_epoch
         if (  # B3
-            updated != change.member
+            _may_change_tasks(change)
             or metadata_hash != group.metadata_hash
             or validated_epoch != group.validated_topology_epoch
             or configs != group.last_assignment_configs
         ):
             group_epoch += 1
             written_records.append(
-                records.group_metadata(group.group_id, group_epoch, metadata_hash, validated_epoch, configs)
+                group.metadata_record(
+                    group_epoch, metadata_hash=metadata_hash, validated_epoch=validated_epoch, configs=configs
+                )
             )
             self.parts.counters.count_rebalance(self.kind.name)
             group.metadata_refreshed(group_epoch)
@@ -219,13 +246,23 @@ class StreamsGroups(
         topology = group.configured_topology
         assert topology is not None, "step B has configured it"
         configs = group.last_assignment_configs if updated is None else self.assignment_configs(group.group_id)
-        specs = member_specs(group, updated, lambda member, target: MemberSpec(member.process_id, target))
-        targets = assign(GroupSpec(specs, configs), topology.tasks()) if topology.is_ready else {}
+
+        def spec(member: StreamsMember, target: TasksTuple) -> MemberSpec:
+            if not self.is_4_4:
+                return MemberSpec(member.process_id, target)
+            offsets = group.task_offsets.get(member.member_id, NO_OFFSETS).offsets
+            return MemberSpec(member.process_id, member.assigned.tasks(), offsets)
+
+        specs = member_specs(group, updated, spec, is_4_4=self.is_4_4)
+        group_spec = GroupSpec(specs, configs, is_4_4=self.is_4_4)
+        targets = assign(group_spec, topology.tasks()) if topology.is_ready else {}
         return {member_id: targets.get(member_id, NO_TASKS) for member_id in specs}
 
     def next_step(self, change: Change, epoch: int, target: TasksTuple, *, has_changed: bool) -> StreamsMember:  # noqa: ARG002
         """Return the member after its next step towards the target of that epoch, or the same member."""
-        return Reconciliation(epoch, target, change.group.owners, owned_tasks(change.report)).next_step(change.updated)
+        owned = owned_tasks(change.report)
+        step = Reconciliation(epoch, target, change.group.owners, owned, keeps_state=self.is_4_4)
+        return step.next_step(change.updated)
 
     def assignment_record(self, group_id: str, member: StreamsMember) -> GroupRecord:
         """Return the record of a member's epoch and of the tasks that it has."""
@@ -245,13 +282,13 @@ class StreamsGroups(
             member_epoch=updated.member_epoch,
             heartbeat_interval_ms=self.settings.heartbeat_interval_ms(group.group_id),
         )
-        if request.member_epoch == JOIN_GROUP_EPOCH or updated.assigned != change.member.assigned:
+        if self.is_4_4:
+            response.task_offset_interval_ms = self.settings.of_group(group.group_id, "task.offset.interval.ms")
+            response.acceptable_recovery_lag = self.settings.of_group(group.group_id, "acceptable.recovery.lag")
+        has_other_tasks = updated.assigned != change.member.assigned
+        if request.member_epoch == JOIN_GROUP_EPOCH or has_other_tasks:
             assign_tasks(response, updated)
-            group.told_endpoints.pop(updated.member_id, None)
-            if updated.user_endpoint is not None:
-                group.endpoint_information_epoch += 1
-        if group.endpoint_information_epoch != request.endpoint_information_epoch:
-            tell_endpoints(response, group, updated, self.image())
+        self._tell_endpoints(change, response, updated, has_other_tasks=has_other_tasks)
         # What a group knows beside its records is lost with its first heartbeat, as in Kafka: the group in
         # the shard is made by the records.
         if request.group_id in self.parts.groups:
@@ -261,8 +298,36 @@ class StreamsGroups(
             *self._delays(group, step.subscription.group_epoch),
             *group_statuses(group, configured),
         ]
+        tags = self.assignment_configs(group.group_id).get(RACK_TAGS)
+        if tags and change.client.api_version > 0:
+            response.status += missing_tags(tags.split(","), updated)
         topics = {} if configured.is_ready else configured.internal_topics_to_be_created
-        return HeartbeatAnswer(response, topics), []
+        topology_epoch = (
+            group.topology_epoch if request.topology is None else max(group.topology_epoch, request.topology.epoch)
+        )
+        return HeartbeatAnswer(response, topics, DescribedEpochs(topology_epoch, group.descriptions)), []
+
+    def _tell_endpoints(
+        self,
+        change: Change,
+        response: messages.StreamsGroupHeartbeatResponse,
+        updated: StreamsMember,
+        *,
+        has_other_tasks: bool,
+    ) -> None:
+        """Tell the members' endpoints, if they have changed since the member was told last."""
+        group, request = change.group, change.report
+        replaced_id = group.static_member_id(updated.instance_id)
+        has_moved = self.is_4_4 and updated.user_endpoint != change.member.user_endpoint
+        joins = request.member_epoch == JOIN_GROUP_EPOCH
+        if joins or has_other_tasks or has_moved:
+            for member_id in {updated.member_id, replaced_id or updated.member_id}:
+                group.told_endpoints.pop(member_id, None)
+        is_news = has_other_tasks or (joins and not self.is_4_4)
+        if has_moved or (is_news and updated.user_endpoint is not None):
+            group.endpoint_information_epoch += 1
+        if group.endpoint_information_epoch != request.endpoint_information_epoch:
+            tell_endpoints(response, group, updated, self.image(), replaced_id)
 
     def _delays(self, group: StreamsGroup, group_epoch: int) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
         """Tell why step C was left out."""
@@ -272,22 +337,56 @@ class StreamsGroups(
             return [status_of(Status.ASSIGNMENT_DELAYED, INTERVAL)]
         return []
 
+    # -- descriptions of topologies -------------------------------------------------------------
+
+    def check_description(self, group_id: str, member_id: str, epoch: int) -> None:
+        """Raise `ApiError` unless the member may describe the topology of that epoch.
+
+        GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, or INVALID_REQUEST for an epoch that is not the group's.
+        """
+        group = self.find_committed(group_id)
+        group.member(member_id)
+        if epoch != group.topology_epoch:
+            raise invalid_request(
+                f"Topology epoch {epoch} does not match the group's current topology epoch {group.topology_epoch}."
+            )
+
+    def describe_epoch(self, group_id: str, epoch: int) -> Result[int]:
+        """Note that the topology of that epoch is described, or UNCERTAIN_EPOCH, and return it.
+
+        Raises `ApiError` GROUP_ID_NOT_FOUND.
+        """
+        group = self.find(group_id)
+        current = group.descriptions.stored
+        if epoch == current == records.UNCERTAIN_EPOCH:
+            return Result(epoch)
+        if epoch != records.UNCERTAIN_EPOCH:
+            # What was deleted while a member described it stays uncertain.
+            gone = current == records.NO_DESCRIPTION.stored
+            epoch = records.UNCERTAIN_EPOCH if gone else max(current, epoch)
+        descriptions = group.descriptions._replace(stored=epoch)
+        return Result(epoch, [group.metadata_record(group.group_epoch, descriptions=descriptions)])
+
     # -- members that leave ---------------------------------------------------------------------
 
     def leave_by_heartbeat(self, request: messages.StreamsGroupHeartbeatRequest) -> Result[HeartbeatAnswer]:
-        """Serve a member that leaves."""
-        return self.leave(request.group_id, request.member_id, stops_all=request.shutdown_application)
+        """Serve a member that leaves for good, or a static one that will come back; it may ask all others to stop.
 
-    def leave(self, group_id: str, member_id: str, *, stops_all: bool = False) -> Result[HeartbeatAnswer]:
-        """Remove a member, which may ask all others to stop.
-
-        Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID.
+        Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
+        group = self.find(request.group_id)
+        if request.shutdown_application:
+            group.request_shutdown(request.member_id)
+        member = known_member(group, request.member_id, request.instance_id)
+        answer = HeartbeatAnswer(Response(member_id=member.member_id, member_epoch=request.member_epoch, status=[]), {})
+        if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
+            return Result(answer, [self.assignment_record(group.group_id, member.left_for_a_while())])
+        return self.fence(group, [member], answer)
+
+    def leave(self, group_id: str, member_id: str) -> Result[None]:
+        """Remove a member. Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID."""
         group = self.find(group_id)
-        if stops_all:
-            group.request_shutdown(member_id)
-        response = Response(member_id=member_id, member_epoch=LEAVE_GROUP_EPOCH, status=[])
-        return self.fence(group, [group.member(member_id)], HeartbeatAnswer(response, {}))
+        return self.fence(group, [group.member(member_id)], None)
 
     def removal(self, group: StreamsGroup, members: Sequence[StreamsMember]) -> list[GroupRecord]:
         """Return the records that remove the members."""
@@ -299,13 +398,20 @@ class StreamsGroups(
 
     def next_epoch(self, group: StreamsGroup) -> GroupRecord:
         """Return the record that bumps the epoch of a group in which nothing else has changed."""
-        return records.group_metadata(
-            group.group_id,
-            group.group_epoch + 1,
-            group.metadata_hash,
-            group.validated_topology_epoch,
-            group.last_assignment_configs,
-        )
+        return group.metadata_record(group.group_epoch + 1)
+
+
+def _may_change_tasks(change: Change) -> bool:
+    """Return whether the member has changed in a way that bumps the epoch: one that is not static, in any way."""
+    before, after = change.member, change.updated
+    if change.report.instance_id is None:
+        return after != before
+    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
+        after.topology_epoch,
+        after.rack_id,
+        after.client_tags,
+        after.process_id,
+    )
 
 
 def _topology(group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest) -> StreamsTopology:

@@ -79,7 +79,17 @@ class AssignedTasks:
         active = {subtopology: dict(epochs) for subtopology, epochs in self.active.items()}
         for subtopology, epochs in other.active.items():
             active.setdefault(subtopology, {}).update(epochs)
-        return AssignedTasks(active, _merged(self.standby, other.standby), _merged(self.warmup, other.warmup))
+        return AssignedTasks(active, merged(self.standby, other.standby), merged(self.warmup, other.warmup))
+
+    def tasks(self) -> TasksTuple:
+        """Return the tasks without the epochs."""
+        active = {subtopology: frozenset(epochs) for subtopology, epochs in self.active.items()}
+        return TasksTuple(active, self.standby, self.warmup)
+
+    def without_epochs(self) -> AssignedTasks:
+        """Return the same tasks, the active ones in the epoch 0: any commit of them is new enough."""
+        active = {subtopology: dict.fromkeys(epochs, 0) for subtopology, epochs in self.active.items()}
+        return AssignedTasks(active, self.standby, self.warmup)
 
 
 NO_ASSIGNED_TASKS: Final = AssignedTasks()
@@ -89,8 +99,21 @@ def _overlap(owned: Tasks, assigned: Tasks | ActiveTasks) -> bool:
     return any(not partitions.isdisjoint(assigned.get(subtopology, ())) for subtopology, partitions in owned.items())
 
 
-def _merged(left: Tasks, right: Tasks) -> Tasks:
-    merged = dict(left)
+def merged(left: Tasks, right: Tasks) -> Tasks:
+    """Return the tasks that are in one of them."""
+    tasks = dict(left)
     for subtopology, partitions in right.items():
-        merged[subtopology] = merged.get(subtopology, frozenset()) | partitions
-    return merged
+        tasks[subtopology] = tasks.get(subtopology, frozenset()) | partitions
+    return tasks
+
+
+def common(left: Tasks | ActiveTasks, right: Tasks | ActiveTasks) -> Tasks:
+    """Return the tasks that are in both."""
+    tasks = {name: frozenset(numbers) & frozenset(right.get(name, ())) for name, numbers in left.items()}
+    return {name: numbers for name, numbers in tasks.items() if numbers}
+
+
+def without(left: Tasks, right: Tasks) -> Tasks:
+    """Return the tasks of `left` that are not in `right`."""
+    tasks = {name: numbers - right.get(name, frozenset()) for name, numbers in left.items()}
+    return {name: numbers for name, numbers in tasks.items() if numbers}

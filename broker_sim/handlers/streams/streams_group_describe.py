@@ -1,13 +1,15 @@
-"""StreamsGroupDescribe (key 89), version 0; mirrors `KafkaApis.handleStreamsGroupDescribe`.
+"""StreamsGroupDescribe (key 89), versions 0 and 1; mirrors `KafkaApis.handleStreamsGroupDescribe`.
 
 Behaviour:
 * streams groups only: any other is GROUP_ID_NOT_FOUND, an empty id INVALID_GROUP_ID
 * a group whose topology has topics that the client may not describe is TOPIC_AUTHORIZATION_FAILED
+* version 1 tells the assignor, and the topology as the application describes it, if it is kept (KIP-1331)
 * the groups are in the order of Kafka's hash map of partitions, not in that of the request
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.handlers.support.groups import described_groups, has_streams_groups
@@ -33,7 +35,7 @@ def handle_streams_group_describe(
         request,
         group_type=Described,
         is_served=has_streams_groups(context),
-        describe=context.broker.groups.streams.describe,
+        describe=partial(context.broker.groups.streams.describe, with_description=request.include_topology_description),
         topics_of=_topics_of,
         hidden_text=TOPICS_HIDDEN,
     )

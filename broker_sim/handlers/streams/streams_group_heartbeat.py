@@ -1,8 +1,8 @@
-"""StreamsGroupHeartbeat (key 88), version 0; mirrors `KafkaApis.handleStreamsGroupHeartbeat`.
+"""StreamsGroupHeartbeat (key 88), versions 0 and 1; mirrors `KafkaApis.handleStreamsGroupHeartbeat`.
 
 Behaviour:
 * a member names itself: it joins with epoch 0 and its topology, stays with the epoch that it was told, leaves
-  with -1
+  with -1; from Kafka 4.4 on a static one leaves for a while with -2, and members report their offsets of tasks
 * the client may read the group and describe all topics of the topology, none of which is one of Kafka's own
 * the coordinator computes who gets which task, see `broker_sim.group.modern.assigned_groups`
 * internal topics that are missing are created for a client that may do so; the answer does not wait for that,

@@ -40,7 +40,7 @@ IS_A_CONFIG = re.compile(r"(config|_static)$")
 """How everything that holds or returns a configuration is named."""
 
 KINDS = ("consumer", "share", "streams")
-READERS_OF_GROUPS = {"of_group", "_of_broker"}
+READERS_OF_GROUPS = {"of_group", "words_of_group", "_of_broker"}
 """Methods of `GroupSettings` that read `group.KIND.NAME`, by its name."""
 
 READ_BY_NAME = {

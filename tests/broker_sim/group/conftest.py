@@ -23,6 +23,7 @@ from broker_sim.metadata import (
 )
 from broker_sim.protocol import messages
 from broker_sim.protocol.codec import encode
+from broker_sim.protocol.release import find_release
 from broker_sim.share.share_state import StateOutcome, StateSummary
 from tests.broker_sim.broker_contexts import broker_context
 from tests.broker_sim.coordinator_log import CoordinatorLog
@@ -84,7 +85,7 @@ def topic_id(number):
 class Bench:
     """One shard with its purgatories and topics; says what the tests do in words."""
 
-    def __init__(self, **configs):
+    def __init__(self, *, as_version=None, **configs):
         self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
         self.log = CoordinatorLog(serde)
         self.image = MetadataImage(version=1, cluster_id="cluster")
@@ -109,6 +110,7 @@ class Bench:
             run_beside=self._run_beside,
             purgatory=purgatories.get,
             storage=lambda topic, read_bytes: self.log,
+            release=find_release(as_version),
         )
         self.service = GroupCoordinatorService(
             self.broker,

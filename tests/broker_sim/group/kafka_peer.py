@@ -45,8 +45,8 @@ def with_configs(configs):
     return [f"{name.replace('_', '.')}={value}" for name, value in configs.items()]
 
 
-def compiled_peer(source, classes):
-    """Compile the program into that folder; return the command that starts it.
+def compiled_peer(source, classes, **jars_of):
+    """Compile the program into that folder; return the command that starts it. `version` is that of Kafka's jars.
 
     Without Java the test is skipped, or fails with REQUIRE_REAL_KAFKA set.
     """
@@ -57,7 +57,7 @@ def compiled_peer(source, classes):
     if shutil.which("javac") is None:
         give_up("Java is missing: apt-get install -y --no-install-recommends default-jdk-headless")
     try:
-        jars = f"{kafka_jars()}/*"
+        jars = f"{kafka_jars(**jars_of)}/*"
     except ReferenceUnavailableError as unavailable:
         give_up(str(unavailable))
     done = subprocess.run(

@@ -6,14 +6,16 @@ Deliberate difference: what no assignor of Kafka looks at is left out, such as r
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
+    from broker_sim.group.streams.task_offsets import Offsets
     from broker_sim.group.streams.tasks import TasksTuple
 
 NUM_STANDBY_REPLICAS: Final = "num.standby.replicas"
-"""The name of the one assignment configuration."""
+RACK_TAGS: Final = "rack.aware.assignment.tags"
+"""The name of an assignment configuration that no assignor of Kafka looks at; members without a tag are told so."""
 
 
 class TaskId(NamedTuple):
@@ -28,10 +30,15 @@ class TaskId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """One member: its process, which may have several members, and its last target."""
+    """One member: its process, which may have several members, and its tasks.
+
+    They are those of its last target, from Kafka 4.4 on those that it has.
+    """
 
     process_id: str
-    target: TasksTuple
+    tasks: TasksTuple
+    offsets: Offsets = field(default_factory=dict)
+    """The offsets of tasks that the member has reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class GroupSpec:
 
     members: Mapping[str, MemberSpec]
     configs: Mapping[str, str]
+    is_4_4: bool = False
+    """Whether tasks are assigned as by Kafka 4.4 and newer."""
 
     @property
     def standby_replicas(self) -> int:

@@ -4,12 +4,13 @@ A member is to have about as many tasks as any other, first counting active task
 
 Active tasks:
 A. a task stays with the member that had it, unless that has its share
-B. else it goes to a member that had it as a standby task: the state is there already
+B. else it goes to a member that had it as a standby task, or that has reported offsets of it: the state is there
+   already
 C. the rest go, by subtopology, to the least loaded member of the least loaded process
 
 Standby tasks, as many for each stateful task as are wanted, and none in a process that has the task:
 D. one goes to the member that had the task as an active one, if that has given it up
-E. then to members that had it as a standby task
+E. then to members that had it as a standby task, or, the furthest first, have reported offsets of it
 F. the rest go as in C, as far as there are processes
 
 The order in which Kafka's tables and heaps hand out members and processes decides between equals.
@@ -30,7 +31,7 @@ from broker_sim.hash_order.priority_queue import PriorityQueue
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from broker_sim.group.streams.assignors.spec import GroupSpec, TopologyDescriber
+    from broker_sim.group.streams.assignors.spec import GroupSpec, MemberSpec, TopologyDescriber
 
 
 class ProcessState:
@@ -144,10 +145,20 @@ def _task_ids(topology: TopologyDescriber, *, stateful_only: bool) -> list[TaskI
 class _Assignment:
     """The last targets, and the new ones so far."""
 
-    __slots__ = ("_active_quota", "_had_active", "_had_standby", "_members", "_processes", "_quota", "_replicas")
+    __slots__ = (
+        "_active_quota",
+        "_had_active",
+        "_had_state",
+        "_is_4_4",
+        "_members",
+        "_processes",
+        "_quota",
+        "_replicas",
+    )
 
     def __init__(self, spec: GroupSpec, topology: TopologyDescriber) -> None:
         self._replicas = spec.standby_replicas
+        self._is_4_4 = spec.is_4_4
         active = sum(tasks.number_of_tasks for tasks in topology.values())
         stateful = sum(tasks.number_of_tasks for tasks in topology.values() if tasks.is_stateful)
         self._active_quota = _Quota(active, len(spec.members))
@@ -156,19 +167,21 @@ class _Assignment:
         self._processes = HashTable(string_hash, table_capacity(len(spec.members)))
         self._members: list[_Member] = []
         self._had_active: dict[TaskId, _Member] = {}
-        self._had_standby: dict[TaskId, list[_Member]] = {}
+        candidates: dict[TaskId, list[_Candidate]] = {}
         for member_id, member_spec in spec.members.items():
             process = self._processes.get(member_spec.process_id)
             if process is None:
                 process = ProcessState()
-                self._processes.put(member_spec.process_id, process)
+                # Kafka 4.4 has `computeIfAbsent` here, which orders the processes in another way.
+                (self._processes.add if self._is_4_4 else self._processes.put)(member_spec.process_id, process)
             process.add_member(member_id)
             member = _Member(process, member_id)
             self._members.append(member)
-            for task in _tasks_of(member_spec.target.active):
+            for task in _tasks_of(member_spec.tasks.active):
                 self._had_active[task] = member
-            for task in _tasks_of(member_spec.target.standby):
-                self._had_standby.setdefault(task, []).append(member)
+            for task, was_standby, offset in _copies(member_spec):
+                candidates.setdefault(task, []).append(_Candidate(member, was_standby, offset))
+        self._had_state = {task: _ranked(each) for task, each in candidates.items()}
 
     # -- active tasks -----------------------------------------------------------------------------
 
@@ -178,7 +191,7 @@ class _Assignment:
         after_a = [task for task in by_partition if not self._keeps(self._had_active.get(task), task)]
         rest = []
         for task in after_a:
-            previous = _least_loaded(self._had_standby.get(task, ()), None)
+            previous = self._least_loaded(self._had_state.get(task, ()), None)
             if not self._keeps(previous, task):
                 rest.append(task)
         queue = self._process_queue()
@@ -222,7 +235,7 @@ class _Assignment:
         active = self._had_active.get(task)
         if active is not None and not active.process.has_task(task) and self._add_standby(active, task):
             return True
-        previous = _least_loaded(self._had_standby.get(task, ()), task)
+        previous = self._least_loaded(self._had_state.get(task, ()), task)
         return previous is not None and self._add_standby(previous, task)
 
     def _add_standby(self, member: _Member, task: TaskId) -> bool:
@@ -250,6 +263,25 @@ class _Assignment:
 
     # -- both ---------------------------------------------------------------------------------------
 
+    def _least_loaded(self, members: Sequence[_Member], task: TaskId | None) -> _Member | None:
+        """Return the member of those that is to get a task back; None if there is none.
+
+        A member comes before the ones in front of it only if both its process and itself have less to do, and
+        its process has no `task` (None: of no interest). Before Kafka 4.4 nobody gets the task if the first
+        member's process has it.
+        """
+        candidate: _Member | None = None
+        for member in members:
+            if task is not None and member.process.has_task(task):
+                if candidate is None and not self._is_4_4:
+                    return None
+                continue
+            if candidate is None or (
+                member.process.load < candidate.process.load and member.task_count < candidate.task_count
+            ):
+                candidate = member
+        return candidate
+
     def _process_queue(self) -> PriorityQueue[ProcessState]:
         queue: PriorityQueue[ProcessState] = PriorityQueue(lambda process: process.load)
         for process in self._processes.values_in_order():
@@ -267,24 +299,26 @@ class _Assignment:
         }
 
 
-def _least_loaded(members: Sequence[_Member], task: TaskId | None) -> _Member | None:
-    """Return the member of those that is to get a task back; None if there is none.
+class _Candidate(NamedTuple):
+    member: _Member
+    was_standby: bool
+    offset: int
 
-    A member comes before the ones in front of it only if both its process and itself have less to do, and
-    its process has no `task` (None: of no interest). As in Kafka nobody gets the task if the first
-    member's process has it.
-    """
-    if not members or (task is not None and members[0].process.has_task(task)):
-        return None
-    candidate = members[0]
-    for member in members[1:]:
-        if (
-            member.process.load < candidate.process.load
-            and not (task is not None and member.process.has_task(task))
-            and member.task_count < candidate.task_count
-        ):
-            candidate = member
-    return candidate
+
+def _ranked(candidates: Iterable[_Candidate]) -> list[_Member]:
+    """Return the members that have state of a task: those that had it as a standby task, then by their offsets."""
+    ranked = sorted(candidates, key=lambda candidate: (not candidate.was_standby, -candidate.offset))
+    return [candidate.member for candidate in ranked]
+
+
+def _copies(member: MemberSpec) -> Iterable[tuple[TaskId, bool, int]]:
+    """Return the tasks that a member has state of: whether as standby tasks, and how far they are."""
+    for task in _tasks_of(member.tasks.standby):
+        yield task, True, member.offsets.get(task.subtopology_id, {}).get(task.partition, 0)
+    for subtopology_id, offsets in member.offsets.items():
+        for partition, offset in offsets.items():
+            if partition not in member.tasks.standby.get(subtopology_id, ()):
+                yield TaskId(subtopology_id, partition), False, offset
 
 
 def _tasks_of(tasks: Tasks) -> Iterable[TaskId]:

@@ -36,6 +36,8 @@ class Status(IntEnum):
     SHUTDOWN_APPLICATION = 4
     """A member wants all members to end."""
     ASSIGNMENT_DELAYED = 5
+    MISSING_CLIENT_TAGS = 6
+    """The member lacks a tag of `rack.aware.assignment.tags`."""
 
 
 class TopicConfigurationError(Exception):

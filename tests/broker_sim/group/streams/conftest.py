@@ -17,10 +17,32 @@ def streams_peer(tmp_path_factory):
         yield peer
 
 
+@pytest.fixture(scope="session")
+def newest_streams_peer(tmp_path_factory):
+    """Return the running peer of Kafka 4.4."""
+    from tools.update_schemas import DEFAULT_VERSION
+
+    source = SOURCE.with_name("NewestStreamsPeer.java")
+    with Peer(compiled_peer(source, tmp_path_factory.mktemp("classes"), version=DEFAULT_VERSION)) as peer:
+        yield peer
+
+
 @pytest.fixture
 def streams(make_bench):
     """Return streams groups that wait for nothing."""
     return Streams(make_bench(group_streams_initial_rebalance_delay_ms=0, group_streams_assignment_interval_ms=0))
+
+
+@pytest.fixture
+def make_newest(make_bench):
+    """Return what makes streams groups of Kafka 4.4 that wait for nothing."""
+    at_once = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
+    return lambda **configs: Streams(make_bench(as_version="4.4", **{**at_once, **configs}))
+
+
+@pytest.fixture
+def newest(make_newest):
+    return make_newest()
 
 
 @pytest.fixture

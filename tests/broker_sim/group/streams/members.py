@@ -30,11 +30,12 @@ def task_ids(tasks):
 class StreamsMember:
     """A member that keeps what it is told, and owns what it is given; `answer` is the last one."""
 
-    def __init__(self, streams, member_id, told, process):
+    def __init__(self, streams, member_id, told, process, instance_id=None):
         self.streams = streams
         self.member_id = member_id
         self.topology = told
         self.process = process
+        self.instance_id = instance_id
         self.epoch = 0
         self.owned = ({}, {}, {})
         self.answer = None
@@ -49,7 +50,7 @@ class StreamsMember:
     def leave(self, **fields):
         return self.beat(member_epoch=-1, **fields)
 
-    def beat(self, *, owned="kept", **fields):
+    def beat(self, *, owned="kept", version=1, host=HOST, **fields):
         """Send a heartbeat that says what it owns; returns the error. `owned` None says nothing."""
         told = self.owned if owned == "kept" else owned
         active, standby, warmup = (None,) * 3 if told is None else map(task_ids, told)
@@ -61,11 +62,12 @@ class StreamsMember:
                 "active_tasks": active,
                 "standby_tasks": standby,
                 "warmup_tasks": warmup,
+                "instance_id": self.instance_id,
                 **fields,
             }
         )
         self.answer, self.to_create = None, {}
-        self.streams.service.heartbeat(request, GroupClient("client", HOST, 0), self._take, self._fail)
+        self.streams.service.heartbeat(request, GroupClient("client", host, version), self._take, self._fail)
         return None if self.answer is None else ErrorCode(self.answer.error_code)
 
     def _fail(self, error):
@@ -107,9 +109,9 @@ class Streams:
     def group(self):
         return self.bench.shard.groups.get(GROUP)
 
-    def member(self, member_id, *subtopologies, process=None, epoch=0):
+    def member(self, member_id, *subtopologies, process=None, epoch=0, instance_id=None):
         told = topology(*(subtopologies or [subtopology("0", "in")]), epoch=epoch)
-        return StreamsMember(self, member_id, told, process or f"process-{member_id}")
+        return StreamsMember(self, member_id, told, process or f"process-{member_id}", instance_id)
 
     def settle(self, *members, beats=5):
         """Let the members take their steps."""
@@ -117,5 +119,5 @@ class Streams:
             for member in members:
                 member.beat()
 
-    def describe(self, group_id=GROUP):
-        return self.service.describe([group_id])[0]
+    def describe(self, group_id=GROUP, **options):
+        return self.service.describe([group_id], **options)[0]

@@ -1,0 +1,172 @@
+"""What members of streams groups report of their tasks, and are told of it, from Kafka 4.4 on."""
+
+import pytest
+
+from broker_sim.errors import ErrorCode
+from broker_sim.group.modern.assigned_group import MemberState
+from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks, assign
+from broker_sim.group.streams.current_assignment import Reconciliation
+from broker_sim.group.streams.member import StreamsMember
+from broker_sim.group.streams.streams_group import StreamsGroup
+from broker_sim.group.streams.tasks import NO_TASKS, AssignedTasks, TasksTuple
+from broker_sim.group.streams.topics.configured_topology import Status
+from tests.broker_sim.group.streams.members import GROUP, Request
+
+NONE = ErrorCode.NONE
+STATEFUL = {"0": SubtopologyTasks(1, True)}
+
+
+def offset(partition, value):
+    return Request.TaskOffset("0", partition, value)
+
+
+def described_offsets(streams):
+    (member,) = streams.describe().members
+    return member.task_offsets, member.task_end_offsets
+
+
+def test_last_report_is_described_until_the_member_leaves(newest):
+    newest.bench.set_topic("in", 2)
+    member = newest.member("a")
+    member.join()
+    assert member.beat(task_offsets=[offset(1, 7), offset(0, 5)], task_end_offsets=[offset(0, 9)]) == NONE
+    offsets, ends = described_offsets(newest)
+    assert [(each.subtopology_id, each.partition, each.offset) for each in offsets] == [("0", 0, 5), ("0", 1, 7)]
+    assert [(each.subtopology_id, each.partition, each.offset) for each in ends] == [("0", 0, 9)]
+    member.beat(task_offsets=[offset(0, 6)])
+    offsets, ends = described_offsets(newest)
+    assert [each.offset for each in (*offsets, *ends)] == [6, 9]
+    member.leave()
+    member.join()
+    assert described_offsets(newest) == ([], [])
+
+
+def test_report_that_has_a_task_twice_is_refused(newest):
+    newest.bench.set_topic("in", 1)
+    member = newest.member("a")
+    member.join()
+    assert member.beat(task_offsets=[offset(0, 1), offset(0, 2)]) == ErrorCode.INVALID_REQUEST
+    assert member.answer.error_message == ("Task offsets contain a duplicate entry for subtopology 0 and partition 0.")
+
+
+def test_next_coordinator_has_no_reports(newest):
+    newest.bench.set_topic("in", 1)
+    member = newest.member("a")
+    member.join()
+    member.beat(task_offsets=[offset(0, 1)])
+    newest.bench.fail_over()
+    assert described_offsets(newest) == ([], [])
+
+
+def test_members_are_told_interval_and_lag(newest):
+    newest.bench.set_topic("in", 1)
+    member = newest.member("a")
+    member.join()
+    assert (member.answer.task_offset_interval_ms, member.answer.acceptable_recovery_lag) == (60_000, 10_000)
+    newest.bench.configure_group(GROUP, **{"streams.task.offset.interval.ms": 1, "streams.acceptable.recovery.lag": 77})
+    member.beat()
+    # An interval below the broker's least one is that.
+    assert (member.answer.task_offset_interval_ms, member.answer.acceptable_recovery_lag) == (15_000, 77)
+
+
+def test_members_of_4_3_are_told_neither(streams):
+    streams.bench.set_topic("in", 1)
+    member = streams.member("a")
+    member.join()
+    assert (member.answer.task_offset_interval_ms, member.answer.acceptable_recovery_lag) == (0, -1)
+
+
+@pytest.mark.parametrize("ahead", ["a", "b"])
+def test_task_without_a_member_goes_to_the_one_that_is_furthest(ahead):
+    offsets = {"a": {"0": {0: 1}}, "b": {"0": {0: 1}}}
+    offsets[ahead]["0"][0] = 5
+    members = {name: MemberSpec(f"process-{name}", NO_TASKS, offsets[name]) for name in "ab"}
+    targets = assign(GroupSpec(members, {}, is_4_4=True), STATEFUL)
+    assert [name for name, target in targets.items() if target.active] == [ahead]
+
+
+def test_former_standby_task_counts_more_than_offsets():
+    members = {
+        "a": MemberSpec("process-a", NO_TASKS, {"0": {0: 99}}),
+        "b": MemberSpec("process-b", TasksTuple(standby={"0": frozenset({0})})),
+    }
+    targets = assign(GroupSpec(members, {}, is_4_4=True), STATEFUL)
+    assert targets["b"].active == {"0": {0}}
+
+
+def test_tasks_that_a_member_has_decide_and_not_its_last_target(streams, newest):
+    """The first member has given nothing up yet: as by 4.3 the second one keeps its target, as by 4.4 it does not."""
+    targets = []
+    for groups in (streams, newest):
+        groups.bench.set_topic("in", 3)
+        for name in "acb":
+            groups.member(name).join()
+        targets.append({name: dict(target.active) for name, target in groups.group.targets.items()})
+    assert targets == [
+        {"a": {"0": {0}}, "c": {"0": {2}}, "b": {"0": {1}}},
+        {"a": {"0": {0}}, "c": {"0": {1}}, "b": {"0": {2}}},
+    ]
+
+
+def step(member, target, *others, owned=NO_TASKS):
+    group = StreamsGroup(GROUP)
+    for each in (member, *others):
+        group.update_member(each)
+    return Reconciliation(9, target, group.owners, owned, keeps_state=True).next_step(member)
+
+
+def member(member_id="a", process="p", **tasks):
+    return StreamsMember(member_id, member_epoch=5, process_id=process, assigned=AssignedTasks(**tasks))
+
+
+TASK = {"0": frozenset({0})}
+
+
+@pytest.mark.parametrize("kind", ["standby", "warmup"])
+def test_copy_that_becomes_the_active_task_stays_until_it_does(kind):
+    runs = member("b", "q", active={"0": {0: 5}})
+    copies = member(**{kind: TASK})
+    target = TasksTuple(active=TASK)
+    owned = TasksTuple(**{kind: TASK})
+    waits = step(copies, target, runs, owned=owned)
+    assert (waits.state, waits.assigned) == (MemberState.UNRELEASED, AssignedTasks(**{kind: TASK}))
+    gets = step(copies, target, owned=owned)
+    assert (gets.state, gets.assigned) == (MemberState.STABLE, AssignedTasks({"0": {0: 9}}))
+
+
+def test_active_task_that_becomes_a_standby_task_does_so_at_once():
+    runs = member(active={"0": {0: 5}})
+    after = step(runs, TasksTuple(standby=TASK), owned=TasksTuple(active=TASK))
+    assert after.state is MemberState.UNREVOKED
+    assert after.assigned == AssignedTasks(standby=TASK)
+    assert after.pending_revocation == AssignedTasks({"0": {0: 5}})
+
+
+@pytest.mark.parametrize(("before", "after"), [("standby", "warmup"), ("warmup", "standby")])
+def test_copy_becomes_one_of_the_other_kind_at_once(before, after):
+    owned = TasksTuple(**{before: TASK})
+    stepped = step(member(**{before: TASK}), TasksTuple(**{after: TASK}), owned=owned)
+    assert (stepped.state, stepped.assigned) == (MemberState.STABLE, AssignedTasks(**{after: TASK}))
+
+
+def test_copy_of_another_member_of_the_process_is_in_the_way():
+    copies = member("b", standby=TASK)
+    for target in (TasksTuple(active=TASK), TasksTuple(standby=TASK), TasksTuple(warmup=TASK)):
+        assert step(member(), target, copies).state is MemberState.UNRELEASED
+
+
+def test_member_without_the_demanded_client_tags_is_told_so(make_newest):
+    streams = make_newest(**{"group.streams.rack.aware.assignment.tags": "zone, cluster"})
+    streams.bench.set_topic("in", 1)
+    told = streams.member("a")
+    told.join(client_tags=[Request.KeyValue("zone", "z")])
+    assert told.statuses == {
+        Status.MISSING_CLIENT_TAGS: "Missing required client tags for rack-aware standby assignment: [cluster]. "
+        "Configure them via 'client.tag.<tagKey>' in your Streams config."
+    }
+    told.beat(version=0)
+    assert told.statuses == {}
+    streams.bench.configure_group(GROUP, **{"streams.rack.aware.assignment.tags": "zone"})
+    before = streams.group.group_epoch
+    told.beat()
+    assert (told.statuses, streams.group.group_epoch) == ({}, before + 1)
