@@ -431,6 +431,22 @@ class StreamsGroupConfigs:
         internal=True,
         since="4.4",
     )
+    group_streams_num_warmup_replicas: int = declare(
+        INT,
+        2,
+        "Most warm-up tasks of a streams group. Kafka 4.4.0 assigns none yet; 0 keeps members to their targets.",
+        at_least(0),
+        internal=True,
+        since="4.4",
+    )
+    group_streams_max_warmup_replicas: int = declare(
+        INT,
+        20,
+        "Highest number of warm-up tasks that a streams group may set.",
+        at_least(0),
+        internal=True,
+        since="4.4",
+    )
     group_streams_acceptable_recovery_lag: int = declare(
         LONG,
         10_000,
@@ -452,4 +468,5 @@ def check_streams_configs(config: Any) -> None:
     check_limits(config, _PREFIX, HEARTBEAT_AND_SESSION)
     check_limits(config, _PREFIX, [("num_standby_replicas", "max_standby_replicas")])
     check_limits(config, _PREFIX, [("min_task_offset_interval_ms", "task_offset_interval_ms")])
+    check_limits(config, _PREFIX, [("num_warmup_replicas", "max_warmup_replicas")])
     check_heartbeat_interval(config, _PREFIX)

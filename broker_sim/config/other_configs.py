@@ -55,7 +55,6 @@ REASONS: Final = (
     ("group.share.assignors", "share groups have one assignor, which is Kafka's"),
     ("group.streams.assignors", "streams groups have one assignor, which is Kafka's"),
     ("group.streams.assignor.offload", "an assignor runs at once"),
-    ("group.streams.", "Kafka 4.4 assigns no warm-up tasks yet"),
     ("share.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),

@@ -106,6 +106,7 @@ def _definitions(
 DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 DEAD_LETTER_COPY: Final = "errors.deadletterqueue.copy.record.enable"
 _STREAMS_ASSIGNOR: Final = "streams.assignor.name"
+_STREAMS_TAGS: Final = "streams.rack.aware.assignment.tags"
 _STREAMS_ASSIGNORS: Final = "group.streams.assignors"
 
 
@@ -177,7 +178,7 @@ GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(
                     "Whether a dead letter has the key and the value of its record, or only headers.",
                 ),
                 (_STREAMS_ASSIGNOR, STRING, None, None, ""),
-                ("streams.rack.aware.assignment.tags", LIST, None, None, ""),
+                (_STREAMS_TAGS, LIST, None, None, ""),
             ),
             since="4.4",
         ),
@@ -255,6 +256,7 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str], *, tel
             continue
         _check_limits(static, name, value, tells_numbers=tells_numbers)
     _check_assignor(static, values.get(_STREAMS_ASSIGNOR))
+    _check_tags(_STREAMS_TAGS, configs.get(_STREAMS_TAGS, ""))
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         session_ms = values.get(session, _number(static, f"group.{session}"))
@@ -265,6 +267,13 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str], *, tel
             raise ConfigError(f"{session} must be greater than {heartbeat}")
     if str(values.get(DEAD_LETTER_TOPIC, "")).startswith("__"):
         raise ConfigError(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
+
+
+def _check_tags(name: str, text: str) -> None:
+    """Raise ConfigError if a list of client tags has one twice; of other lists Kafka drops what comes twice."""
+    tags = [tag.strip() for tag in text.split(",")]
+    if len(set(tags)) < len(tags):
+        raise ConfigError(f"{name} must not contain duplicate tag keys.")
 
 
 def _check_limits(static: BrokerConfig, name: str, value: int, *, tells_numbers: bool) -> None:

@@ -205,6 +205,11 @@ class AssignedGroup(ABC, Generic[M, T]):
         member_id = self.static_member_id(instance_id)
         return None if member_id is None else self.member(member_id)
 
+    def replaced_id(self, member: M) -> str | None:
+        """Return the id of the static member whose place the member takes, None without one."""
+        static_id = self.static_member_id(member.instance_id)
+        return None if static_id == member.member_id else static_id
+
     def target_of(self, member: M) -> T:
         """Return the member's target; that of a static member is the one of its instance id."""
         member_id = member.member_id if member.instance_id is None else self.static_member_id(member.instance_id)

@@ -109,6 +109,8 @@ class Subscription:
     topics: Collection[str] = ()
     is_homogeneous: bool = True
     """Whether all members subscribe to the same topics."""
+    is_refined: bool = False
+    """Whether the epoch is new only because the member of a stable streams group lacks tasks of its target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +283,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
     def update(self, change: MemberChange[G, M, Any]) -> Step[M]:
         """Do B to D."""
         subscription = self.subscribe(change)
-        epoch, target, targets = self._target(change.group, change.updated, subscription)
+        epoch, target, targets = self.target_step(change.group, change.updated, subscription)
         member, steps = self.reconcile(change, epoch, target, has_changed=subscription.has_changed)
         return Step(member, subscription, [*subscription.records, *targets, *steps])
 
@@ -317,7 +319,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         """Return whether the assignment interval since the last target is over."""
         return group.may_compute_target(self.settings.assignment_interval_ms(group.group_id), self.now_ms())
 
-    def _target(self, group: G, updated: M, subscription: Subscription) -> tuple[int, T, list[GroupRecord]]:
+    def target_step(self, group: G, updated: M, subscription: Subscription) -> tuple[int, T, list[GroupRecord]]:
         """Do C: return the epoch of the target, the member's target, and the records of what is new."""
         if not self.is_target_due(group, subscription.group_epoch):
             return group.assignment_epoch, self.last_target(group, updated), []
@@ -343,10 +345,15 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         `updated` may be new to the group; without one the first result is an empty target. Raises `AssignorError`.
         """
         targets = self.assign(group, updated, subscription)
+        current = dict(group.targets)
+        if updated is not None and self.is_4_4:  # before, the target of a replaced static member is written twice
+            replaced_id = group.replaced_id(updated)
+            if replaced_id is not None and replaced_id in current:
+                current[updated.member_id] = current.pop(replaced_id)
         records = [
             group.target_record(member_id, target)
             for member_id, target in targets.items()
-            if member_id not in group.targets or not group.is_same_target(target, group.targets[member_id])
+            if member_id not in current or not group.is_same_target(target, current[member_id])
         ]
         records.append(target_epoch_record(self.kind, group.group_id, subscription.group_epoch, self.now_ms()))
         own: T = group.no_target if updated is None else targets[updated.member_id]
@@ -478,9 +485,7 @@ def member_specs(
     `updated` may be new to the group; it gets the target and the place of the static member that it replaces. As in
     Kafka, that one is taken out of the table once all are in it, or, from 4.4 on, never gets there.
     """
-    replaced_id = None if updated is None else group.static_member_id(updated.instance_id)
-    if updated is not None and replaced_id == updated.member_id:
-        replaced_id = None
+    replaced_id = None if updated is None else group.replaced_id(updated)
     specs: HashTable[str, S] = HashTable(string_hash)
     for member_id in group.members.in_order():
         if member_id != replaced_id or not is_4_4:

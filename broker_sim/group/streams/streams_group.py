@@ -7,6 +7,7 @@ it, the epoch of the endpoints, who has asked the application to end, and how fa
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -100,6 +101,24 @@ def _warmup_of(tasks: AssignedTasks, process_id: str) -> set[tuple[str, int, str
     }
 
 
+@dataclass(slots=True)
+class RefinedTargets:
+    """The targets that members move towards, kept for one assignment epoch; mirrors `RefinedAssignment` of Kafka 4.4.
+
+    In 4.4.0 they are the targets of the group, but for a defect: whoever sends a heartbeat with the instance id of a
+    static member takes that member's target here, even if the heartbeat is refused. Until the next heartbeat to a
+    stable group mends that, the member gives its tasks up, or comes back to none.
+    """
+
+    epoch: int = -1
+    targets: dict[str, TasksTuple] = field(default_factory=dict)
+
+    def rename(self, member_id: str | None, new_id: str) -> None:
+        """Let a member have the target of the static one whose instance id it uses."""
+        if member_id is not None and member_id != new_id and member_id in self.targets:
+            self.targets[new_id] = self.targets.pop(member_id)
+
+
 NOT_READY: Final = "NotReady"
 ASSIGNOR: Final = "sticky"
 """The name of the assignor of tasks."""
@@ -125,6 +144,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         self.descriptions = records.NO_DESCRIPTION
         self.task_offsets: dict[str, TaskOffsets] = {}
         """The last report of each member on how far its copies of tasks are; not in the log."""
+        self.refined = RefinedTargets()
         self.told_endpoints: dict[str, EndpointToPartitions] = {}
         """The last answer about each member's endpoint: repeated until the member or the topics change."""
         self.endpoint_information_epoch = 0

@@ -20,10 +20,10 @@ from broker_sim.coordinator.result import Result
 from broker_sim.group import record_messages
 from broker_sim.group.delayed_timeout import GroupKey
 from broker_sim.group.group import NO_TIMEOUT
-from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH
+from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH, STABLE
 from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, member_specs
 from broker_sim.group.modern.member_timers import Wait
-from broker_sim.group.modern.records import member_tombstones
+from broker_sim.group.modern.records import member_tombstones, target_epoch_record
 from broker_sim.group.modern.static_members import joining_member, known_member
 from broker_sim.group.request_checks import invalid_request
 from broker_sim.group.streams import records
@@ -124,6 +124,7 @@ class StreamsGroups(
         Raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID, too.
         """
         replacement: list[GroupRecord] = []
+        group.refined.rename(group.static_member_id(request.instance_id), request.member_id)
         joins = request.member_epoch == JOIN_GROUP_EPOCH
         if joins:
             member, replacement = joining_member(group, request.member_id, request.instance_id, records)
@@ -167,12 +168,14 @@ class StreamsGroups(
             group.task_offsets[request.member_id] = known.updated(request.task_offsets, request.task_end_offsets)
         configs = self.assignment_configs(group.group_id)
         group_epoch = group.group_epoch
-        if (  # B3
+        changes_target = (  # B3
             _may_change_tasks(change)
             or metadata_hash != group.metadata_hash
             or validated_epoch != group.validated_topology_epoch
             or configs != group.last_assignment_configs
-        ):
+        )
+        is_refined = not changes_target and self._lacks_tasks(group, updated)
+        if changes_target or is_refined:
             group_epoch += 1
             written_records.append(
                 group.metadata_record(
@@ -183,7 +186,12 @@ class StreamsGroups(
             group.metadata_refreshed(group_epoch)
         if group.is_empty:
             self._wait_for_members(group.group_id)  # B4
-        return Subscription(group_epoch, written_records)
+        return Subscription(group_epoch, written_records, is_refined=is_refined)
+
+    def _lacks_tasks(self, group: StreamsGroup, member: StreamsMember) -> bool:
+        """Return whether a member of a stable group has other tasks than its target; see `RefinedTargets`."""
+        target = group.targets.get(member.member_id, NO_TASKS)
+        return self.is_4_4 and member.assigned.tasks() != target and group.state_name == STABLE
 
     def _configure(self, group: StreamsGroup, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
         """Do B2: return the topology as the topics make it, and their hash."""
@@ -235,6 +243,40 @@ class StreamsGroups(
     def last_target(self, group: StreamsGroup, member: StreamsMember) -> TasksTuple:
         """Return the member's target as long as no new one is computed."""
         return NO_TASKS if self._waits_for_members(group.group_id) else super().last_target(group, member)
+
+    def target_step(
+        self, group: StreamsGroup, updated: StreamsMember, subscription: Subscription
+    ) -> tuple[int, TasksTuple, list[GroupRecord]]:
+        """Do C, from Kafka 4.4 on with the target that the member moves towards; see `RefinedTargets`."""
+        if subscription.is_refined and group.assignment_epoch >= group.group_epoch:
+            epoch, target = subscription.group_epoch, group.target_of(updated)
+            records_of_target = [target_epoch_record(self.kind, group.group_id, epoch, group.assignment_timestamp_ms)]
+        else:
+            epoch, target, records_of_target = super().target_step(group, updated, subscription)
+        if not self.is_4_4 or self.settings.of_group(group.group_id, "num.warmup.replicas") == 0:
+            return epoch, target, records_of_target
+        refined = group.refined
+        is_bumped = subscription.group_epoch != group.group_epoch and not subscription.is_refined
+        if refined.epoch != epoch or (not is_bumped and group.state_name == STABLE):
+            refined.epoch, refined.targets = epoch, self._targets_after(group, updated, target, records_of_target)
+        return epoch, refined.targets.get(updated.member_id, NO_TASKS), records_of_target
+
+    def _targets_after(
+        self, group: StreamsGroup, updated: StreamsMember, target: TasksTuple, written: Sequence[GroupRecord]
+    ) -> dict[str, TasksTuple]:
+        """Return the targets of all members once these records are written; nobody has one in the initial delay."""
+        if self._waits_for_members(group.group_id):
+            return {}
+        targets = dict(group.targets)
+        replaced_id = group.replaced_id(updated)
+        if replaced_id is not None:
+            targets.pop(replaced_id, None)
+        for record in written:
+            if isinstance(record.key, record_messages.StreamsGroupTargetAssignmentMemberKey):
+                assert isinstance(record.value, record_messages.StreamsGroupTargetAssignmentMemberValue)
+                targets[record.key.member_id] = group.target_of_record(record.value)
+        targets[updated.member_id] = target
+        return targets
 
     def assign(
         self,

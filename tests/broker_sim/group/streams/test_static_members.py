@@ -157,3 +157,44 @@ def test_endpoint_of_the_replaced_member_is_no_longer_told(newest, pair):
     assert told == ["new"]
     other.beat()
     assert [each.user_endpoint.host for each in other.answer.partitions_by_user_endpoint] == ["new"]
+
+
+@pytest.mark.parametrize(("warmup_replicas", "is_robbed"), [(2, True), (0, False)])
+def test_refused_join_takes_the_tasks_of_a_member_that_is_away_until_the_next_heartbeat(
+    make_newest, warmup_replicas, is_robbed
+):
+    """A defect of Kafka 4.4.0, seen there: the refused join has the member's target, and comes to nothing with it."""
+    streams = make_newest(group_streams_num_warmup_replicas=warmup_replicas)
+    streams.bench.set_topic("in", 1)
+    static = streams.member("a", instance_id="one")
+    static.join()
+    static.beat()
+    assert streams.member("late", instance_id="one").join() == ErrorCode.UNRELEASED_INSTANCE_ID
+    leave_for_a_while(static)
+    back = streams.member("a2", process=static.process, instance_id="one")
+    back.join()
+    assert back.active == ({} if is_robbed else {"0": [0]})
+    back.beat()
+    assert back.active == {"0": [0]}
+    assert streams.group.group_epoch == (3 if is_robbed else 2)
+
+
+def test_heartbeat_to_a_stable_group_makes_up_for_a_refused_join(newest, pair):
+    static, other = pair
+    newest.member("late", instance_id="one").join()
+    other.beat()
+    leave_for_a_while(static)
+    back = newest.member("a2", process=static.process, instance_id="one")
+    back.join()
+    assert back.active == {"0": [0]}
+
+
+def test_member_that_takes_the_place_of_another_one_gets_its_new_target(newest, pair):
+    """The member was there before, without an instance id and with another target."""
+    static, other = pair
+    leave_for_a_while(static)
+    other.instance_id = "one"
+    assert other.join(rack_id="r") == NONE
+    assert newest.group.targets["b"].active == {"0": {0, 1}}
+    newest.settle(other)
+    assert other.active == {"0": [0, 1]}
