@@ -187,16 +187,16 @@ def build_go(require_or_skip, find_go):
 
 @pytest.fixture(scope="session")
 def kafka_class_path(require_or_skip):
-    """Return a function that gives the class path of Kafka's clients, or of artifacts, for programs."""
+    """Return what gives the class path of Kafka's clients, or of artifacts, for programs; also of a `version`."""
 
-    def class_path(*artifacts):
+    def class_path(*artifacts, **jars_of):
         from broker_sim_integration.reference.errors import ReferenceUnavailableError
         from broker_sim_integration.reference.jars import kafka_jars
 
         if shutil.which("javac") is None:
             require_or_skip("a JDK is missing: apt-get install -y --no-install-recommends openjdk-17-jdk-headless")
         try:
-            return f"{kafka_jars(*artifacts)}/*"
+            return f"{kafka_jars(*artifacts, **jars_of)}/*"
         except ReferenceUnavailableError as unavailable:
             require_or_skip(str(unavailable))
 

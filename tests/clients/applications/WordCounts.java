@@ -1,7 +1,8 @@
 // Counts words by Kafka Streams, exactly once, until it is ended. Every count of a word is a record of the output.
 //
-// Arguments: bootstrap servers, application id, topic of lines, topic of counts, state directory, and the group
-// protocol: classic or streams. A streams group has its session timeout and standby replicas from the broker.
+// Arguments: bootstrap servers, application id, topic of lines, topic of counts, state directory, the group
+// protocol: classic or streams, and the instance id of a static member, if it is one. A streams group has its session
+// timeout and standby replicas from the broker. A member that is ended, not killed, leaves the group.
 
 import java.util.Arrays;
 import java.util.Properties;
@@ -45,8 +46,12 @@ public class WordCounts {
             settings.put(StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG, 1);
             settings.put(StreamsConfig.mainConsumerPrefix(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG), SESSION_MS);
         }
+        if (arguments.length > 6) {
+            settings.put(StreamsConfig.mainConsumerPrefix(ConsumerConfig.GROUP_INSTANCE_ID_CONFIG), arguments[6]);
+        }
         KafkaStreams streams = new KafkaStreams(builder.build(), settings);
         streams.setUncaughtExceptionHandler(error -> StreamThreadExceptionResponse.REPLACE_THREAD);
+        Runtime.getRuntime().addShutdownHook(new Thread(streams::close));
         streams.start();
     }
 }

@@ -27,8 +27,8 @@ def run_java(kafka_class_path, tmp_path):
     """Return a context manager that runs a program with Kafka's `artifacts`, and kills it: log, arguments."""
 
     @contextmanager
-    def run(artifacts, log_name, *arguments):
-        command = ["java", *QUICK_JVM, "-cp", kafka_class_path(*artifacts), *map(str, arguments)]
+    def run(artifacts, log_name, *arguments, **jars_of):
+        command = ["java", *QUICK_JVM, "-cp", kafka_class_path(*artifacts, **jars_of), *map(str, arguments)]
         with (tmp_path / log_name).open("ab") as log:
             process = subprocess.Popen(command, cwd=tmp_path, stdout=log, stderr=log)
             try:

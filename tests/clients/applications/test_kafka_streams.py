@@ -8,6 +8,9 @@ import pytest
 from broker_sim_integration.cluster_under_test.polling import poll_until
 from confluent_kafka import Consumer, Producer
 
+from tests.clients.applications.conftest import SHORT_SESSION, STREAMS_GROUPS
+from tools.update_schemas import DEFAULT_VERSION
+
 pytestmark = [pytest.mark.clients, pytest.mark.soak(part="clients")]
 
 PROGRAM = Path(__file__).with_name("WordCounts.java")
@@ -22,9 +25,10 @@ def application(protocol):
     return f"word-counts-{protocol}"
 
 
-def group_types(cluster):
-    """Return the types of all groups by id."""
-    return {group["id"]: group["type"] for group in cluster.control.get("/status")["groups"]}
+def group_status(cluster, protocol):
+    """Return the application's group."""
+    (group,) = (each for each in cluster.control.get("/status")["groups"] if each["id"] == application(protocol))
+    return group
 
 
 class Counts:
@@ -64,6 +68,26 @@ class Counts:
         self._consumer.close()
 
 
+NEWEST = "4.4"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("classic", None), ("streams", None), ("streams", NEWEST)],
+    ids=["classic", "streams", f"streams-{NEWEST}-static"],
+)
+def group(request):
+    """Return the protocol of the application's group, and the release of brokers and program; None: the default."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def cluster(run_simulator, group):
+    release = () if group[1] is None else ("--as-version", group[1])
+    with run_simulator(*SHORT_SESSION, *STREAMS_GROUPS, *release) as running:
+        yield running
+
+
 @pytest.fixture
 def topics(cluster):
     return cluster.create_topic(partitions=2), cluster.create_topic(partitions=2)
@@ -76,25 +100,25 @@ def counts(cluster, topics):
     counts.close()
 
 
-@pytest.fixture(params=["classic", "streams"])
-def protocol(request):
-    """Return the protocol of the application's group."""
-    return request.param
-
-
 @pytest.fixture
-def instance(cluster, topics, run_java, tmp_path, protocol):
-    """Return a context manager that runs the instance of a number."""
+def instance(cluster, topics, run_java, tmp_path, group):
+    """Return a context manager that runs the instance of a number; of the newest release it is a static member."""
+    protocol, release = group
 
     def run(number):
         state = tmp_path / f"state-{number}"
         told = [cluster.bootstrap_servers, application(protocol), *topics, state, protocol]
-        return run_java(["kafka-streams"], f"instance-{number}.log", PROGRAM, *told)
+        jars_of = {}
+        if release is not None:
+            told.append(f"instance-{number}")
+            jars_of = {"version": DEFAULT_VERSION}
+        return run_java(["kafka-streams"], f"instance-{number}.log", PROGRAM, *told, **jars_of)
 
     return run
 
 
-def test_each_word_is_counted_once_while_instances_and_brokers_die(cluster, topics, counts, instance, protocol):
+def test_each_word_is_counted_once_while_instances_and_brokers_die(cluster, topics, counts, instance, group):
+    protocol, release = group
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
     rounds = 0
 
@@ -118,7 +142,10 @@ def test_each_word_is_counted_once_while_instances_and_brokers_die(cluster, topi
         with instance(2):
             send_lines()
             poll_until(all_are_counted, "both instances have counted", PATIENCE_MS)
-            assert group_types(cluster)[application(protocol)] == protocol
+            status = group_status(cluster, protocol)
+            assert status["type"] == protocol
+            instance_ids = {member["instance_id"] for member in status["members"]}
+            assert instance_ids == ({None} if release is None else {"instance-1-1", "instance-2-1"})
             send_lines()
             poll_until(both_are_at_it, "both have counts in open transactions", PATIENCE_MS)
         running.enter_context(instance(2))
