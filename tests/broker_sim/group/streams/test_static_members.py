@@ -189,12 +189,23 @@ def test_heartbeat_to_a_stable_group_makes_up_for_a_refused_join(newest, pair):
     assert back.active == {"0": [0]}
 
 
-def test_member_that_takes_the_place_of_another_one_gets_its_new_target(newest, pair):
-    """The member was there before, without an instance id and with another target."""
-    static, other = pair
+def test_member_that_takes_the_place_of_another_one_keeps_its_own_target(newest):
+    """The static member had no task, so its target is not the one that the member goes on with."""
+    newest.bench.set_topic("in", 1)
+    other, static = newest.member("b"), newest.member("a", instance_id="one")
+    other.join()
+    static.join()
+    newest.settle(other, static)
+    assert [other.active, static.active] == [{"0": [0]}, {}]
     leave_for_a_while(static)
     other.instance_id = "one"
     assert other.join(rack_id="r") == NONE
-    assert newest.group.targets["b"].active == {"0": {0, 1}}
-    newest.settle(other)
-    assert other.active == {"0": [0, 1]}
+    assert newest.group.targets["b"].active == {"0": {0}}
+
+
+def test_member_that_joins_without_an_endpoint_has_none(newest, pair):
+    static, _ = pair
+    static.beat(user_endpoint=Request.Endpoint("old", 80))
+    leave_for_a_while(static)
+    static.join()
+    assert newest.group.members["a"].user_endpoint is None

@@ -85,6 +85,19 @@ def test_task_without_a_member_goes_to_the_one_that_is_furthest(ahead):
     assert [name for name, target in targets.items() if target.active] == [ahead]
 
 
+@pytest.mark.parametrize("ahead", ["b", "c"])
+def test_task_of_a_member_that_left_goes_to_the_one_that_is_furthest(newest, ahead):
+    newest.bench.set_topic("in", 1)
+    members = {name: newest.member(name) for name in "abc"}
+    for name, each in members.items():
+        each.join()
+        each.beat(task_offsets=[offset(0, 5 if name == ahead else 1)])
+    assert members["a"].active == {"0": [0]}
+    members.pop("a").leave()
+    newest.settle(*members.values())
+    assert [name for name, each in members.items() if each.active] == [ahead]
+
+
 def test_former_standby_task_counts_more_than_offsets():
     members = {
         "a": MemberSpec("process-a", NO_TASKS, {"0": {0: 99}}),
