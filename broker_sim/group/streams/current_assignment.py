@@ -152,7 +152,7 @@ class Reconciliation:
 
 
 class _FreeForMember:
-    """Which tasks are free for a member from Kafka 4.4 on: its own copies of a task are not in its way."""
+    """The tasks that are free for a member from Kafka 4.4 on: its own copies of a task are not in its way."""
 
     __slots__ = ("_assigned", "_owners", "_process_id")
 
