@@ -65,7 +65,8 @@ OLDER_HEAD: Final = """
 
 Kafka 4 has removed them (KIP-896). With `as_version` of a release that has them they are served, but for
 those with "no", of which a request closes the connection, as an unknown version does. librdkafka with
-`broker.version.fallback=0.9.0.1` and sarama with a `Version` before 0.11 use such ones: name a newer version there.
+`broker.version.fallback=0.9.0.1`, sarama with a `Version` before 0.11 and kafka-python 1.4 with an `api_version` below
+`(0, 11, 0)`, such as `(0, 11)`, use such ones: name a newer version there.
 
 | key | API | versions | in Kafka | served |
 |---:|---|---|---|---|
