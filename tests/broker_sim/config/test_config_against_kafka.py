@@ -22,6 +22,7 @@ LIMITED_HERE_ONLY = {
     "authorizer.class.name",
     "group.consumer.assignors",
     "group.consumer.migration.policy",
+    "group.streams.rack.aware.assignment.tags",
     "listeners",
     "log.dir",
     "log.dirs",
