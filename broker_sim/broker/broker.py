@@ -21,7 +21,7 @@ from broker_sim.broker.coordinators import (
     make_transactional_appends,
 )
 from broker_sim.broker.dead_letter_topics import append_dead_letters, create_dead_letter_topic
-from broker_sim.broker.dispatch import ControllerGate, RequestDispatcher
+from broker_sim.broker.dispatch import RequestDispatcher
 from broker_sim.broker.dynamic_broker_config import DynamicBrokerConfig
 from broker_sim.broker.guarded_apis import guarded_apis
 from broker_sim.broker.late_metadata import LateMetadata
@@ -51,10 +51,9 @@ if TYPE_CHECKING:
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.errors import ApiError, ErrorCode
-    from broker_sim.handlers import ApiTable, ClientConnection
+    from broker_sim.handlers import ApiTable
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
-    from broker_sim.network import SendResponse
     from broker_sim.protocol import messages
     from broker_sim.replica import ProducePartitionStatus
     from broker_sim.runtime.process import Process
@@ -130,7 +129,8 @@ class Broker:
         self.streams_internal_topics = StreamsInternalTopics(self)
         self._txn_markers = TxnMarkerWriter(self.replica_manager, self.groups, process.clock, config.request_timeout_ms)
         self._make_dispatcher = partial(self._dispatcher_of, environment)
-        self._dispatcher = self._make_dispatcher(environment.api_table)
+        self.dispatcher = self._make_dispatcher(environment.api_table)
+        """Takes the requests of clients."""
         self._controller_apis = environment.api_table.of_controllers
         self.controller_endpoints: tuple[Endpoint, ...] = ()
         self.background_work = BackgroundWork(context, self.replica_manager, self.transactions, self.share_coordinator)
@@ -156,10 +156,8 @@ class Broker:
             apis if self.authorizer is None else guarded_apis(apis),
             environment.faults,
             environment.requests,
-            self.process.actions,
+            self.process,
             Throttling(self.quotas, self.purgatories.named("ThrottledChannel"), self.clock),
-            self.process.call_later,
-            self.process.call_soon_threadsafe,
         )
 
     def _session_ids(self) -> random.Random:
@@ -273,16 +271,10 @@ class Broker:
 
     # -- requests -------------------------------------------------------------------------------
 
-    def handle_frame(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
-        """Handle one request of a client; see `RequestDispatcher.dispatch`."""
-        self._dispatcher.dispatch(frame, connection, send_response)
-        if self.process.on_turn is not None:
-            self.process.on_turn()
-
-    def controller_gate(self, endpoints: tuple[Endpoint, ...]) -> ControllerGate:
+    def controller_gate(self, endpoints: tuple[Endpoint, ...]) -> RequestDispatcher:
         """Return what handles the requests of the listeners that lead to the controller, which are at `endpoints`."""
         self.controller_endpoints = endpoints
-        return ControllerGate(self._make_dispatcher(self._controller_apis()), self.process)
+        return self._make_dispatcher(self._controller_apis())
 
     def add_partitions_to_txn(
         self,

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.request_log import LogEntry, RequestLog
     from broker_sim.network import SendResponse
     from broker_sim.protocol.message import Chunk
-    from broker_sim.runtime.action_queue import ActionQueue
     from broker_sim.runtime.process import Process
 
 log = get_logger(__name__)
@@ -50,24 +49,20 @@ class RequestDispatcher:
         api_table: ApiTable,
         faults: FaultInjector,
         requests: RequestLog,
-        actions: ActionQueue,
+        process: Process,
         throttling: Throttling,
-        call_later: Callable[..., object],
-        resume_soon: Callable[..., object],
     ) -> None:
-        """`resume_soon` calls a function soon in the broker's process; on any thread."""
         self._broker = broker
         self._api_table = api_table
         self._is_limited = api_table.release.is_at_least("4.4")
         self._faults = faults
         self._requests = requests
-        self._actions = actions
+        self._process = process
+        self._actions = process.actions
         self._quotas = throttling.quotas
         self._throttling = throttling
-        self._call_later = call_later
-        self._resume_soon = resume_soon
 
-    def dispatch(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
+    def handle_frame(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
         """Handle one request; its response goes to `send_response`, now or later.
 
         Raises ProtocolError (a ValueError) where Kafka closes the connection: an unknown API, a
@@ -75,23 +70,25 @@ class RequestDispatcher:
         """
         header, offset = decode_request_header(frame, limited=self._is_limited)
         connection.last_request = header
-        api_key, api_version = header.api_key, header.api_version
-        api = self._api_table.find(api_key, api_version)
+        api = self._api_table.find(header.api_key, header.api_version)
         if api is None:
             send_response(self._encode_unsupported_version(header))
-            return
-        request: Any = decode(request_class(api_key), api_version, frame, offset, limited=self._is_limited)
-        context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
-        pending = PendingResponse(header, request, context, send_response, self._call_later)
-        if self._requests.is_on:
-            pending.log_entry = self._requests.begin(request, context)
-        if self._quotas.is_enabled:
-            pending.throttled = self._throttling.begin(context, len(frame))
-            self._actions.serve(self._handle_measured, api.handler, pending, pending.throttled)
-        elif self._faults.injected:
-            self._actions.serve(self._handle, api.handler, pending)
         else:
-            self._actions.serve(api.handler, request, context, pending.respond)
+            api_key, api_version = header.api_key, header.api_version
+            request: Any = decode(request_class(api_key), api_version, frame, offset, limited=self._is_limited)
+            context = RequestContext(self._broker, connection, api_key, api_version, header.client_id)
+            pending = PendingResponse(header, request, context, send_response, self._process.call_later)
+            if self._requests.is_on:
+                pending.log_entry = self._requests.begin(request, context)
+            if self._quotas.is_enabled:
+                pending.throttled = self._throttling.begin(context, len(frame))
+                self._actions.serve(self._handle_measured, api.handler, pending, pending.throttled)
+            elif self._faults.injected:
+                self._actions.serve(self._handle, api.handler, pending)
+            else:
+                self._actions.serve(api.handler, request, context, pending.respond)
+        if self._process.on_turn is not None:
+            self._process.on_turn()
 
     def _handle_measured(self, handler: Handler, pending: PendingResponse, throttled: ThrottledRequest) -> None:
         """Handle a request whose time counts against a quota."""
@@ -106,7 +103,9 @@ class RequestDispatcher:
         if faults is None:
             handler(pending.request, pending.context, pending.respond)
         elif faults.hold is not None:
-            faults.hold(partial(self._resume_soon, self._actions.serve, self._apply, faults, handler, pending))
+            faults.hold(
+                partial(self._process.call_soon_threadsafe, self._actions.serve, self._apply, faults, handler, pending)
+            )
         else:
             self._apply(faults, handler, pending)
 
@@ -142,20 +141,6 @@ class RequestDispatcher:
             )
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, UNSUPPORTED_API_VERSIONS, header.correlation_id, response)
-
-
-class ControllerGate:
-    """Takes the requests of listeners that lead to the controller; mirrors `ControllerApis`."""
-
-    def __init__(self, dispatcher: RequestDispatcher, process: Process) -> None:
-        self._dispatcher = dispatcher
-        self._process = process
-
-    def handle_frame(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
-        """Handle one request of a client; see `RequestDispatcher.dispatch`."""
-        self._dispatcher.dispatch(frame, connection, send_response)
-        if self._process.on_turn is not None:
-            self._process.on_turn()
 
 
 class PendingResponse:

@@ -68,7 +68,7 @@ def parked_fetch(cluster):
 
 @pytest.fixture
 def make_frame_client():
-    """Make a client of a broker without a network: `make_frame_client(broker.handle_frame)`."""
+    """Make a client of a broker without a network: `make_frame_client(broker.dispatcher.handle_frame)`."""
     return FrameClient
 
 

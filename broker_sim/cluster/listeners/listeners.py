@@ -193,7 +193,7 @@ class Listeners:
             sinks = {each.listener: gate for each in listeners.controllers}
         await server.start(
             broker.process,
-            broker,
+            broker.dispatcher,
             broker.config,
             broker.logs.memory,
             security,

@@ -98,7 +98,7 @@ class SimulatedBroker:
             answers.append(b"".join(chunks))  # type: ignore[arg-type]  # this connection takes no files
 
         send: SendResponse = send_response
-        self.cluster.nodes.brokers[1].handle_frame(memoryview(frame), connection, send)
+        self.cluster.nodes.brokers[1].dispatcher.handle_frame(memoryview(frame), connection, send)
         self.cluster.run_until(lambda: bool(answers))
         _, answer = decode_response(header.api_key, version, memoryview(answers[0])[4:])
         return answer

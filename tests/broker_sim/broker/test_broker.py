@@ -21,7 +21,7 @@ class Setup:
         self.cluster = VirtualCluster(3)
         self.cluster.create_topic("t", assignments={0: list(replicas)})
         self.broker = self.cluster.nodes.brokers[1]
-        self.client = make_frame_client(self.broker.handle_frame)
+        self.client = make_frame_client(self.broker.dispatcher.handle_frame)
 
     @property
     def log(self):

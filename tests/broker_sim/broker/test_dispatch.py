@@ -18,7 +18,6 @@ from broker_sim.protocol.codec import encode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, encode_request
 from broker_sim.protocol.release import find_release
-from broker_sim.runtime.action_queue import ActionQueue
 
 
 class Setup:
@@ -29,9 +28,8 @@ class Setup:
         cluster.create_topic("t", 1, 1)
         self.broker = cluster.nodes.brokers[1]
         self.faults = FaultInjector(random.Random(1))
-        self.actions = ActionQueue()
-        self.delayed = []
-        self.client = make_frame_client(self.dispatcher_with(ApiTable()).dispatch)
+        self.actions = self.broker.process.actions
+        self.client = make_frame_client(self.dispatcher_with(ApiTable()).handle_frame)
 
     def dispatcher_with(self, api_table):
         return RequestDispatcher(
@@ -39,14 +37,9 @@ class Setup:
             api_table,
             self.faults,
             RequestLog(),
-            self.actions,
+            self.broker.process,
             Throttling(self.broker.quotas, self.broker.purgatories.named("Throttled"), self.broker.clock),
-            self.call_later,
-            lambda callback, *args: callback(*args),
         )
-
-    def call_later(self, delay_ms, callback, *args):
-        self.delayed.append((delay_ms, callback, args))
 
     @property
     def log_end_offset(self):
@@ -147,7 +140,7 @@ def test_actions_of_a_handler_run_when_it_has_returned(setup):
         respond(messages.MetadataResponse())
         order.append("handler")
 
-    setup.dispatcher_with(OneApi(handle)).dispatch(
+    setup.dispatcher_with(OneApi(handle)).handle_frame(
         memoryview(frame_of(messages.MetadataRequest(), 12)), setup.client, lambda _: order.append("response")
     )
     assert order == ["response", "handler", "action"]
@@ -163,7 +156,7 @@ def test_actions_run_when_a_handler_has_failed(setup):
     dispatcher = setup.dispatcher_with(OneApi(handle))
     frame = memoryview(frame_of(messages.MetadataRequest(), 12))
     with pytest.raises(ZeroDivisionError):
-        dispatcher.dispatch(frame, setup.client, print)
+        dispatcher.handle_frame(frame, setup.client, print)
     assert done == [True]
 
 
@@ -180,10 +173,10 @@ def test_less_than_no_tagged_fields_close_the_connection_from_4_4_on(setup, part
     else:
         frame = frame[:-1] + TAGS_MINUS_ONE
     responses = []
-    setup.dispatcher_with(ApiTable("4.3")).dispatch(memoryview(frame), setup.client, responses.append)
+    setup.dispatcher_with(ApiTable("4.3")).handle_frame(memoryview(frame), setup.client, responses.append)
     assert len(responses) == 1
     with pytest.raises(ProtocolError):
-        setup.dispatcher_with(ApiTable("4.4")).dispatch(memoryview(frame), setup.client, responses.append)
+        setup.dispatcher_with(ApiTable("4.4")).handle_frame(memoryview(frame), setup.client, responses.append)
 
 
 LONGEST = "x" * 32_767
@@ -220,9 +213,9 @@ def test_fault_delays_the_response_and_not_the_work(setup):
     setup.faults.inject(Fault(api="Produce", delay_ms=5))
     responses = setup.client.send(produce_request(("t", 0), acks=1), 9)
     assert (responses, setup.log_end_offset) == ([], 1)
-    ((delay_ms, callback, args),) = setup.delayed
-    callback(*args)
-    assert delay_ms == 5
+    setup.cluster.advance(4)
+    assert responses == []
+    setup.cluster.advance(1)
     assert error_of(responses[0]) == ErrorCode.NONE
 
 
@@ -236,16 +229,17 @@ def test_fault_loses_the_request_before_its_handler(setup):
 def test_fault_loses_the_response_after_the_work(setup, acks):
     setup.faults.inject(Fault(api="Produce", lose="response"))
     assert setup.client.send(produce_request(("t", 0), acks=acks), 9) == []
-    assert (setup.client.closed, setup.log_end_offset, setup.delayed) == (["injected fault"], 1, [])
+    setup.cluster.advance(1_000)
+    assert (setup.client.closed, setup.log_end_offset, setup.client.received) == (["injected fault"], 1, [])
 
 
 def test_error_of_a_fault_can_answer_late_without_the_handler(setup):
     setup.faults.inject(Fault(api="InitProducerId", error="NOT_COORDINATOR", delay_ms=7))
     responses = setup.client.send(messages.InitProducerIdRequest(transactional_id="tx"), 4)
+    setup.cluster.advance(6)
     assert responses == []
-    ((delay_ms, callback, args),) = setup.delayed
-    callback(*args)
-    assert (delay_ms, responses[0].error_code) == (7, ErrorCode.NOT_COORDINATOR)
+    setup.cluster.advance(1)
+    assert responses[0].error_code == ErrorCode.NOT_COORDINATOR
 
 
 @pytest.mark.parametrize("version", [0, 3, 4])

@@ -23,7 +23,7 @@ class Racks:
 
     def fetch(self, rack, *, broker=1, offset=0, version=12, wait_ms=0, replica_id=-1):
         """Return the answer for the partition; None while the fetch is parked."""
-        client = self._make_client(self.cluster.nodes.brokers[broker].handle_frame)
+        client = self._make_client(self.cluster.nodes.brokers[broker].dispatcher.handle_frame)
         asked = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(
             replica_id=replica_id,

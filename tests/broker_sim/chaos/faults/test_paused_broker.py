@@ -149,7 +149,7 @@ def park_and_pause(world, make_frame_client):
     """Park requests at broker 1 and pause it before any time can pass; returns their responses."""
 
     async def park(requests):
-        client = make_frame_client(world.cluster.nodes.brokers[1].handle_frame)
+        client = make_frame_client(world.cluster.nodes.brokers[1].dispatcher.handle_frame)
         responses = [client.send(*request) for request in requests]
         world.cluster.pause(1)
         return responses

@@ -96,7 +96,7 @@ def exchange(*frames):
     cluster = VirtualCluster(1)
     node = cluster.nodes.node(1)
     transport = _Transport()
-    connection = Connection(node.process, node.broker, 1 << 20, lambda _: None, lambda _: None)
+    connection = Connection(node.process, node.broker.dispatcher, 1 << 20, lambda _: None, lambda _: None)
     connection.connection_made(transport)
     for frame in frames:
         connection.data_received(struct.pack(">i", len(frame)) + frame)

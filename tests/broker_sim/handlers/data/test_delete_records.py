@@ -18,7 +18,7 @@ class Setup:
         self.cluster.create_topic("t", 2, 1)
         self.cluster.create_topic("__consumer_offsets", 1, 1)
         self.broker = self.cluster.nodes.brokers[1]
-        self.client = make_frame_client(self.broker.handle_frame)
+        self.client = make_frame_client(self.broker.dispatcher.handle_frame)
         self.client.ask(produce_request(("t", 0), ("t", 1), acks=1), 9)
 
     def delete(self, *keys, version=2):

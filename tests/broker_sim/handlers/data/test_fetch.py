@@ -60,7 +60,7 @@ class Setup:
         self.cluster = VirtualCluster(1)
         self.cluster.create_topic("t", 2, 1)
         self.faults = self.cluster.nodes.faults
-        self.client = make_frame_client(self.cluster.nodes.brokers[1].handle_frame)
+        self.client = make_frame_client(self.cluster.nodes.brokers[1].dispatcher.handle_frame)
 
     def fetch(self, *keys, **options):
         return self.client.send(fetch_request(*keys, **options), 12)

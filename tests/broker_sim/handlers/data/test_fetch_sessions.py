@@ -69,7 +69,7 @@ def client_in(cluster, make_frame_client):
     """Return a function that makes a client of a version."""
 
     def make(version):
-        frames = make_frame_client(cluster.nodes.brokers[1].handle_frame)
+        frames = make_frame_client(cluster.nodes.brokers[1].dispatcher.handle_frame)
         return Client(cluster, frames, version)
 
     return make
@@ -245,7 +245,7 @@ def test_fault_hits_the_partitions_that_the_session_has_and_does_not_forget(clus
 def test_broker_without_slots_gives_no_sessions(make_frame_client):
     cluster = VirtualCluster(1, configs={"max.incremental.fetch.session.cache.slots": 7})
     cluster.create_topic("t", 1, 1)
-    frames = make_frame_client(cluster.nodes.brokers[1].handle_frame)
+    frames = make_frame_client(cluster.nodes.brokers[1].dispatcher.handle_frame)
     response = Client(cluster, frames, 17).fetch(("t", 0, 0))
     assert (response.session_id, answers(response)) == (0, [(0, 0, False)])
 
@@ -255,5 +255,5 @@ def test_restarted_broker_gives_other_ids(cluster, client_in, make_frame_client)
     cluster.kill(1)
     cluster.start(1)
     cluster.run_until(lambda: cluster.leader("t") == 1)
-    later = Client(cluster, make_frame_client(cluster.nodes.brokers[1].handle_frame), 17)
+    later = Client(cluster, make_frame_client(cluster.nodes.brokers[1].dispatcher.handle_frame), 17)
     assert ids.isdisjoint({later.fetch(("t", 0, 0)).session_id for _ in range(4)})

@@ -22,7 +22,7 @@ class Setup:
     def __init__(self, make_frame_client, monkeypatch):
         self.cluster = VirtualCluster(1)
         self.broker = self.cluster.nodes.brokers[1]
-        self.client = make_frame_client(self.broker.handle_frame)
+        self.client = make_frame_client(self.broker.dispatcher.handle_frame)
         self.waiting = []
         self.are_short = []
         monkeypatch.setattr(self.broker, "run_beside", self.run_beside)

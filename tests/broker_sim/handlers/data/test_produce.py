@@ -27,7 +27,7 @@ class Setup:
         self.internal = ("__consumer_offsets", 0)
         self.cluster.create_topic("__consumer_offsets", assignments={0: [1]})
         self.broker = self.cluster.nodes.brokers[1]
-        self.client = make_frame_client(self.broker.handle_frame)
+        self.client = make_frame_client(self.broker.dispatcher.handle_frame)
         self.topic_id = self.broker.image.topics["t"].topic_id
 
     def send(self, *keys, version=VERSION, client_id="test", **options):
