@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol.compression import CompressionCodec
@@ -11,6 +12,8 @@ from broker_sim_integration.dead_letters.shop import ACCEPT, BROKER, GROUP, REJE
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
+"""What came of the cases on a real broker."""
 CONFIGS: Final = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",

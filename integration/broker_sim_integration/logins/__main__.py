@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from broker_sim_integration.logins.real import play_on_real
-from broker_sim_integration.logins.recorded import RECORDING, to_text
+from broker_sim_integration.logins.table import RECORDING
+from broker_sim_integration.recorded_cases import write_cases
 
 
 def main() -> None:
     """Play the table and write the recording."""
-    RECORDING.write_text(to_text(play_on_real()), "utf-8")
+    write_cases(RECORDING, play_on_real())
 
 
 if __name__ == "__main__":

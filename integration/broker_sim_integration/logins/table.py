@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.protocol import messages
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     Steps = Generator[Sent | Pause, bytes, None]
 
+RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
+"""What came of the cases on a real broker."""
 GOOD: Final = b"\0billing\0secret"
 WRONG: Final = b"\0billing\0wrong"
 GROUPS: Final = request(messages.ListGroupsRequest(), 2)

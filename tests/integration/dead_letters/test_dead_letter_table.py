@@ -3,23 +3,22 @@
 import json
 
 import pytest
-from broker_sim_integration.dead_letters.recorded import RECORDING, read_recording, to_text
 from broker_sim_integration.dead_letters.simulated import play_on_simulated
-from broker_sim_integration.dead_letters.table import TABLE
+from broker_sim_integration.dead_letters.table import RECORDING, TABLE
+from broker_sim_integration.recorded_cases import read_cases
 
 
 @pytest.mark.parametrize("case", TABLE)
 def test_dead_letters_are_those_of_kafka(case):
-    assert json.loads(json.dumps(play_on_simulated(case))) == read_recording()[case]
+    assert json.loads(json.dumps(play_on_simulated(case))) == read_cases(RECORDING)[case]
 
 
 def test_the_recording_has_these_cases():
-    assert list(read_recording()) == list(TABLE)
-    assert RECORDING.read_text("utf-8") == to_text(read_recording())
+    assert list(read_cases(RECORDING)) == list(TABLE)
 
 
 @pytest.mark.real_kafka
 def test_kafka_still_does_the_same():
     from broker_sim_integration.dead_letters.real import play_on_real
 
-    assert json.loads(json.dumps(play_on_real())) == read_recording()
+    assert json.loads(json.dumps(play_on_real())) == read_cases(RECORDING)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 from broker_sim_integration.logins.play import earliest
-from broker_sim_integration.logins.recorded import RECORDING, read_recording, to_text
 from broker_sim_integration.logins.simulated import play_on_simulated
-from broker_sim_integration.logins.table import TABLE
+from broker_sim_integration.logins.table import RECORDING, TABLE
+from broker_sim_integration.recorded_cases import read_cases
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +26,18 @@ CLOSED_SOONER = [
 
 @pytest.mark.parametrize("case", [case for case in TABLE if case not in CLOSED_SOONER])
 def test_a_login_gets_what_kafka_gives_it(outcomes, case):
-    assert outcomes[case] == read_recording()[case]
+    assert outcomes[case] == read_cases(RECORDING)[case]
 
 
 @pytest.mark.parametrize("case", CLOSED_SOONER)
 def test_a_size_that_is_refused_closes_sooner_than_in_kafka(outcomes, case):
-    *before, last = read_recording()[case]
+    *before, last = read_cases(RECORDING)[case]
     assert last == ["closed", "after the delay"]
     assert outcomes[case] == [*before, ["closed", "at once"]]
 
 
 def test_the_recording_has_these_cases():
-    assert list(read_recording()) == list(TABLE)
+    assert list(read_cases(RECORDING)) == list(TABLE)
 
 
 LATE = [["refused", "after the delay"], "stays"]
@@ -64,4 +64,4 @@ def test_what_came_at_once_in_one_play_does_so(plays, outcome):
 def test_a_real_kafka_still_answers_as_it_was_recorded():
     from broker_sim_integration.logins.real import play_on_real
 
-    assert to_text(play_on_real()) == RECORDING.read_text("utf-8")
+    assert json.loads(json.dumps(play_on_real())) == read_cases(RECORDING)
