@@ -39,12 +39,16 @@ class DynamicBrokerConfig:
         """Register a listener for changes of the broker's configurations."""
         self._listeners.append(listener)
 
-    def validate(self, dynamic: Mapping[str, str]) -> None:
-        """Raise ConfigError, worded as Kafka's, unless the broker may have exactly these."""
-        check_dynamic(dynamic, str(self._broker_id))
-        self._config.with_dynamic(dynamic)
-        for listener in self._listeners:
-            listener.validate(dynamic)
+    def validate(self, of_all: Mapping[str, str], own: Mapping[str, str], changed: str) -> None:
+        """Raise ConfigError, worded as Kafka's, unless the broker may have these for all brokers and for itself.
+
+        `changed` is the name of the resource that changes: the broker's id, or empty for all brokers.
+        """
+        check_dynamic(own if changed else of_all, changed)
+        self._config.with_dynamic({**of_all, **own})
+        if changed:
+            for listener in self._listeners:
+                listener.validate(own)
 
     def apply(self, before: MetadataImage, image: MetadataImage) -> None:
         """Reconfigure the listeners if the broker's own configurations were set, even to the same values."""

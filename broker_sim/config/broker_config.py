@@ -16,6 +16,7 @@ from broker_sim.config.coordinator_configs import (
     ShareGroupConfigs,
     StreamsGroupConfigs,
     TransactionConfigs,
+    check_consumer_configs,
     check_share_configs,
     check_streams_configs,
 )
@@ -53,6 +54,7 @@ from broker_sim.errors import ConfigError
 
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
+_MEBIBYTE: Final = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +104,7 @@ class BrokerConfig(
                 f"authorizer.class.name={self.authorizer_class_name!r} must be Kafka's:"
                 f" {', '.join(filter(None, AUTHORIZERS))}"
             )
+        check_consumer_configs(self)
         check_share_configs(self)
         check_streams_configs(self)
         check_connections_per_ip(self.max_connections_per_ip, self.max_connections_per_ip_overrides)
@@ -113,6 +116,7 @@ class BrokerConfig(
                 raise ConfigError(
                     f"replica.fetch.wait.max.ms={self.replica_fetch_wait_max_ms} must be at most {name}={limit_ms}"
                 )
+        _check_memory_and_connections(self)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, GivenValue]) -> Self:
@@ -210,6 +214,38 @@ class BrokerConfig(
         """Time after which a log is flushed to disk."""
         interval_ms = self.log_flush_interval_ms
         return self.log_flush_scheduler_interval_ms if interval_ms is None else interval_ms
+
+
+def _check_memory_and_connections(config: BrokerConfig) -> None:
+    """Raise ConfigError, worded as Kafka's, unless buffers are large enough and connections last long enough."""
+    threads = config.log_cleaner_threads
+    if not threads:
+        raise ConfigError("/ by zero")
+    if config.log_cleaner_dedupe_buffer_size // threads <= _MEBIBYTE:
+        raise ConfigError("requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
+    queued_bytes = int(config.others.get("queued.max.request.bytes", -1))
+    if 0 < queued_bytes < config.socket_request_max_bytes:
+        raise ConfigError(
+            "requirement failed: queued.max.request.bytes must be larger or equal to socket.request.max.bytes"
+        )
+    idle_ms, delay_ms = config.connections_max_idle_ms, config.connection_failed_authentication_delay_ms
+    if 0 <= idle_ms <= delay_ms:
+        raise ConfigError(
+            f"requirement failed: connection.failed.authentication.delay.ms={delay_ms} should always be less than"
+            f" connections.max.idle.ms={idle_ms} to prevent failed authentication responses from timing out"
+        )
+
+
+def applicable(static: BrokerConfig, *layers: Mapping[str, str]) -> dict[str, str]:
+    """Return the dynamic configurations of all layers; a layer that contradicts those before it is left out."""
+    configs: dict[str, str] = {}
+    for layer in layers:
+        try:
+            static.with_dynamic({**configs, **layer})
+        except ConfigError:
+            continue
+        configs |= layer
+    return configs
 
 
 BROKER_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(BrokerConfig))

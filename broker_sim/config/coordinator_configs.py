@@ -56,6 +56,14 @@ def _unfit(config: Any, name: str, relation: str, other: str) -> ConfigError:
     return ConfigError(f"{left} {relation} {right}")
 
 
+def check_consumer_configs(config: Any) -> None:
+    """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
+    check_limits(config, "group_consumer_", HEARTBEAT_AND_SESSION)
+    check_heartbeat_interval(config, "group_consumer_")
+    if "classic" not in config.group_coordinator_rebalance_protocols:
+        raise ConfigError("Disabling the 'classic' protocol is not supported.")
+
+
 @dataclass(frozen=True, kw_only=True)
 class GroupCoordinatorConfigs:
     """Consumer groups and their offsets."""

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import dropwhile
 from typing import Final
 
-from broker_sim.config.broker_config import BrokerConfig, every_broker_config
+from broker_sim.config.broker_config import BrokerConfig, applicable, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
 from broker_sim.config.listeners import without_listener
 from broker_sim.config.other_configs import config_order
@@ -99,7 +99,9 @@ class BrokerConfigs:
         self, topic_configs: Mapping[str, str], names: Collection[str] | None = None
     ) -> list[ConfigEntry]:
         """Return the topic's configurations, all or those of `names`."""
-        effective = effective_topic_config(self.static, {**self.cluster, **self.broker}, topic_configs)
+        effective = effective_topic_config(
+            self.static, applicable(self.static, self.cluster, self.broker), topic_configs
+        )
 
         def entry(definition: ConfigDef) -> ConfigEntry:
             name = definition.name
@@ -117,7 +119,7 @@ class BrokerConfigs:
 
     def describe_broker(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the broker's configurations, all or those of `names`."""
-        effective = self.static.with_dynamic({**self.cluster, **self.broker})
+        effective = self.static.with_dynamic(applicable(self.static, self.cluster, self.broker))
 
         def entry(definition: ConfigDef) -> ConfigEntry:
             name = definition.name

@@ -103,7 +103,8 @@ class ConfigurationValidator:
         if not configs.get(LISTENERS, "any").strip():  # said even where no listener may be set
             check_listeners("", "", ())
         check_dynamic(configs, broker)
-        config = self._static.with_dynamic(configs)
+        of_all = delta.broker_configs.get("", {}) if broker else {}
+        config = self._static.with_dynamic({**of_all, **configs})
         present = {**delta.broker_configs.get("", {}), **delta.broker_configs.get(broker, {})}
         check_connection_limits(configs, self._listeners(delta, broker))
         if broker:
@@ -111,8 +112,7 @@ class ConfigurationValidator:
             changed |= delta.broker_configs.get(broker, {}).keys() - configs.keys()
             self._check_fixed_listeners(changed, configs, self._listeners(delta, broker))
         if not configs.keys().isdisjoint(RETENTION):
-            of_all = delta.broker_configs.get("", {}) if broker else {}
-            check_local_retention(self._static.with_dynamic({**of_all, **configs}))
+            check_local_retention(config)
         if CORDONED in configs:
             check_cordoned_dirs(config)
         if METRIC_REPORTERS in configs:

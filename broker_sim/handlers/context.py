@@ -173,8 +173,8 @@ class Permissions(Protocol):
 class DynamicConfigCheck(Protocol):
     """Checks dynamic configurations on the broker itself."""
 
-    def validate(self, dynamic: Mapping[str, str]) -> None:
-        """Raise ConfigError unless the broker may have exactly these."""
+    def validate(self, of_all: Mapping[str, str], own: Mapping[str, str], changed: str) -> None:
+        """Raise ConfigError unless the broker may have these; `changed` names the resource that changes."""
 
 
 class ProducerIdSource(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.config import override_topic_config, topic_defaults
+from broker_sim.config import applicable, override_topic_config, topic_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,8 +68,9 @@ class MetadataCache:
         return self._config.with_dynamic(self.dynamic_configs())
 
     def dynamic_configs(self) -> dict[str, str]:
-        """Return what is set at run time for all brokers, and for this one."""
-        return {**self.image.dynamic_cluster_configs(), **self.image.dynamic_broker_configs(self._broker_id)}
+        """Return what is set at run time for all brokers and for this one, unless they contradict each other."""
+        image = self.image
+        return applicable(self._config, image.dynamic_cluster_configs(), image.dynamic_broker_configs(self._broker_id))
 
     def configs_of_topic(self, topic: str) -> Mapping[str, str]:
         """Return what is set for the topic, nothing for one that is not known."""

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
-from broker_sim.config import PER_LISTENER, without_listener
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
 from broker_sim.errors import ERROR_TEXTS, ApiError, ConfigError, ErrorCode, MissingExtraError
 from broker_sim.handlers.support.authorization import authorization_error
@@ -82,9 +81,9 @@ def alter_configs_of(
             target = _target(None if context.is_for_controller else broker.broker_id, resource)
             check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
             change = change_of(target.type, resource)
-            if target.type is ConfigResourceType.BROKER and id_named(target.name) == broker.broker_id:
-                present = broker.image.dynamic_broker_configs(broker.broker_id)
-                _check_listeners(broker, present, wanted_of(present, change))
+            if target.type is ConfigResourceType.BROKER and not context.is_for_controller:
+                of_all, own = _dynamic_configs(broker)
+                _check_here(broker, target.name, wanted_of(own if target.name else of_all, change))
             changes.append((target, change))
         except ApiError as error:
             outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
@@ -105,12 +104,19 @@ def alter_configs_of(
         answer(())
 
 
-def _check_listeners(broker: BrokerServices, present: Mapping[str, str], configs: Mapping[str, str]) -> None:
-    """Raise ApiError unless the listeners may have these; all else is left to the controller."""
-    if not any(without_listener(name) in PER_LISTENER for name in (*present, *configs)):
-        return
+def _dynamic_configs(broker: BrokerServices) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return what is set for all brokers, and for this one."""
+    return broker.image.dynamic_cluster_configs(), broker.image.dynamic_broker_configs(broker.broker_id)
+
+
+def _check_here(broker: BrokerServices, name: str, configs: Mapping[str, str]) -> None:
+    """Raise ApiError unless this broker may have these for it, or with an empty name for all, beside the others."""
+    of_all, own = _dynamic_configs(broker)
     try:
-        broker.dynamic_config.validate(configs)
+        if name:
+            broker.dynamic_config.validate(of_all, configs, name)
+        else:
+            broker.dynamic_config.validate(configs, own, name)
     except (ConfigError, MissingExtraError) as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 

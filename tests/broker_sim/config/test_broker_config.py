@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from broker_sim.config import BrokerConfig, topic_defaults
+from broker_sim.config import BrokerConfig, applicable, topic_defaults
 from broker_sim.errors import ConfigError
 
 
@@ -42,6 +42,20 @@ def test_unset_values_are_kafkas_defaults():
         {"log.roll.jitter.ms": "-1"},
         {"node.id": "1", "broker.id": "2"},
         {"node.id": "-2"},
+        {"log.cleaner.threads": "0"},
+        {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": str(2 << 20)},
+        {"queued.max.request.bytes": "100"},
+        {"connections.max.idle.ms": "100"},
+        {"connections.max.idle.ms": "0"},
+        {"connection.failed.authentication.delay.ms": "600000"},
+        {"group.consumer.heartbeat.interval.ms": "4999"},
+        {"group.consumer.heartbeat.interval.ms": "15001"},
+        {"group.consumer.session.timeout.ms": "44999"},
+        {"group.consumer.session.timeout.ms": "60001"},
+        {"group.consumer.min.heartbeat.interval.ms": "20000"},
+        {"group.consumer.min.session.timeout.ms": "5000", "group.consumer.session.timeout.ms": "5000"},
+        {"group.consumer.assignment.interval.ms": "15001"},
+        {"group.coordinator.rebalance.protocols": "consumer"},
     ],
 )
 def test_values_that_contradict_each_other_are_refused_in_one_line(values):
@@ -67,6 +81,27 @@ def test_overrides_add_up_in_a_copy():
 def test_dynamic_values_are_in_effect_and_not_among_the_originals():
     config = BrokerConfig().with_dynamic({"message.max.bytes": "9"})
     assert (config.message_max_bytes, config.originals) == (9, {})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": str((2 << 20) + 2)},
+        {"queued.max.request.bytes": "0"},
+        {"queued.max.request.bytes": "104857600"},
+        {"connections.max.idle.ms": "-1"},
+        {"connections.max.idle.ms": "101"},
+    ],
+)
+def test_values_at_the_limit_are_allowed_together(values):
+    BrokerConfig.from_mapping(values)
+
+
+def test_dynamic_layer_that_contradicts_the_ones_before_is_left_out():
+    buffer, threads = {"log.cleaner.dedupe.buffer.size": str(2 << 20)}, {"log.cleaner.threads": "2"}
+    assert applicable(BrokerConfig(), buffer, threads) == buffer
+    assert applicable(BrokerConfig(), threads, buffer) == threads
+    assert applicable(BrokerConfig(), threads, {"log.retention.ms": "7"}) == {**threads, "log.retention.ms": "7"}
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer, VirtualClock
 
+from broker_sim.broker.dynamic_broker_config import DynamicBrokerConfig
 from broker_sim.broker.producer_ids import ProducerIds
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
 from broker_sim.config import BrokerConfig, Endpoint
@@ -78,6 +79,7 @@ class BrokerOne:
         self.random = Random(1)
         self.faults = FaultInjector(random.Random(1))
         self.config = BrokerConfig.from_mapping(configs or {})
+        self.dynamic_config = DynamicBrokerConfig(self.broker_id, self.config)
         self.denials = DenialLog()
         self.authorizer = make_authorizer(self.config, self.denials.add)
         self.logs = LogManager(self.clock)

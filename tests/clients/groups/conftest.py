@@ -151,6 +151,7 @@ def quick_simulator(run_simulator):
     options = {
         "group.initial.rebalance.delay.ms": 100,
         "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
+        "group.consumer.min.session.timeout.ms": SESSION_MS,
         "group.consumer.session.timeout.ms": SESSION_MS,
         "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
         "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,

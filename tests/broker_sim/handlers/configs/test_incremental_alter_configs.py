@@ -21,7 +21,10 @@ VERSIONS = range(2)
 @pytest.fixture
 def alter(broker):
     broker.create("t", [1], retention_ms="100", cleanup_policy="compact")
+    return alter_at(broker)
 
+
+def alter_at(broker):
     def ask(*resources, version=1, validate_only=False):
         request = IncrementalAlterConfigsRequest(list(resources), validate_only)
         responses = broker.ask(handle_incremental_alter_configs, request, version).responses
@@ -125,6 +128,27 @@ def test_refused_resource_fails_alone(broker, alter, resource, error_code, messa
     assert broker.image.dynamic_cluster_configs()["log.retention.ms"] == "300"
     assert broker.image.dynamic_broker_configs(1) == {}
     assert broker.image.topics["t"].configs["retention.ms"] == "100"
+
+
+CLEANER_BUFFER = "requirement failed: log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
+THREADS, BUFFER_BYTES = "log.cleaner.threads", "log.cleaner.dedupe.buffer.size"
+
+
+@pytest.mark.parametrize(("present", "changed"), [("", "1"), ("1", ""), ("1", "1"), ("", "")])
+def test_change_that_contradicts_what_is_set_is_refused(broker, alter, present, changed):
+    assert alter(Resource(BROKER, present, [Config(BUFFER_BYTES, SET, str(2 << 20))])) == [(ErrorCode.NONE, None)]
+    (outcome,) = alter(Resource(BROKER, changed, [Config(THREADS, SET, "2")]))
+    assert outcome == (ErrorCode.INVALID_REQUEST, CLEANER_BUFFER)
+    alter(Resource(BROKER, present, [Config(BUFFER_BYTES, SET, str((2 << 20) + 2))]))
+    assert alter(Resource(BROKER, changed, [Config(THREADS, SET, "2")])) == [(ErrorCode.NONE, None)]
+
+
+def test_removal_that_contradicts_what_is_left_is_refused(make_broker):
+    alter = alter_at(make_broker({BUFFER_BYTES: 2 << 20}))
+    enough, threads = Config(BUFFER_BYTES, SET, str(4 << 20)), Config(THREADS, SET, "2")
+    assert alter(Resource(BROKER, "1", [enough, threads])) == [(ErrorCode.NONE, None)]
+    (outcome,) = alter(Resource(BROKER, "1", [Config(BUFFER_BYTES, DELETE, None)]))
+    assert outcome == (ErrorCode.INVALID_REQUEST, CLEANER_BUFFER)
 
 
 def test_unknown_operation_on_a_topic_is_a_server_error_as_in_kafka(alter):
