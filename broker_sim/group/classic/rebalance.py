@@ -397,7 +397,7 @@ class Rebalance:
 
     def _expire_sync(self, group: ClassicGroup, generation_id: int) -> None:
         """Remove the members that have not asked for their assignments in time."""
-        missing = list(group.pending_sync_members)
+        missing = [member_id for member_id in group.members if member_id in group.pending_sync_members]
         if generation_id != group.generation_id or not missing:
             return
         for member_id in missing:

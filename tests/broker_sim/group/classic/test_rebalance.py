@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group import ClassicGroupState
+from broker_sim.group.classic.classic_group import ClassicGroup, ClassicGroupState
 from broker_sim.group.offsets import OffsetCommit
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
@@ -247,6 +247,15 @@ class TestSyncs:
         assert bench.state == "PreparingRebalance"
         assert list(bench.group.members) == [leader.member_id]
         assert follower.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+    def test_members_that_do_not_sync_are_removed_in_the_order_of_joining(self, bench, monkeypatch):
+        """Not in that of a set of ids, which another process does not repeat."""
+        leader, *others = completing(bench, 13, session_timeout_ms=300_000)
+        leader.sync()
+        remove, removed = ClassicGroup.remove, []
+        monkeypatch.setattr(ClassicGroup, "remove", lambda group, who: removed.append(who) or remove(group, who))
+        bench.advance(REBALANCE_MS)
+        assert removed == [member.member_id for member in others]
 
     def test_nobody_is_removed_if_all_have_synced(self, bench):
         bench.stable(2, session_timeout_ms=300_000)
