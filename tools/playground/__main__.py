@@ -11,6 +11,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from functools import partial
 from hashlib import sha256
@@ -20,9 +21,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker_sim.chaos.faults.kinds import KINDS
+from tools.playground.lesson_files import lesson_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -60,6 +63,17 @@ def client_files() -> Iterator[tuple[str, bytes]]:
 def all_files() -> dict[str, bytes]:
     """Return all files of the packages that the page imports, by path."""
     return {**dict(client_files()), **dict(own_files())}
+
+
+def lessons() -> list[dict[str, Any]]:
+    """Return the lessons as lessons.toml has them."""
+    read: list[dict[str, Any]] = tomllib.loads((HERE / "lessons/lessons.toml").read_text("utf-8"))["lesson"]
+    return read
+
+
+def files_of_lessons() -> dict[str, bytes]:
+    """Return the files that the page loads with its first lesson."""
+    return lesson_files([part["scenario"] for lesson in lessons() for part in lesson["parts"]])
 
 
 def digest_of(files: dict[str, bytes]) -> str:
@@ -122,11 +136,15 @@ def build() -> None:
     esbuild = str(packages / "esbuild/bin/esbuild")
     subprocess.run([esbuild, "site/editor.js", *options, f"--outfile={SITE / 'editor.js'}"], cwd=BUILD, check=True)
     sources = all_files()
-    write_zip(BUILD / "sources.zip", sources)
-    compile_packages = ["node", str(HERE / "compile.mjs"), str(BUILD / "sources.zip"), str(SITE / "packages.zip")]
-    subprocess.run(compile_packages, cwd=BUILD, check=True)
+    for name, files in (("packages", sources), ("lessons", files_of_lessons())):
+        write_zip(BUILD / f"{name}-sources.zip", files)
+        result = str(SITE / f"{name}.zip")
+        compile_files = ["node", str(HERE / "compile.mjs"), str(BUILD / f"{name}-sources.zip"), result]
+        subprocess.run(compile_files, cwd=BUILD, check=True)
     kinds = [{"name": name, "on": kind.on, "drawn": kind.weight > 0} for name, kind in KINDS.items()]
-    (SITE / "examples.json").write_text(json.dumps({"examples": examples(), "kinds": kinds}), "utf-8")
+    titles = [{name: lesson[name] for name in ("name", "title", "about")} for lesson in lessons()]
+    facts = {"examples": examples(), "kinds": kinds, "lessons": titles}
+    (SITE / "examples.json").write_text(json.dumps(facts), "utf-8")
     python = [f"pyodide/{name}" for name in PYODIDE if not name.endswith(".mjs")]
     size = sum((SITE / name).stat().st_size for name in (*python, "packages.zip"))
     (SITE / "sizes.json").write_text(json.dumps({"python": size, "sources": digest_of(sources)}), "utf-8")

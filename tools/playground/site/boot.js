@@ -17,6 +17,11 @@ export async function boot(loadPyodide, get, { indexURL, packages = "packages.zi
   return python;
 }
 
+// Adds the scenarios that lessons play; `packages` are the bytes of lessons.zip.
+export function addLessons(python, packages) {
+  python.unpackArchive(packages, "zip", { extractDir: SITE_PACKAGES });
+}
+
 // Puts the function into the table of functions that Python calls by ctypes, and returns its place there.
 function addCrc32c(module) {
   const { memory, wasmTable } = module;

@@ -2,6 +2,7 @@
 
 import { makeChaos } from "./chaos.js";
 import { makeClusterTab } from "./cluster_tab.js";
+import { makeLessonsTab } from "./lessons_tab.js";
 import { Machine } from "./machine.js";
 import { h, setAttribute, setText } from "./page/dom.js";
 import { themeButton } from "./page/theme.js";
@@ -15,6 +16,7 @@ const loading = h("progress", { hidden: true, max: sizes.python, value: 0, "aria
 
 machine.addEventListener("starting", () => show("starting", `loading Python, ${bytes(sizes.python)}`));
 machine.addEventListener("bytes", ({ detail }) => {
+  if (loading.hidden) return; // of a lesson
   loading.value = detail;
   setText(state, detail < sizes.python ? `loading ${bytes(detail)} of ${bytes(sizes.python)}` : "importing the brokers");
 });
@@ -31,6 +33,7 @@ const examples = await (await fetch("examples.json")).json();
 const tabs = {
   chaos: { title: "Chaos", make: () => makeChaos(machine, examples) },
   cluster: { title: "Cluster", make: () => makeClusterTab(machine) },
+  lessons: { title: "Lessons", make: () => makeLessonsTab(machine, examples.lessons) },
   wheel: { title: "Timing wheel", make: () => makeWheelTab(machine) },
 };
 const bar = h("nav", { class: "tabs", role: "tablist", "aria-label": "Parts of the page" });

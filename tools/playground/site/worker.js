@@ -1,6 +1,6 @@
 // Python, in a thread of its own: it may compute for minutes, and is ended from outside at any moment.
 
-import { boot, call } from "./boot.js";
+import { addLessons, boot, call } from "./boot.js";
 import { loadPyodide } from "./pyodide/pyodide.mjs";
 
 const say = (kind, value) => postMessage({ kind, value });
@@ -24,6 +24,7 @@ self.fetch = async (...args) => {
 
 const get = async (name) => new Uint8Array(await (await self.fetch(here(name))).arrayBuffer());
 let python = null;
+let lessons = null;
 
 const verbs = {
   // Runs seeds one after the other until one fails, and shrinks that one.
@@ -42,12 +43,17 @@ const verbs = {
   use: (files) => call(python, "use", JSON.stringify(files)),
   check: ({ test, settings }) => call(python, "check", test, settings),
   cluster: ({ verb, value }) => call(python, "cluster", verb, JSON.stringify(value ?? {})),
+  async lesson(name) {
+    lessons ??= get("lessons.zip").then((packages) => addLessons(python, packages));
+    await lessons;
+    return call(python, "lesson", name);
+  },
   wheel: ({ verb, value }) => call(python, "wheel", verb, value ?? 0),
 };
 
-onmessage = ({ data: { id, verb, value } }) => {
+onmessage = async ({ data: { id, verb, value } }) => {
   try {
-    postMessage({ kind: "answer", id, value: verbs[verb](value) });
+    postMessage({ kind: "answer", id, value: await verbs[verb](value) });
   } catch (error) {
     postMessage({ kind: "answer", id, error: lastLine(error) });
   }
