@@ -76,7 +76,11 @@ class Page:
         return web.json_response(session, headers={"Cache-Control": "no-store"})
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        search = request.query.get("search", "")[:LONGEST_SEARCH]
+        shown = (
+            request.query.get("search", "")[:LONGEST_SEARCH],
+            _number(request.query.get("level")),
+            _number(request.query.get("bucket")),
+        )
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
         await response.prepare(request)
         task = asyncio.current_task()
@@ -84,17 +88,17 @@ class Page:
         self._streams.add(task)
         try:
             with suppress(ConnectionResetError):  # the page was closed
-                await self._send_pictures(response, search)
+                await self._send_pictures(response, shown)
         finally:
             self._streams.discard(task)
         return response
 
-    async def _send_pictures(self, response: web.StreamResponse, search: str) -> None:
+    async def _send_pictures(self, response: web.StreamResponse, shown: tuple[str, int, int]) -> None:
         before: dict[str, Any] = {}
-        self._cluster.picture(search)  # the first one imports what it needs
+        self._cluster.picture(*shown)  # the first one imports what it needs
         while True:
             begun_s = time.thread_time()
-            picture = self._cluster.picture(search)
+            picture = self._cluster.picture(*shown)
             event = {"at_ms": picture.at_ms, **changes(before, picture.parts)}
             before = picture.parts
             text = json.dumps(event, separators=(",", ":"))
@@ -110,6 +114,10 @@ class Page:
 def period_s(cost_s: float, streams: int) -> float:
     """Return the time from a picture that took `cost_s` of a core to the next one of the same stream."""
     return min(max(SHORTEST_PERIOD_S, cost_s * streams / SHARE), LONGEST_PERIOD_S)
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isdecimal() else 0
 
 
 def _described(verb: Verb[..., Any]) -> dict[str, Any]:

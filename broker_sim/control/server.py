@@ -34,7 +34,7 @@ class ControlledCluster(Protocol):
     def status(self) -> Any:
         """Return the cluster's status."""
 
-    def picture(self, search: str = "") -> Any:
+    def picture(self, search: str = "", level: int = 0, bucket: int = 0) -> Any:
         """Return the picture that the page draws."""
 
 

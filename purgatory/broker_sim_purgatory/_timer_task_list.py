@@ -45,6 +45,17 @@ class TimerTaskList:
         """Return whether no task is left; a cancelled task has left already."""
         return self._root.next is self._root
 
+    def count(self) -> int:
+        """Return the number of tasks; they are counted one by one, so that adding and removing need no number."""
+        root = self._root
+        entry = root.next
+        count = 0
+        while entry is not root:
+            assert entry is not None
+            count += 1
+            entry = entry.next
+        return count
+
     def add(self, entry: TimerTaskEntry) -> None:
         """Append `entry`; it leaves the bucket it was in, of the same timer, first."""
         owner = self._owner

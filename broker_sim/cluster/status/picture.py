@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict, dataclass
+from functools import partial
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker_sim_purgatory import DelayedOperation
+from broker_sim_purgatory import DelayedOperation, PlacedTask
 
 from broker_sim.cluster.status.cluster_status import (
     FaultStatus,
@@ -33,14 +34,16 @@ from broker_sim.cluster.status.transaction_status import producers_status, trans
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from broker_sim_purgatory import DelayedOperationPurgatory, PlacedTask
+    from broker_sim_purgatory import DelayedOperationPurgatory
 
     from broker_sim.cluster.nodes.nodes import Nodes
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
 
-MOST_PARKED: Final = 150
-"""Number of operations of a purgatory that are shown, those with the nearest deadlines."""
+MOST_PARKED: Final = 400
+"""Number of operations that are shown, those of each purgatory with the nearest deadlines: each has an equal part."""
+FEWEST_PARKED: Final = 20
+"""Number of operations of a purgatory that are shown, however many purgatories there are."""
 MOST_PARTITIONS: Final = 200
 MOST_GROUPS: Final = 100
 MOST_PRODUCERS: Final = 100
@@ -62,10 +65,21 @@ class Picture:
         return {"at_ms": self.at_ms, "parts": self.parts}
 
 
-def picture(nodes: Nodes, search: str = "", *, counts_requests: bool = True) -> Picture:
+class Place(NamedTuple):
+    """A bucket of a timing wheel: level from 1, index from 0; level 0 stands for none."""
+
+    level: int = 0
+    bucket: int = 0
+
+
+NOWHERE: Final = Place()
+
+
+def picture(nodes: Nodes, search: str = "", place: Place = NOWHERE, *, counts_requests: bool = True) -> Picture:
     """Return the picture of this moment; `search` is a part of the names of the partitions to show.
 
-    Counting requests begins with the first picture that shall have them.
+    Operations in the bucket at `place` are shown too, whatever their deadlines. Counting requests begins with the
+    first picture that shall have them.
     """
     image = nodes.controller.image
     parts: dict[str, Any] = dict(_partitions(nodes, image, search))
@@ -85,7 +99,7 @@ def picture(nodes: Nodes, search: str = "", *, counts_requests: bool = True) -> 
     for injected in nodes.faults.injected:
         fault = FaultStatus(**injected.to_json())
         parts[f"fault/{fault.id}"] = fault.to_json()
-    parts |= _purgatories(nodes)
+    parts |= _purgatories(nodes, place)
     parts |= _coordinators(nodes)
     if counts_requests:
         parts["requests"] = nodes.requests.look(nodes.scheduler.clock.now_ms())
@@ -117,35 +131,41 @@ def _partitions(nodes: Nodes, image: MetadataImage, search: str) -> Iterator[tup
         yield f"partition/{topic}/{number}", {"topic": topic, **status}
 
 
-def _purgatories(nodes: Nodes) -> Iterator[tuple[str, dict[str, Any]]]:
+def _purgatories(nodes: Nodes, place: Place) -> Iterator[tuple[str, dict[str, Any]]]:
     waits_for = waiting_reasons(nodes)
-    for broker_id, broker in nodes.brokers.items():
-        for purgatory in broker.purgatories:
-            yield f"purgatory/{broker_id}/{purgatory.name}", purgatory_part(broker_id, purgatory, waits_for)
+    purgatories = [(broker_id, each) for broker_id, broker in nodes.brokers.items() for each in broker.purgatories]
+    busy = sum(each.num_delayed() > 0 for _, each in purgatories)
+    most = max(MOST_PARKED // max(busy, 1), FEWEST_PARKED)
+    for broker_id, purgatory in purgatories:
+        part = purgatory_part(broker_id, purgatory, waits_for, most, place)
+        yield f"purgatory/{broker_id}/{purgatory.name}", part
 
 
 def purgatory_part(
-    broker_id: int, purgatory: DelayedOperationPurgatory[Any], waits_for: Callable[[str, Iterable[object]], str]
+    broker_id: int,
+    purgatory: DelayedOperationPurgatory[Any],
+    waits_for: Callable[[str, Iterable[object]], str],
+    most: int = MOST_PARKED,
+    place: Place = NOWHERE,
 ) -> dict[str, Any]:
-    """Return what waits in a purgatory; `waits_for` says by its name and an operation's keys what it waits for."""
+    """Return what waits in a purgatory; `waits_for` says by its name and an operation's keys what it waits for.
+
+    Of more than `most` operations those with the nearest deadlines are described, and those in the bucket at `place`.
+    """
     statistics = purgatory.statistics()
-    levels = purgatory.timer.read_wheels(
-        lambda wheels: [(each.level, each.tick_ms, each.wheel_size, each.current_time_ms) for each in wheels]
-    )
-    buckets: dict[int, Counter[int]] = {level: Counter() for level, *_ in levels}
-    nearest: list[PlacedTask] = []
-    keys: dict[int, list[object]] = {}
-    if statistics.num_delayed:
-        placed = [each for each in purgatory.timer.placements() if isinstance(each.task, DelayedOperation)]
-        for each in placed:
-            buckets.setdefault(each.wheel_level, Counter())[each.wheel_bucket] += 1
-        nearest = nsmallest(MOST_PARKED, placed, key=lambda each: each.task.expiration_ms)
-        shown = {id(each.task): keys.setdefault(id(each.task), []) for each in nearest}
+    levels, nearest, in_bucket = purgatory.timer.read_wheels(partial(_read, most, place))
+    keys: dict[int, list[object]] = {id(each.task): [] for each in (*nearest, *in_bucket)}
+    if keys:
         for key, operations, _ in purgatory.watched_by_key():
-            for operation in operations:
-                if (under := shown.get(id(operation))) is not None:
-                    under.append(key)
-    return {
+            for operation_id in keys.keys() & map(id, operations):
+                keys[operation_id].append(key)
+
+    def described(operations: list[PlacedTask]) -> list[dict[str, Any]]:
+        return [
+            _operation(each, keys[id(each.task)], waits_for(purgatory.name, keys[id(each.task)])) for each in operations
+        ]
+
+    part = {
         "broker": broker_id,
         "name": purgatory.name,
         "num_delayed": statistics.num_delayed,
@@ -153,20 +173,53 @@ def purgatory_part(
         "completed": statistics.completed,
         "expired": statistics.expired,
         "purged": statistics.purged,
-        "wheel": [
-            {
-                "level": level,
-                "tick_ms": tick_ms,
-                "size": size,
-                "current_time_ms": now_ms,
-                "buckets": {str(index): count for index, count in buckets[level].items()},
-            }
-            for level, tick_ms, size, now_ms in levels
-        ],
-        "parked": [
-            _operation(each, keys[id(each.task)], waits_for(purgatory.name, keys[id(each.task)])) for each in nearest
-        ],
+        "wheel": levels,
+        "parked": described(nearest),
     }
+    return {**part, "in_bucket": described(in_bucket)} if in_bucket else part
+
+
+def _read(
+    most: int, place: Place, wheels: Iterable[Any]
+) -> tuple[list[dict[str, Any]], list[PlacedTask], list[PlacedTask]]:
+    """Return the levels of a wheel, the `most` operations with the nearest deadlines, and those of the bucket.
+
+    Those that are not near are only counted: a bucket's operations are due when it begins or later.
+    """
+    levels: list[dict[str, Any]] = []
+    used: list[Any] = []
+    in_bucket: list[PlacedTask] = []
+    for wheel in wheels:
+        counts = {bucket: count for bucket in wheel.used_buckets() if (count := bucket.count())}
+        used += counts
+        for bucket in counts:
+            if place == (wheel.level, bucket.index):
+                in_bucket = _nearest(most, _placed(bucket))
+        levels.append(
+            {
+                "level": wheel.level,
+                "tick_ms": wheel.tick_ms,
+                "size": wheel.wheel_size,
+                "current_time_ms": wheel.current_time_ms,
+                "buckets": {str(bucket.index): count for bucket, count in counts.items()},
+            }
+        )
+    nearest: list[PlacedTask] = []
+    for bucket in sorted(used, key=lambda each: each.expiration_ms):
+        if len(nearest) == most and bucket.expiration_ms > nearest[-1].task.expiration_ms:
+            break
+        nearest += _placed(bucket)
+        if len(nearest) >= most:
+            nearest = _nearest(most, nearest)
+    return levels, _nearest(most, nearest), in_bucket
+
+
+def _placed(bucket: Any) -> list[PlacedTask]:
+    return [PlacedTask(each, bucket.level, bucket.index) for each in bucket if isinstance(each, DelayedOperation)]
+
+
+def _nearest(most: int, operations: list[PlacedTask]) -> list[PlacedTask]:
+    return nsmallest(most, operations, key=lambda each: each.task.expiration_ms)
 
 
 def _operation(placed: PlacedTask, keys: list[object], waits_for: str) -> dict[str, Any]:

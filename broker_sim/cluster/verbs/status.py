@@ -76,14 +76,16 @@ class StatusVerbs(BaseVerbs):
         return purgatories_status(self.nodes)
 
     @verb("GET", "/picture/{search}")
-    def picture(self, search: str = "") -> Picture:
+    def picture(self, search: str = "", level: int = 0, bucket: int = 0) -> Picture:
         """Return what the page shows of this moment: its parts by name; `search` is in the partitions' names.
 
+        Of many parked operations those with the nearest deadlines are shown, and those in the `bucket` (from 0) of
+        the wheels' `level` (from 1) [default level: none].
         Requests are counted from the first call on, until nobody has called for a minute.
         """
-        from broker_sim.cluster.status.picture import picture  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.picture import Place, picture  # noqa: PLC0415 - see `Verbs`
 
-        return picture(self.nodes, search)
+        return picture(self.nodes, search, Place(level, bucket))
 
     @verb("GET", "/describe")
     def describe(self) -> str:

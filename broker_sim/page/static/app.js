@@ -21,7 +21,7 @@ const COLUMNS = {
 };
 
 export class App {
-  // `actions` says what the buttons do: canWrite, verbText, call, open, onSearch; a recorded run has none.
+  // `actions` says what the buttons do: canWrite, verbText, call, open, onQuery; a recorded run has none.
   constructor(actions) {
     this.context = {
       view: { purgatory: "", operation: null, bucket: null, filter: "", search: "" },
@@ -29,6 +29,7 @@ export class App {
       redraw: () => this.draw(),
       retick: () => { this.drawnWords = 0; },
       selectOperation: (key) => this.select(key),
+      selectBucket: (bucket) => this.selectBucket(bucket),
       clockText: (atMs) => this.clockText(atMs),
       nowMs: 0, requestsBefore: null,
       ...actions,
@@ -123,8 +124,21 @@ export class App {
     const { view, world } = this.context;
     view.operation = view.operation === key ? null : key;
     const one = world.parked.find((each) => each.key === view.operation);
-    view.bucket = null;
     if (one && view.purgatory && view.purgatory !== `${one.broker}/${one.purgatory}`) view.purgatory = "";
+    this.setBucket(null);
+  }
+
+  // Selects a bucket by its level and index, null for none.
+  selectBucket(bucket) {
+    this.context.view.operation = null;
+    this.setBucket(bucket);
+  }
+
+  setBucket(bucket) {
+    const { view } = this.context;
+    const isOther = view.bucket?.level !== bucket?.level || view.bucket?.index !== bucket?.index;
+    view.bucket = bucket;
+    if (isOther) this.context.onQuery();
     this.draw();
   }
 }

@@ -64,9 +64,9 @@ export function panel(title, hint, ...children) {
   return { element, count, aside };
 }
 
-// Returns the heads of a table's columns; a star stands for a column of numbers.
+// Returns the heads of a table's columns; a star stands for a column of numbers, null for a column that is left out.
 export function heads(...titles) {
-  return titles.map((title) => h("th", { scope: "col", class: title.endsWith("*") ? "number" : null }, title.replace("*", "")));
+  return titles.filter((title) => title !== null).map((title) => h("th", { scope: "col", class: title.endsWith("*") ? "number" : null }, title.replace("*", "")));
 }
 
 export function empty(text) {

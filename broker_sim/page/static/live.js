@@ -7,7 +7,7 @@ export class Live {
   constructor(onChange, onState) {
     this.onChange = onChange;
     this.onState = onState;
-    this.search = "";
+    this.query = "";
     this.abort = null;
     this.token = new URLSearchParams(location.hash.slice(1)).get("token") ?? sessionStorage.getItem(TOKEN) ?? "";
     document.addEventListener("visibilitychange", () => (document.hidden ? this.stop() : this.start()));
@@ -38,8 +38,9 @@ export class Live {
     this.onState("asleep");
   }
 
-  restart(search) {
-    this.search = search;
+  // Begins a new stream, whose pictures show what `query` names: partitions by `search`, a bucket by `level` and `bucket`.
+  restart(query) {
+    this.query = new URLSearchParams(query);
     this.abort?.abort();
     this.abort = null;
     this.start();
@@ -48,7 +49,7 @@ export class Live {
   async follow(signal) {
     while (!signal.aborted) {
       try {
-        const response = await fetch(`/page/stream?search=${encodeURIComponent(this.search)}`, { headers: this.headers(), signal });
+        const response = await fetch(`/page/stream?${this.query}`, { headers: this.headers(), signal });
         if (!response.ok) throw new Error(response.statusText);
         this.onState("live");
         await this.read(response.body.getReader());

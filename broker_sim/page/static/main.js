@@ -11,6 +11,7 @@ import { endings, World } from "page/world.js";
 
 const MOST_EVENTS = 500;
 const MOST_ENDED = 100;
+const QUERY_AFTER_MS = 250;
 const RATES_OVER_MS = 2_000;
 const STATES = { live: "live", frozen: "frozen", lost: "no answer, trying again", asleep: "asleep" };
 
@@ -41,9 +42,10 @@ async function watch() {
     verbText: (name) => verbs.text(name),
     call: (name, values) => verbs.call(name, values),
     open: (name, values) => verbs.open(name, values),
-    onSearch: () => {
+    onQuery: () => {
       clearTimeout(searching);
-      searching = setTimeout(() => live.restart(app.context.view.search), 250);
+      const { search, bucket } = app.context.view;
+      searching = setTimeout(() => live.restart({ search, level: bucket?.level ?? 0, bucket: bucket?.index ?? 0 }), QUERY_AFTER_MS);
     },
   });
   const { context } = app;

@@ -15,10 +15,7 @@ export function makeOperations(context) {
     context.redraw();
   } });
   const rows = h("tbody");
-  const chip = h("button", { class: "chip", hidden: true, onclick: () => {
-    view.bucket = null;
-    context.redraw();
-  } });
+  const chip = h("button", { class: "chip", hidden: true, onclick: () => context.selectBucket(null) });
   const nothing = empty("Nothing waits here.");
   const more = h("p", { class: "more" });
   const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parked operations", onscroll: () => context.retick() },
@@ -29,13 +26,12 @@ export function makeOperations(context) {
     element,
     draw(world) {
       const matching = world.parked.filter((one) => matches(one, view));
-      const total = world.total("purgatory", "num_delayed");
+      const total = countOf(context);
       setText(count, number(total));
       nothing.hidden = matching.length > 0;
       chip.hidden = !view.bucket;
       if (view.bucket) setText(chip, `level ${view.bucket.level}, bucket ${view.bucket.index} ×`);
-      const isCut = total > world.parked.length || matching.length > MOST_ROWS;
-      setText(more, isCut ? `${number(Math.min(matching.length, MOST_ROWS))} of ${number(total)}, those that are due first.` : "");
+      setText(more, cutText(world, view, matching.length, total));
       const still = new Set(world.all("broker").filter((one) => one.state === "paused").map((one) => one.id));
       keyed(rows, matching.slice(0, MOST_ROWS), (one) => one.key, (one) => makeRow(one, context), (row, one) => {
         row.operation = one;
@@ -47,6 +43,20 @@ export function makeOperations(context) {
       for (const row of rowsInView(rows, scroll)) drawTimes(row, nowMs);
     },
   };
+}
+
+// Returns the number of all operations in the selected purgatory and bucket, shown or not.
+function countOf({ world, view, levels }) {
+  if (view.bucket) return levels.find((one) => one.level === view.bucket.level)?.buckets.get(view.bucket.index) ?? 0;
+  return world.all("purgatory").filter((one) => isChosen(one, view)).reduce((sum, one) => sum + one.num_delayed, 0);
+}
+
+// Returns what the table leaves out, in words.
+function cutText(world, view, matching, total) {
+  const known = world.parked.filter((one) => matches(one, { ...view, filter: "" })).length;
+  if (view.filter && known < total) return `Searched among the ${number(known)} of ${number(total)} that are due first.`;
+  const rows = Math.min(matching, MOST_ROWS);
+  return rows < (view.filter ? matching : total) ? `${number(rows)} of ${number(view.filter ? matching : total)}, those that are due first.` : "";
 }
 
 function matches(one, view) {

@@ -6,14 +6,14 @@ import { number, plural } from "page/words.js";
 export function makePartitions(context) {
   const search = h("input", { type: "search", placeholder: "Search topic-partition", "aria-label": "Search partitions", oninput: () => {
     context.view.search = search.value.trim();
-    context.onSearch();
+    context.onQuery();
     context.redraw();
   } });
   const rows = h("tbody");
   const nothing = empty("No partition has this in its name.");
   const more = h("p", { class: "more" });
   const { element, count, aside } = panel("Partitions", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Partitions" },
-    h("table", { "aria-label": "Partitions with their replicas" }, h("thead", {}, h("tr", {}, heads("Partition", "Replicas", "High watermark*", "End*", "Actions"))), rows),
+    h("table", { "aria-label": "Partitions with their replicas" }, h("thead", {}, h("tr", {}, heads("Partition", "Replicas", "High watermark*", "End*", context.canWrite ? "Actions" : null))), rows),
     nothing, more));
   aside.append(search);
   return {
@@ -37,7 +37,7 @@ function makeRow(one, context) {
     const others = now.isr.filter((id) => id !== now.leader);
     context.open("transfer_leadership", { topic: one.topic, partition: one.partition, to: others[0] ?? "" });
   } }, "Move leader");
-  return h("tr", {}, h("td", {}, h("b", {}, one.topic), `-${one.partition}`), h("td", { class: "replicas" }), h("td", { class: "number" }), h("td", { class: "number" }), h("td", { class: "buttons" }, move));
+  return h("tr", {}, h("td", {}, h("b", {}, one.topic), `-${one.partition}`), h("td", { class: "replicas" }), h("td", { class: "number" }), h("td", { class: "number" }), context.canWrite ? h("td", { class: "buttons" }, move) : null);
 }
 
 function drawRow(row, one, context) {
@@ -57,6 +57,6 @@ function drawRow(row, one, context) {
   });
   setText(high, number(leader?.high_watermark));
   setText(end, number(leader?.log_end_offset));
-  actions.firstChild.hidden = !context.canWrite || one.isr.length < 2;
+  if (actions) actions.firstChild.hidden = one.isr.length < 2;
   setAttribute(row, "data-bad", one.leader < 0 || one.isr.length < one.assignment.length);
 }

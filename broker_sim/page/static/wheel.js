@@ -18,8 +18,7 @@ export function makeWheel(context) {
   const { view } = context;
   const choice = h("select", { "aria-label": "Purgatory whose wheel is shown", onchange: () => {
     view.purgatory = choice.value;
-    view.bucket = null;
-    context.redraw();
+    context.selectBucket(null);
   } });
   const rings = svg("g");
   const hands = svg("g", { class: "hands" });
@@ -120,7 +119,7 @@ function drawRings(rings, levels, context) {
   keyed(rings, buckets, (one) => `${ringOf(one.level)}/${one.index}`, ({ level, index }) => {
     const path = svg("path", { d: sector(level.inner, level.outer, index / level.size, (index + 1) / level.size) });
     path.append(svg("title"));
-    path.addEventListener("click", () => selectBucket(context, level.level, index));
+    path.addEventListener("click", () => toggleBucket(context, level.level, index));
     return path;
   }, (path, { level, index }) => {
     const count = level.buckets.get(index) ?? 0;
@@ -130,29 +129,25 @@ function drawRings(rings, levels, context) {
   });
 }
 
-export function selectBucket(context, level, index) {
-  const { view } = context;
-  const isSame = view.bucket?.level === level && view.bucket.index === index;
-  view.bucket = isSame ? null : { level, index };
-  view.operation = null;
-  context.redraw();
+// Selects a bucket, or none if it is selected.
+function toggleBucket(context, level, index) {
+  const { bucket } = context.view;
+  context.selectBucket(bucket?.level === level && bucket.index === index ? null : { level, index });
 }
 
 function moveByKey(event, context) {
   const steps = { ArrowRight: [0, 1], ArrowDown: [0, 1], ArrowLeft: [0, -1], ArrowUp: [0, -1], PageUp: [1, 0], PageDown: [-1, 0] };
   const step = steps[event.key];
-  const levels = context.levels ?? [];
-  if (event.key === "Escape") context.view.bucket = null;
+  const { levels } = context;
+  if (event.key === "Escape") context.selectBucket(null);
   else if (!step || !levels.length) return;
   else {
     event.preventDefault();
     const at = context.view.bucket ?? { level: levels[0].level, index: step[1] > 0 ? -1 : 0 };
     const level = levels.find((one) => one.level === at.level + step[0]) ?? levels.find((one) => one.level === at.level) ?? levels[0];
-    context.view.bucket = { level: level.level, index: (at.index + step[1] + level.size) % level.size };
+    context.selectBucket({ level: level.level, index: (at.index + step[1] + level.size) % level.size });
   }
   event.stopPropagation();
-  context.view.operation = null;
-  context.redraw();
 }
 
 function drawDots(dots, operations, levels, context) {
@@ -227,8 +222,7 @@ function turnHands(hands, levels, nowMs, speed) {
 
 // Returns what is selected, in words: where an operation waits, and where it goes from there.
 function wordsOf(context, nowMs) {
-  const { view, world } = context;
-  const levels = context.levels ?? [];
+  const { view, world, levels } = context;
   if (view.operation) {
     const one = world.parked.find((each) => each.key === view.operation);
     const level = levels.find((each) => each.level === one?.level);

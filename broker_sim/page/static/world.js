@@ -42,7 +42,7 @@ export class World {
   get parked() {
     if (this.operations === undefined) {
       this.operations = this.all("purgatory").flatMap((purgatory) =>
-        purgatory.parked.map((one) => ({
+        [...purgatory.parked, ...othersIn(purgatory)].map((one) => ({
           ...one, broker: purgatory.broker, purgatory: purgatory.name,
           key: `${purgatory.broker}/${purgatory.name}/${one.id}`,
         })));
@@ -54,6 +54,12 @@ export class World {
   total(kind, field) {
     return this.all(kind).reduce((sum, part) => sum + (part[field] ?? 0), 0);
   }
+}
+
+// Returns the operations of the selected bucket that are not among those with the nearest deadlines.
+function othersIn(purgatory) {
+  const ids = new Set(purgatory.in_bucket && purgatory.parked.map((one) => one.id));
+  return (purgatory.in_bucket ?? []).filter((one) => !ids.has(one.id));
 }
 
 // Returns the parked operations that ended between two worlds, each with how it ended as far as the pictures tell.

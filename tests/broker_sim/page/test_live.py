@@ -1,5 +1,6 @@
 """The live page in a real browser: it draws what is parked, its buttons act, and nothing comes from elsewhere."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -117,9 +118,21 @@ def crowded_page(looked, cluster):
     for number in range(PARKED):
         operation = Waiting(60_000 + number * 37)
         purgatories[number % len(purgatories)].try_complete_else_watch(operation, [f"orders-{number % 300}"])
-    looked.page.locator(ROWS).nth(100).wait_for(state="attached", timeout=SHOWN_MS)
+    looked.page.locator(".wheel-count").get_by_text(re.compile(r"^10\D0")).wait_for(timeout=SHOWN_MS)
     yield looked.page
     assert looked.errors == []
+
+
+def test_bucket_of_late_deadlines_leads_to_its_operations_too(crowded_page):
+    """Only the nearest deadlines are sent, until somebody selects another bucket."""
+    latest = crowded_page.locator(".wheel path.bucket:not(.fill-0)").last
+    count = latest.locator("title").text_content().partition(": ")[2].removesuffix(" operations")
+    latest.dispatch_event("click")
+    shown = crowded_page.locator(".panel-waiting .more")
+    shown.get_by_text(f"200 of {count}, those that are due first").wait_for(timeout=SHOWN_MS)
+    assert crowded_page.locator(ROWS).count() == 200
+    crowded_page.locator(".panel-waiting .chip").click()
+    shown.get_by_text("200 of 10").wait_for(timeout=SHOWN_MS)  # and some that the cluster has parked itself
 
 
 def test_frame_writes_what_can_be_seen_however_much_is_parked(crowded_page):

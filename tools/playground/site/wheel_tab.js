@@ -23,6 +23,10 @@ class WheelTab {
         Object.assign(view, { operation: view.operation === key ? null : key, bucket: null });
         this.draw();
       },
+      selectBucket: (bucket) => {
+        Object.assign(view, { operation: null, bucket });
+        this.draw();
+      },
     };
     this.picture = makeWheel(this.context);
     this.queue = h("ol", { class: "queue" });

@@ -1,9 +1,10 @@
 """The picture of a moment: what the page draws, in parts by name."""
 
 import pytest
+from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer
 
 from broker_sim.cluster.status import picture as module
-from broker_sim.cluster.status.picture import picture
+from broker_sim.cluster.status.picture import NOWHERE, Place, picture, purgatory_part
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.handlers.request_log import LOOK_LASTS_MS, RequestTally
 
@@ -67,10 +68,76 @@ def test_only_the_nearest_deadlines_are_shown_and_all_are_counted(cluster, monke
     name = f"purgatory/{cluster.leader('orders')}/Fetch"
     everything = cluster.picture().parts[name]
     monkeypatch.setattr(module, "MOST_PARKED", 1)
+    monkeypatch.setattr(module, "FEWEST_PARKED", 1)
     cut = cluster.picture().parts[name]
     assert cut["parked"] == everything["parked"][:1]
     assert cut["num_delayed"] == everything["num_delayed"] > 1
     assert cut["wheel"] == everything["wheel"]
+
+
+class Waiting(DelayedOperation):
+    """An operation that waits until its time is over."""
+
+    def try_complete(self):
+        return False
+
+    def on_complete(self):
+        pass
+
+    on_expiration = on_complete
+
+
+@pytest.fixture
+def purgatory():
+    """A purgatory in which 300 operations wait, of which the later half was parked first."""
+    purgatory = DelayedOperationPurgatory("Fetch", VirtualTimer())
+    for delay_ms in (*range(40_000, 55_000, 100), *range(10, 3_010, 20)):
+        purgatory.try_complete_else_watch(Waiting(delay_ms), [f"orders-{delay_ms}"])
+    return purgatory
+
+
+def part_of(purgatory, *, most, place=NOWHERE):
+    return purgatory_part(1, purgatory, lambda _, keys: f"{len(keys)} key", most, place)
+
+
+def delays(operations):
+    return [one["due_ms"] for one in operations]
+
+
+@pytest.mark.parametrize("most", [1, 20, 149, 150, 151, 299, 300, 400])
+def test_those_that_are_shown_have_the_nearest_deadlines_of_all_levels(purgatory, most):
+    part = part_of(purgatory, most=most)
+    assert delays(part["parked"]) == sorted(one.delay_ms for one in purgatory.parked())[:most]
+    assert [one["keys"] for one in part["parked"]] == [[f"orders-{due_ms}"] for due_ms in delays(part["parked"])]
+    assert sum(count for level in part["wheel"] for count in level["buckets"].values()) == 300
+
+
+def test_operation_that_was_postponed_is_where_its_deadline_is_now(purgatory):
+    first = min(purgatory.timer.placements(), key=lambda each: each.task.expiration_ms).task
+    purgatory.timer.postpone(first, 50_001)
+    assert delays(part_of(purgatory, most=2)["parked"]) == [30, 50]
+
+
+def test_operations_of_one_bucket_are_shown_too(purgatory):
+    part = part_of(purgatory, most=30)
+    coarsest = part["wheel"][-1]
+    index, count = next(iter(coarsest["buckets"].items()))
+    place = Place(coarsest["level"], int(index))
+    shown = part_of(purgatory, most=100, place=place)["in_bucket"]
+    assert {(one["level"], one["bucket"]) for one in shown} == {place}
+    assert len(shown) == min(count, 100)
+    assert "in_bucket" not in part
+
+
+def test_purgatories_share_the_number_of_operations_that_are_shown(cluster, monkeypatch):
+    def busy():
+        parts = [part for name, part in cluster.picture().parts.items() if name.startswith("purgatory/")]
+        return [part for part in parts if part["num_delayed"]]
+
+    monkeypatch.setattr(module, "FEWEST_PARKED", 0)
+    monkeypatch.setattr(module, "MOST_PARKED", len(busy()))
+    assert [len(part["parked"]) for part in busy()] == [1] * len(busy())
+    assert max(part["num_delayed"] for part in busy()) > 1
 
 
 def test_search_shows_partitions_with_it_in_their_names(cluster):
