@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import zlib
 from base64 import urlsafe_b64encode
@@ -14,7 +15,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.chaos.search import NamedTest
+from broker_sim.chaos.search import MARKER, NamedTest
 from broker_sim.chaos.settings import settings_by_name
 
 if TYPE_CHECKING:
@@ -33,11 +34,41 @@ class NoLinkError(ValueError):
 def link_to(playground: str, test: NamedTest, seed: int) -> str:
     """Return the address that opens the test in the playground at that address. Raises NoLinkError."""
     module, _, function = test.name.partition(":")
+    _check_module(module)
+    folder = Path(importlib.import_module(module).__file__ or "").parent
+    return _link(playground, folder, module, function, _settings(test), seed)
+
+
+def link_to_function(playground: str, function: Callable[..., object], seed: int) -> str:
+    """Return the address that opens a test function with its own marker `chaos`. Raises NoLinkError."""
+    module = function.__module__
+    _check_module(module)
+    others = sorted({*inspect.signature(function).parameters} - {"chaos"})
+    if "." in function.__qualname__ or others:
+        what = f"takes {', '.join(others)}" if others else "is a method"
+        raise NoLinkError(f"no link: {function.__qualname__} {what}; a link carries a function that takes only chaos")
+    if not any(mark.name == MARKER for mark in getattr(function, "pytestmark", ())):
+        raise NoLinkError(f"no link: mark {function.__name__} itself with @pytest.mark.chaos, not its module")
+    folder = Path(inspect.getsourcefile(function) or "").parent
+    return _link(playground, folder, module, function.__name__, {}, seed)
+
+
+def line_of(link: Callable[[], str]) -> str:
+    """Return the line of a report that has the link, or says why there is none."""
+    try:
+        return f"it opens in a browser: {link()}"
+    except NoLinkError as error:
+        return str(error)
+
+
+def _check_module(module: str) -> None:
     if "." in module:
         raise NoLinkError(f"no link: {module} is part of a package, and a link carries modules of one folder")
-    folder = Path(importlib.import_module(module).__file__ or "").parent
+
+
+def _link(playground: str, folder: Path, module: str, function: str, settings: Mapping[str, Any], seed: int) -> str:
     files = imported_files(module, lambda name: _text_of(folder / f"{name}.py"))
-    link = f"{playground.partition('#')[0]}{fragment(files, module, function, _settings(test), seed)}"
+    link = f"{playground.partition('#')[0]}{fragment(files, module, function, settings, seed)}"
     if len(link) > MOST_CHARACTERS:
         raise NoLinkError(f"no link: it would have {len(link)} characters; {MOST_CHARACTERS} are allowed")
     return link

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
@@ -17,7 +18,7 @@ from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.kinds import weights_beside_a_command
 from broker_sim.chaos.history import JUDGEMENTS, read_judgement
-from broker_sim.chaos.link import NoLinkError, link_to
+from broker_sim.chaos.link import line_of, link_to
 from broker_sim.chaos.program_workers import ProgramTest, check_of
 from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
@@ -413,10 +414,7 @@ class _Output(NamedTuple):
         if self.playground is None:
             return
         assert isinstance(test, NamedTest)
-        try:
-            click.echo(f"it opens in a browser: {link_to(self.playground, test, failure.seed)}\n")
-        except NoLinkError as error:
-            click.echo(f"{error}\n")
+        click.echo(f"{line_of(partial(link_to, self.playground, test, failure.seed))}\n")
 
 
 class _Results:

@@ -40,6 +40,8 @@ class MarkedTest(ApplicationTest):
         """Whether a report has all lines of its time line."""
         self.page_file: Path | None = None
         """The HTML file that plays a failing run, None for no such file."""
+        self.link_line: Callable[[int], str] | None = None
+        """Returns the line with the link that opens a seed in the playground, None for no such line."""
         self._run_once = run_once
 
     def play(self, begin: Begin) -> Outcome | None:
@@ -75,8 +77,10 @@ class MarkedTest(ApplicationTest):
         return self.reports
 
     def _report(self, failure: Failure, before: str) -> str:
-        """Return the report of a failure, and write its page if there is a file for it."""
+        """Return the report of a failure, with its link, and write its page if there is a file for it."""
         text, file = failure.in_pytest(before, is_full=self.is_full), self.page_file
+        if self.link_line is not None:
+            text = f"{text}\n\n{self.link_line(failure.seed)}"
         if file is None:
             return text
         reports = self.reports

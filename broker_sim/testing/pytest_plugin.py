@@ -83,7 +83,7 @@ def _count(text: str) -> int:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--virtual-seed`, `--virtual-seeds`, `--virtual-shrink` and `--kafka-page`."""
+    """Add `--virtual-seed`, `--virtual-seeds`, `--virtual-shrink`, `--kafka-page` and `--kafka-link`."""
     group = parser.getgroup("virtual time")
     group.addoption("--virtual-seed", type=int, metavar="N", help="run tests in virtual time with seed N only")
     group.addoption(
@@ -105,6 +105,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DIRECTORY",
         help="write each failing run of a test in virtual time or under chaos to an HTML file in this directory "
         "[kafka-pages], which plays it in a browser",
+    )
+    group.addoption(
+        "--kafka-link",
+        metavar="URL",
+        help="print for each failing test under chaos a link that opens it in the playground at this address",
     )
 
 
@@ -223,6 +228,7 @@ def _shrink_order(item: pytest.Item, reports: list[pytest.TestReport]) -> list[p
 
 def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
     """Run a test under chaos; return the reports of the smallest failure, or of the last seed."""
+    from broker_sim.chaos.link import line_of, link_to_function  # noqa: PLC0415 - see _checked
     from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - see _checked
     from broker_sim.testing.chaos_tests import MarkedTest  # noqa: PLC0415 - see _checked
     from broker_sim.testing.options import options_of  # noqa: PLC0415 - see _checked
@@ -252,6 +258,9 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
     test = MarkedTest(item.name, settings, run_once)
     test.is_full = item.config.get_verbosity() > 1
     test.page_file = _page_file(item)
+    if (playground := item.config.getoption("kafka_link")) is not None:
+        function = item.obj  # type: ignore[attr-defined]  # pytest's items of functions have it
+        test.link_line = lambda seed: line_of(lambda: link_to_function(playground, function, seed))
     reports = test.search(_seeds_of_command_line(item.config))
     for report in reports:
         if report.when == "call" and test.exploration is not None:

@@ -1,5 +1,9 @@
 """The marker `chaos`: seeds, the smallest failure and its report, wrong arguments."""
 
+import json
+import zlib
+from base64 import urlsafe_b64decode
+
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -335,3 +339,24 @@ def test_failing_run_is_written_as_a_page_and_the_report_names_it(run_tests, pyt
     result.stdout.fnmatch_lines([f"the run plays in a browser: pages/{file.name} (*.* MB)"])
     assert "test_work_is_done" in file.name
     assert file.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_report_has_a_link_to_the_playground_or_says_why_not(run_tests):
+    marker = '@pytest.mark.chaos(seeds=10, faults={"crash": 1})'
+    with_fixture = FORGETS.replace("test_work_is_done(chaos)", "test_with_a_fixture(chaos, tmp_path)")
+    program = f"{WORKER}\n    {marker}{FORGETS}\n    {marker}{with_fixture}"
+    result = run_tests(program, "--kafka-link", "http://localhost/play/")
+    result.assert_outcomes(failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "it opens in a browser: http://localhost/play/#chaos=*",
+            "no link: test_with_a_fixture takes tmp_path; a link carries a function that takes only chaos",
+        ]
+    )
+    [link] = [line for line in result.outlines if line.startswith("it opens")]
+    packed = link.partition("#chaos=")[2]
+    state = json.loads(zlib.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), wbits=-zlib.MAX_WBITS))
+    assert state["test"] == "test_work_is_done"
+    assert f"seed {state['seed']}: nothing is forgotten" in result.outlines
+    [text] = state["files"].values()
+    assert "def test_work_is_done" in text
