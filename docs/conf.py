@@ -41,8 +41,13 @@ html_copy_source = False
 
 SECTION = re.compile(r"^## (?P<title>.*)\n(?P<text>(?:(?!## ).*\n?)*)", re.MULTILINE)
 PAGE_LINK = re.compile(r"\]\((?P<page>[\w/-]+)\.md\)")
-PROGRAM = re.compile(r"^```python file=(?P<name>\w+)\.py\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-CHAOS_TEST = re.compile(r"@pytest\.mark\.chaos\b.*\nasync def (?P<name>test_\w+)")
+PROGRAM = re.compile(r"^```python(?: file=(?P<name>\w+)\.py)?\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+MARKER = r"@pytest\.mark\.(?:chaos|virtual_time)\b(?:.*|\(\n(?: .*\n)*\))\n"
+TEST = re.compile(rf"{MARKER}async def (?P<name>test_\w+)\((?:chaos|kafka)?\)")
+SCRIPT = re.compile(r"^cluster = VirtualCluster\(", re.MULTILINE)
+STARTS_PROCESSES = "start_program"
+UNNAMED = "program"
+"""Module of a program that the page gives no name."""
 PLAYGROUND = ROOT / "out/playground"
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<path>(?:\.\./)+[^)\s]+)\)")
 
@@ -73,14 +78,16 @@ def with_repository_links(text: str, directory: Path, repository: str) -> str:
 
 
 def with_run_links(text: str, playground: str) -> str:
-    """Return a page's text with a link below each program that has a test under chaos: it runs there."""
-    programs = {match["name"]: match["text"] for match in PROGRAM.finditer(text)}
+    """Return a page's text with a link below each program that runs there: a test in virtual time, or a script."""
+    programs = {match["name"]: match["text"] for match in PROGRAM.finditer(text) if match["name"]}
 
     def link(match: re.Match[str]) -> str:
-        test = CHAOS_TEST.search(match["text"])
-        if test is None:
+        test = TEST.search(match["text"])
+        if (test is None and SCRIPT.search(match["text"]) is None) or STARTS_PROCESSES in match["text"]:
             return match[0]
-        state = fragment(imported_files(match["name"], programs.get), match["name"], test["name"])
+        name = match["name"] or UNNAMED
+        files = imported_files(name, {**programs, name: match["text"]}.get)
+        state = fragment(files, name, test["name"] if test else "")
         return f'{match[0]}\n\n```{{raw}} html\n<p class="run"><a href="{playground}{state}">Run it here</a></p>\n```'
 
     return PROGRAM.sub(link, text)

@@ -3,10 +3,14 @@
 import importlib
 import json
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
 import threading
+import zlib
+from base64 import urlsafe_b64decode
 from pathlib import Path
 
 import pytest
@@ -27,6 +31,8 @@ for name in sys.argv[2:]:
         digests[f"{name} {seed}"] = [outcome.digest, outcome.invariant]
 print(json.dumps(digests))
 """
+LINK = re.compile(r'href="x#chaos=([\w-]+)"')
+FAILS_ON_ITS_PAGE = "test_no_order_is_lost"
 NAMES = [f"{name}:test_{kind}" for name in playground.examples() if name != "shop" for kind in ("wrong", "mended")]
 
 
@@ -67,6 +73,7 @@ def test_page_asks_no_other_host():
 
 
 def _applied(marks):
+    @marks.virtual_time
     @marks.chaos("slow", seeds=3)
     def test(chaos):
         pass
@@ -79,9 +86,11 @@ def test_marks_are_those_of_pytest():
         exec((playground.HERE / "python/pytest.py").read_text("utf-8"), namespace)
         return _applied(namespace["mark"])
 
-    (stand_in,) = marked({"__name__": "stand_in"})
-    (mark,) = _applied(pytest.mark)
-    assert (stand_in.name, stand_in.args, stand_in.kwargs) == (mark.name, mark.args, mark.kwargs)
+    stand_ins = marked({"__name__": "stand_in"})
+    marks = _applied(pytest.mark)
+    assert [(each.name, each.args, each.kwargs) for each in stand_ins] == [
+        (each.name, each.args, each.kwargs) for each in marks
+    ]
 
 
 def test_wheel_tells_which_tasks_fall_run_and_are_cancelled(modules):
@@ -149,6 +158,27 @@ def _digests_in_webassembly(site, count):
 @pytest.mark.clients
 def test_seed_takes_the_same_course_on_32_and_64_bits(site):
     assert _digests_in_webassembly(site, 1) == _digests_natively(1)
+
+
+def _linked_programs():
+    """Return what the links of all pages carry: files, module and test."""
+    conf = runpy.run_path(str(playground.ROOT / "docs/conf.py"))
+    texts = [page.read_text("utf-8") for page in sorted((playground.ROOT / "docs").rglob("*.md"))]
+    packed = [text for page in texts for text in LINK.findall(conf["with_run_links"](page, "x"))]
+    return [
+        json.loads(zlib.decompress(urlsafe_b64decode(text + "=" * (-len(text) % 4)), wbits=-zlib.MAX_WBITS))
+        for text in packed
+    ]
+
+
+@pytest.mark.clients
+def test_programs_of_the_pages_run_in_webassembly(site, tmp_path):
+    programs = _linked_programs()
+    assert len(programs) >= 9
+    (tmp_path / "programs.json").write_text(json.dumps(programs), "utf-8")
+    command = ["node", str(playground.HERE / "blocks.mjs"), str(site), str(tmp_path / "programs.json")]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [failure["test"] for failure in json.loads(lines[-1])] == [FAILS_ON_ITS_PAGE]
 
 
 @pytest.mark.soak(part="playground")

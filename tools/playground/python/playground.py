@@ -6,6 +6,7 @@ The search, the shrinker, the report and the timer are the product's own; here i
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import linecache
 import sys
@@ -19,6 +20,11 @@ import playground_wheel
 
 from broker_sim.chaos import search
 from broker_sim.errors import ConfigError
+from broker_sim.runtime.virtual import install
+from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
+from broker_sim.testing import VIRTUAL_MARKER
+from broker_sim.testing.options import VirtualTimeOptions
+from broker_sim.testing.seeded_run import SeededRun
 
 FOLDER = Path("/home/pyodide")
 
@@ -42,15 +48,13 @@ def use(files):
         members = vars(importlib.import_module(module))
     except Exception as error:  # noqa: BLE001 - it is the program's
         return json.dumps({"error": _error(error)})
-    tests = [
-        name
-        for name, each in members.items()
-        if any(mark.name == search.MARKER for mark in getattr(each, "pytestmark", ()))
-    ]
-    if not tests:
-        text = f"{module}.py has no test marked @pytest.mark.chaos: mark an async function that takes `chaos`"
-        return json.dumps({"error": {"text": text, "places": []}})
+    tests = [name for name, each in members.items() if _marker(each, search.MARKER) or _marker(each, VIRTUAL_MARKER)]
     return json.dumps({"tests": tests})
+
+
+def _marker(function, name):
+    """Return the mark of that name which a function has, None without it."""
+    return next((mark for mark in getattr(function, "pytestmark", ()) if mark.name == name), None)
 
 
 @dataclass(frozen=True)
@@ -72,20 +76,68 @@ def _test(name, settings):
     return _Test.of(name, **json.loads(settings))
 
 
+class _VirtualTest:
+    """A test marked `virtual_time`; the settings of the page are those of tests under chaos."""
+
+    def __init__(self, function, options):
+        self.function = function
+        self.options = options
+
+    @classmethod
+    def of(cls, name):
+        """Return the test of that name, None for one under chaos. Raises ConfigError for a wrong marker."""
+        module, _, function = name.partition(":")
+        member = getattr(sys.modules[module], function)
+        mark = _marker(member, VIRTUAL_MARKER)
+        if mark is None:
+            return None
+        options = VirtualTimeOptions(**mark.kwargs)
+        options.check()
+        return cls(member, options)
+
+    def run(self, seed):
+        """Run a seed; return its error, None if it passes, its digest and its virtual seconds."""
+        install()
+        prepare_aiokafka()
+        run = SeededRun(self.options, seed)
+        takes_cluster = "kafka" in inspect.signature(self.function).parameters
+        error = None
+        try:
+            run.wait_for_test(self.function(*([run.open_cluster()] if takes_cluster else [])))
+        except Exception as failure:  # noqa: BLE001 - it is the program's
+            error = failure
+        virtual_s = run.loop.time()
+        if takes_cluster:
+            run.close_cluster()
+        run.close()
+        return error, run.loop.trace.digest(), virtual_s
+
+
 def check(name, settings):
     """Return the error of the settings, None if they can be used."""
     try:
+        if (test := _VirtualTest.of(name)) is not None:
+            return json.dumps({"seeds": test.options.seeds})
         test = _test(name, settings)
         list(test.settings.schedules())[:1]
-    except (search.NoSuchTestError, ConfigError) as error:
+    except (search.NoSuchTestError, ConfigError, TypeError) as error:
         return json.dumps({"error": {"text": str(error), "places": []}})
     return json.dumps({"seeds": test.settings.seeds})
 
 
 def run_seed(name, settings, seed):
     """Run one seed."""
-    test = _test(name, settings)
     began = time.perf_counter()
+    if (virtual := _VirtualTest.of(name)) is not None:
+        error, digest, virtual_s = virtual.run(seed)
+        text = None if error is None else str(error)
+        return json.dumps(
+            {
+                "seed": seed, "invariant": None if error is None else type(error).__name__, "text": text,
+                "digest": digest, "faults": 0, "virtual_s": virtual_s, "s": time.perf_counter() - began,
+            }
+        )  # fmt: skip
+    test = _test(name, settings)
     outcome = test.run(test.draw(seed))
     return json.dumps(
         {
@@ -98,6 +150,8 @@ def run_seed(name, settings, seed):
 def examine(name, settings, seed, on_run=None):
     """Shrink a seed that fails, and return what `broker-sim chaos` prints of it, and the parts that the page draws."""
     global _on_run
+    if (virtual := _VirtualTest.of(name)) is not None:
+        return json.dumps({"seed": seed, "wrong": _error(virtual.run(seed)[0])})
     test = _test(name, settings)
     began = time.perf_counter()
     _on_run = on_run

@@ -1,5 +1,6 @@
 """Stands in for pytest in the tab: an application only marks its tests, and the search reads the marks."""
 
+from contextlib import contextmanager
 from typing import NamedTuple
 
 
@@ -18,9 +19,34 @@ class _Marks:
                 function.pytestmark = [*getattr(function, "pytestmark", ()), Mark(name, args, kwargs)]
                 return function
 
+            if len(args) == 1 and callable(args[0]) and not kwargs:  # without brackets
+                (function,), args = args, ()
+                return put(function)
             return put
 
         return mark
 
 
 mark = _Marks()
+
+
+def fail(reason=""):
+    """Fail the test."""
+    raise fail.Exception(reason)
+
+
+class FailedError(Exception):
+    """Raised by `fail`."""
+
+
+fail.Exception = FailedError
+
+
+@contextmanager
+def raises(error):
+    """Expect an error in the block."""
+    try:
+        yield
+    except error:
+        return
+    fail(f"DID NOT RAISE {error!r}")

@@ -157,6 +157,10 @@ class ChaosTab {
       await this.machine.start();
       const used = await this.machine.ask("use", this.files);
       if (used.error) return this.showError(used.error);
+      if (!used.tests.length) {
+        setText(this.said, "The program ran to its end; it has no test.");
+        return;
+      }
       if (!used.tests.includes(this.test.value)) {
         keyed(this.test, used.tests, (name) => name, (name) => h("option", { value: name }, name));
       }
@@ -168,7 +172,10 @@ class ChaosTab {
       const last = seed ?? first + Number(this.count.value) - 1;
       setText(this.said, `seed ${first} runs`);
       const failure = await this.machine.ask("search", { ...what, first, last });
-      if (failure) this.showFailure(failure);
+      if (failure?.wrong) {
+        this.showError(failure.wrong);
+        setText(this.said, `Seed ${failure.seed} fails.`);
+      } else if (failure) this.showFailure(failure);
       else setText(this.said, `${plural(this.seeds.length, "seed")} passed, ${this.rate()} a second. That proves nothing; more seeds say more.`);
     } catch (error) {
       if (error instanceof StoppedError) setText(this.said, `stopped after ${plural(this.seeds.length, "seed")}; Python starts again`);
