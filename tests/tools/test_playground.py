@@ -1,5 +1,6 @@
 """The site that runs in a browser tab: what it has inside, and that a seed takes the same course there."""
 
+import gzip
 import importlib
 import json
 import os
@@ -32,6 +33,7 @@ for name in sys.argv[2:]:
 print(json.dumps(digests))
 """
 LINK = re.compile(r'href="x#chaos=([\w-]+)"')
+MOST_BYTES = 10_000_000
 FAILS_ON_ITS_PAGE = "test_no_order_is_lost"
 NAMES = [f"{name}:test_{kind}" for name in playground.examples() if name != "shop" for kind in ("wrong", "mended")]
 
@@ -158,6 +160,13 @@ def _digests_in_webassembly(site, count):
 @pytest.mark.clients
 def test_seed_takes_the_same_course_on_32_and_64_bits(site):
     assert _digests_in_webassembly(site, 1) == _digests_natively(1)
+
+
+@pytest.mark.clients
+def test_download_is_below_ten_megabytes_compressed(site):
+    """Everything that a search takes; lessons.zip comes with the first lesson."""
+    files = [path for path in site.rglob("*") if path.is_file() and path.name != "lessons.zip"]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < MOST_BYTES
 
 
 def _linked_programs():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -31,12 +32,20 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build/playground"
 SITE = ROOT / "out/playground"
-PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json")
+STANDARD_LIBRARY = "python_stdlib.zip"
+PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", STANDARD_LIBRARY, "pyodide-lock.json")
 OWN = {"broker_sim": ROOT / "broker_sim", "broker_sim_purgatory": ROOT / "purgatory/broker_sim_purgatory"}
 CLIENT = ("aiokafka", "async-timeout", "packaging", "typing-extensions")
 """aiokafka and what it needs, in pure Python: its own C extensions have counterparts there."""
-NOT_RUN = {".pyi", ".pyc", ".so"}
+NOT_RUN = {".pyi", ".pyc", ".so", ".c", ".h", ".js", ".css", ".svg", ".html"}
 """Endings of files that no package needs there; but `__init__.pyi` lists broker_sim's names."""
+NOT_NEEDED = re.compile(r"broker_sim/cli/|packaging/(?!__init__|version|_structures)")
+"""Modules that nothing imports there: commands, and what a version number does not need of `packaging`."""
+NOT_IN_BROWSERS = re.compile(
+    r"multiprocessing/|_pyrepl/|wsgiref/|xmlrpc/|(doctest|pydoc|pdb|bdb|imaplib|poplib|smtplib|ftplib|mailbox|pickletools)\.py$"
+    r"|encodings/(?!__init__|aliases|utf_|ascii|latin_1|iso8859_1[.5]|cp437|cp1252|idna|punycode|raw_|unicode_|charmap|hex_|base64)"
+)
+"""Modules of the standard library that cannot work there, and encodings that Kafka's clients do not use."""
 EPOCH = (2026, 1, 1, 0, 0, 0)
 PAGE = ROOT / "broker_sim/page/static"
 PORT = 8765
@@ -62,7 +71,8 @@ def client_files() -> Iterator[tuple[str, bytes]]:
 
 def all_files() -> dict[str, bytes]:
     """Return all files of the packages that the page imports, by path."""
-    return {**dict(client_files()), **dict(own_files())}
+    files = {**dict(client_files()), **dict(own_files())}
+    return {name: data for name, data in files.items() if not NOT_NEEDED.match(name)}
 
 
 def lessons() -> list[dict[str, Any]]:
@@ -131,6 +141,9 @@ def build() -> None:
     (SITE / "pyodide").mkdir()
     for name in PYODIDE:
         shutil.copy(packages / "pyodide" / name, SITE / "pyodide" / name)
+    with zipfile.ZipFile(packages / "pyodide" / STANDARD_LIBRARY) as library:
+        kept = {name: library.read(name) for name in library.namelist() if not NOT_IN_BROWSERS.match(name)}
+    write_zip(SITE / "pyodide" / STANDARD_LIBRARY, kept)
     shutil.copytree(HERE / "site", BUILD / "site", dirs_exist_ok=True)
     options = ("--bundle", "--minify", "--format=esm", "--legal-comments=eof", "--log-level=warning")
     esbuild = str(packages / "esbuild/bin/esbuild")
