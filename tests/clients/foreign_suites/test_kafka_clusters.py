@@ -92,9 +92,13 @@ def verdicts(class_path, request):
     capture = request.config.pluginmanager.getplugin("capturemanager")
 
     def report(name):
-        passed = sum(verdict.status == PASSED for verdict in list(verdicts.values()))
+        so_far = list(verdicts.items())
+        passed = sum(verdict.status == PASSED for _, verdict in so_far)
         with capture.global_and_fixture_disabled():
-            print(f"{name}: {passed} of {len(verdicts)} tests have passed so far", file=sys.stderr, flush=True)
+            print(f"{name}: {passed} of {len(so_far)} tests have passed so far", file=sys.stderr, flush=True)
+            for test, verdict in so_far:
+                if test.startswith(f"{name}.") and verdict.status != PASSED and test not in FAILURES:
+                    print(f"{test}: {verdict.error}", file=sys.stderr, flush=True)
 
     threads = [
         threading.Thread(target=run_classes, args=(class_path, names, verdicts, report)) for _ in range(PROCESSES)

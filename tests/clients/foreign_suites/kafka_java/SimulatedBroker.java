@@ -2,8 +2,10 @@ package org.apache.kafka.common.test.junit;
 
 import kafka.cluster.Partition;
 import kafka.log.LogManager;
+import kafka.network.ConnectionQuotas;
 import kafka.network.SocketServer;
 import kafka.server.ControllerServer;
+import kafka.server.KafkaApis;
 import kafka.server.KafkaBroker;
 import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
@@ -17,10 +19,14 @@ import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.MetadataCache;
+import org.apache.kafka.storage.internals.log.LogConfig;
+import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
+import java.io.File;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
+import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -28,8 +34,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Supplier;
 import java.util.stream.StreamSupport;
 
+import scala.jdk.javaapi.CollectionConverters;
 import scala.jdk.javaapi.OptionConverters;
 
 import org.mockito.Mockito;
@@ -57,11 +65,21 @@ final class SimulatedBroker {
             case "clusterId" -> cluster.clusterId();
             case "config" -> config(cluster, id);
             case "boundPort" -> cluster.port(id);
-            case "socketServer" -> mock(SocketServer.class, "boundPort", call -> cluster.port(id));
+            case "socketServer" -> mock(SocketServer.class, Map.of(
+                "boundPort", call -> cluster.port(id),
+                "connectionQuotas", call -> mock(ConnectionQuotas.class, "connectionRateForIp",
+                    quota -> cluster.connectionRate(quota.<InetAddress>getArgument(0).getHostAddress()))));
+            case "dataPlaneRequestProcessor" -> mock(KafkaApis.class, "brokerId", call -> id);
             case "metadataCache" -> metadataCache(cluster);
-            case "logManager" -> mock(LogManager.class, "getLog",
-                call -> OptionConverters.toScala(replica(cluster, id, call).map(SimulatedBroker::log)));
+            case "logManager" -> mock(LogManager.class, Map.of(
+                "getLog", call -> OptionConverters.toScala(replica(cluster, id, call).map(SimulatedBroker::log)),
+                "getLog$default$2", call -> false,
+                // Brokers in memory have no files.
+                "liveLogDirs", call -> CollectionConverters.asScala(List.<File>of()).toSeq(),
+                "initialDefaultConfig", call -> new LogConfig(config(cluster, id).extractLogConfigMap()),
+                "producerStateManagerConfig", call -> producerConfig(config(cluster, id))));
             case "replicaManager" -> mock(ReplicaManager.class, Map.of(
+                "metadataCache", call -> metadataCache(cluster),
                 "onlinePartition",
                 call -> OptionConverters.toScala(replica(cluster, id, call).map(status -> partition(cluster, id, call))),
                 "localLog",
@@ -112,10 +130,17 @@ final class SimulatedBroker {
 
     private static Partition partition(SimulatedCluster cluster, int id, InvocationOnMock of) {
         TopicPartition name = of.getArgument(0);
-        return mock(Partition.class, "leaderIdIfLocal", call -> OptionConverters.toScala(
-            Optional.ofNullable(cluster.topic(name.topic()))
-                .map(topic -> leaderAndIsr(topic.get("partitions").get(name.partition())).leader())
-                .filter(leader -> leader == id)));
+        Supplier<Optional<Integer>> leaderHere = () -> Optional.ofNullable(cluster.topic(name.topic()))
+            .map(topic -> leaderAndIsr(topic.get("partitions").get(name.partition())).leader())
+            .filter(leader -> leader == id);
+        return mock(Partition.class, Map.of(
+            "leaderIdIfLocal", call -> OptionConverters.toScala(leaderHere.get()),
+            "leaderLogIfLocal", call -> OptionConverters.toScala(
+                leaderHere.get().flatMap(leader -> replica(cluster, id, of)).map(SimulatedBroker::log))));
+    }
+
+    private static ProducerStateManagerConfig producerConfig(KafkaConfig config) {
+        return new ProducerStateManagerConfig(config.getInt("producer.id.expiration.ms"), true);
     }
 
     private static <T> T mock(Class<T> kind, String name, Answer<?> answer) {
@@ -137,6 +162,7 @@ final class SimulatedBroker {
     private static KafkaConfig config(SimulatedCluster cluster, int id) {
         Map<String, String> properties = new HashMap<>(cluster.config().serverProperties());
         properties.putAll(cluster.config().perServerOverrideProperties().getOrDefault(id, Map.of()));
+        properties.putAll(cluster.dynamicConfigs(id));
         properties.putIfAbsent("listeners", cluster.clientListener().value() + "://127.0.0.1:" + cluster.port(id));
         properties.putIfAbsent("listener.security.protocol.map",
             cluster.clientListener().value() + ":" + cluster.config().brokerSecurityProtocol() + ",CONTROLLER:PLAINTEXT");

@@ -6,6 +6,7 @@ import kafka.server.ControllerServer;
 import kafka.server.KafkaBroker;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.TopicListing;
 import org.apache.kafka.clients.consumer.GroupProtocol;
@@ -13,7 +14,10 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBinding;
 import org.apache.kafka.common.acl.AclBindingFilter;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.network.ListenerName;
+import org.apache.kafka.common.quota.ClientQuotaFilter;
+import org.apache.kafka.common.quota.ClientQuotaFilterComponent;
 import org.apache.kafka.common.security.auth.SecurityProtocol;
 import org.apache.kafka.common.test.ClusterInstance;
 import org.apache.kafka.common.test.JaasUtils;
@@ -42,8 +46,9 @@ import java.util.stream.IntStream;
 /** What Kafka's cluster tests ask of their cluster, answered by brokers of `broker-sim`. */
 final class SimulatedCluster implements ClusterInstance {
     private static final long WAIT_MS = 60_000;
-    /** A topic's configuration, which a test gives to brokers: they ignore what they do not know. */
-    private static final Set<String> UNKNOWN_TO_BROKERS = Set.of("file.delete.delay.ms");
+    /** Names that no broker knows, which tests give to brokers: Kafka's ignore them. */
+    private static final Set<String> UNKNOWN_TO_BROKERS = Set.of(
+        "file.delete.delay.ms", "log.unclean.leader.election.enable", "log.message.timestamp.difference.max.ms");
 
     private final ClusterConfig config;
     private final boolean isCombined;
@@ -79,6 +84,11 @@ final class SimulatedCluster implements ClusterInstance {
         Map<String, String> configs = new TreeMap<>(config.serverProperties());
         // One test gives the description of a configuration in place of its name.
         configs.keySet().removeIf(name -> name.contains(" ") || UNKNOWN_TO_BROKERS.contains(name));
+        if (config.numDisksPerBroker() > 1)
+            configs.put("log.dirs", IntStream.range(0, config.numDisksPerBroker()).mapToObj(disk -> "/disk-" + disk)
+                .collect(Collectors.joining(",")));
+        // Kafka's test kit has this too.
+        configs.putIfAbsent("log.cleaner.dedupe.buffer.size", "2097152");
         String controllers = config.controllerListenerName().value();
         configs.putIfAbsent("listener.security.protocol.map",
             listener + ":" + protocol + "," + controllers + ":" + config.controllerSecurityProtocol());
@@ -152,6 +162,38 @@ final class SimulatedCluster implements ClusterInstance {
         return null;
     }
 
+    /** Returns what the broker says of its configuration that was set at run time. */
+    Map<String, String> dynamicConfigs(int brokerId) {
+        ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, String.valueOf(brokerId));
+        return ask(admin -> admin.describeConfigs(List.of(broker)).values().get(broker).get().entries().stream()
+            .filter(entry -> entry.source() == ConfigEntry.ConfigSource.DYNAMIC_BROKER_CONFIG
+                || entry.source() == ConfigEntry.ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
+            .filter(entry -> entry.value() != null)
+            .collect(Collectors.toMap(ConfigEntry::name, ConfigEntry::value)));
+    }
+
+    /** Returns how many connections a second brokers say that they take from an address. */
+    int connectionRate(String ip) {
+        ClientQuotaFilter everything = ClientQuotaFilter.containsOnly(List.of(ClientQuotaFilterComponent.ofEntityType("ip")));
+        Map<String, Double> rates = new HashMap<>();
+        ask(admin -> admin.describeClientQuotas(everything).entities().get()).forEach((entity, quotas) ->
+            rates.put(entity.entries().get("ip"), quotas.getOrDefault("connection_creation_rate", (double) Integer.MAX_VALUE)));
+        Double ofOthers = rates.getOrDefault(null, (double) Integer.MAX_VALUE);
+        return rates.getOrDefault(ip, ofOthers).intValue();
+    }
+
+    private interface Question<T> {
+        T put(Admin admin) throws Exception;
+    }
+
+    private <T> T ask(Question<T> question) {
+        try (Admin admin = admin()) {
+            return question.put(admin);
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     Map<String, Uuid> topicIds() throws Exception {
         try (Admin admin = admin()) {
             return admin.listTopics(new ListTopicsOptions().listInternal(true)).listings().get().stream()
@@ -177,11 +219,7 @@ final class SimulatedCluster implements ClusterInstance {
 
     @Override
     public String clusterId() {
-        try (Admin admin = admin()) {
-            return admin.describeCluster().clusterId().get();
-        } catch (Exception error) {
-            throw new IllegalStateException(error);
-        }
+        return ask(admin -> admin.describeCluster().clusterId().get());
     }
 
     @Override
