@@ -50,6 +50,11 @@ def _marked(part: str) -> tuple[str, ...]:
     return (*PYTEST, "-m", f"soak(part={part!r})")
 
 
+def _as_root(*words: str) -> tuple[str, ...]:
+    """Return the command as the root user runs it, for another user as root of a namespace."""
+    return ("sh", "-c", 'test "$(id -u)" = 0 || exec unshare --map-root-user "$@"; exec "$@"', "sh", *words)
+
+
 def _chaos(example: str) -> tuple[str, ...]:
     command = (str(BIN / "broker-sim"), "chaos", f"{example}:test_mended")
     results = f"../../{KEPT}/{example}.jsonl"
@@ -117,7 +122,10 @@ PARTS: Final = {
         "the purgatory's tests on native modules, those with a clock too", (_make("compiled", 'MARKS="not soak"'),)
     ),
     "wheels": Part("what is installed works on every Python, with every extra", (_marked("wheels"),)),
-    "environments": Part("a newcomer's commands in all kinds of environments", (_marked("environments"),)),
+    "environments": Part(
+        "a newcomer's commands in all kinds of environments, and the fast tests of the root user",
+        (_marked("environments"), _as_root(*_make("test-fast"))),
+    ),
     "playground": Part(
         "360 seeds take the same course in a browser's Python, and the page works in Chromium",
         (_make("playground"), _marked("playground")),
