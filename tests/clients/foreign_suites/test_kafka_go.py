@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 
 import pytest
@@ -41,24 +40,6 @@ ADDRESSES = (
 TIMEOUT_S = 600
 
 
-@pytest.fixture
-def sources(require_or_skip, find_go, tmp_path):
-    """Return a directory with the module's files, its tests among them."""
-    done = subprocess.run(
-        [find_go(), "mod", "download", "-json", MODULE],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
-    told = json.loads(done.stdout or "{}")
-    if "Dir" not in told:
-        require_or_skip(f"Go cannot download {MODULE}: {told.get('Error', done.stderr)}")
-    # What Go keeps is read-only.
-    return shutil.copytree(told["Dir"], tmp_path / "kafka-go", copy_function=shutil.copyfile)
-
-
 def put_addresses(sources, cluster):
     for name, theirs, ours, listener in ADDRESSES:
         file = sources / name
@@ -68,7 +49,8 @@ def put_addresses(sources, cluster):
         file.write_text(text.replace(theirs, ours.format(cluster.bootstrap_servers_of(listener))))
 
 
-def test_kafka_gos_own_tests_pass(sources):
+def test_kafka_gos_own_tests_pass(go_module):
+    sources = go_module(MODULE)
     tests = "|".join(sorted(name for name in NAMED if "/" not in name))
     with Cluster(1, users=USERS, configs=CONFIGS, topics=["test-writer-0:1:1"]) as cluster:
         put_addresses(sources, cluster)
