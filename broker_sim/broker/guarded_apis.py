@@ -22,13 +22,13 @@ def guarded_apis(table: ApiTable) -> ApiTable:
 
 
 def _guarded(spec: ApiSpec) -> ApiSpec:
-    handler, operations = spec.handler, spec.cluster_operations
+    operations = spec.cluster_operations
 
     def handle(request: Any, context: RequestContext, respond: Respond) -> None:
         if is_authorized_on_cluster(context, operations):
-            handler(request, context, respond)
+            spec.handler(request, context, respond)
         else:
             code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             respond(whole_answer(context.api_key, request, context.api_version, code))
 
-    return spec._replace(handler=handle)
+    return spec._replace(place=handle)
