@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.log.cleaner import LogCleaner
 from broker_sim.runtime.process import PeriodicTask
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from broker_sim.config import BrokerConfig
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.replica import ReplicaManager
-    from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
-    from broker_sim.transaction.coordinator import TransactionCoordinator
 
 LONGEST_PERIOD_MS: Final = 1 << 40
 """Longest period of a task, about 34 years; a task with a longer one never runs."""
@@ -25,38 +26,40 @@ class BackgroundWork:
         self,
         broker: BrokerContext,
         replica_manager: ReplicaManager,
-        transactions: TransactionCoordinator,
-        share_coordinator: ShareCoordinator,
+        call_if_made: Callable[[str, Callable[[Any], object]], None],
     ) -> None:
+        """`call_if_made` calls a method of a coordinator if there is one by then, see `Broker`."""
         self.log_cleaner = LogCleaner(
             broker.broker_id, broker.process, broker.config, broker.logs.cleaner, broker.logs.compacted_logs
         )
         self._broker = broker
         self._logs = broker.logs
         self._replica_manager = replica_manager
-        self._transactions = transactions
-        self._share_coordinator = share_coordinator
+        self._call_if_made = call_if_made
         self._tasks: list[PeriodicTask] = []
 
     def start(self) -> None:
         """Start the periodic tasks and the log cleaner."""
-        config, process = self._broker.config, self._broker.process
+        config, process, call_if_made = self._broker.config, self._broker.process, self._call_if_made
         periodic_work = (
             (config.replica_lag_time_max_ms // 2, self._replica_manager.maybe_shrink_isr),
             (config.replica_high_watermark_checkpoint_interval_ms, self._logs.checkpoint_high_watermarks),
             (config.producer_id_expiration_check_interval_ms, self._logs.remove_expired_producers),
             (
                 config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
-                self._transactions.abort_timed_out_transactions,
+                partial(call_if_made, "transactions", lambda each: each.abort_timed_out_transactions()),
             ),
             (
                 config.transaction_remove_expired_transaction_cleanup_interval_ms,
-                self._transactions.states.remove_expired_ids,
+                partial(call_if_made, "transactions", lambda each: each.states.remove_expired_ids()),
             ),
-            (config.share_coordinator_state_topic_prune_interval_ms, self._share_coordinator.prune_records),
+            (
+                config.share_coordinator_state_topic_prune_interval_ms,
+                partial(call_if_made, "share_coordinator", lambda each: each.prune_records()),
+            ),
             (
                 config.share_coordinator_cold_partition_snapshot_interval_ms,
-                self._share_coordinator.snapshot_cold_partitions,
+                partial(call_if_made, "share_coordinator", lambda each: each.snapshot_cold_partitions()),
             ),
         )
         # These begin after `log.initial.task.delay.ms`, the others after one period.

@@ -1,20 +1,23 @@
 """One broker: its partitions, purgatories and background work; mirrors `kafka.server.BrokerServer`.
 
 It is put together here, its parts on one `BrokerContext`, and lives from `start` to `die`. Requests of clients go to
-`RequestDispatcher`, those of followers to `ReplicaServer`.
+`RequestDispatcher`, those of followers to `ReplicaServer`. Coordinators are imported and made with the first request
+for them, or with their topic: most clusters of tests never need all of them.
 """
 
 from __future__ import annotations
 
 import random
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.broker.background_work import BackgroundWork
 from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.coordinators import (
     make_group_coordinator,
     make_persister,
+    make_share_coordinator,
     make_share_partition_manager,
     make_storages,
     make_transaction_coordinator,
@@ -36,14 +39,12 @@ from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.support.auto_topic_creation import create_coordinators_topic
 from broker_sim.handlers.telemetry.client_metrics import ClientMetricsManager
-from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
 from broker_sim.metadata.cache import MetadataCache
-from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
+from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
 from broker_sim.replica import LogDirMoves, Purgatories, ReplicaServer
-from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,13 +52,26 @@ if TYPE_CHECKING:
     from broker_sim.broker.environment import BrokerEnvironment
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.errors import ApiError, ErrorCode
+    from broker_sim.group.service import GroupCoordinatorService
+    from broker_sim.group.shard import GroupShard
     from broker_sim.handlers import ApiTable
     from broker_sim.log import LogManager
     from broker_sim.metadata.topic_partition import TopicIdPartition, TopicPartition
     from broker_sim.protocol import messages
     from broker_sim.replica import ProducePartitionStatus
     from broker_sim.runtime.process import Process
+    from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
+    from broker_sim.share.partition.share_partition_manager import SharePartitionManager
+    from broker_sim.share.persister.persister import Persister
     from broker_sim.share.state_apis import StateApi
+    from broker_sim.transaction.coordinator import TransactionCoordinator
+
+COORDINATORS: Final = {
+    "groups": GROUP_METADATA_TOPIC,
+    "transactions": TRANSACTION_STATE_TOPIC,
+    "share_coordinator": SHARE_GROUP_STATE_TOPIC,
+}
+"""The coordinators of a broker, each with the topic that is its log."""
 
 
 class Broker:
@@ -115,25 +129,24 @@ class Broker:
             process.clock, config.max_incremental_fetch_session_cache_slots, self._session_ids
         )
         # -- coordinators
-        peers = environment.peers
+        self._environment = environment
+        # All purgatories are there from the start, and in this order.
+        for name in ("Rebalance", "Heartbeat"):
+            self.purgatories.named(name)
         self.producer_ids = ProducerIds(context, self.controller)
-        self.transactions = make_transaction_coordinator(context, peers, self.producer_ids)
-        self.transactional_appends = make_transactional_appends(context, peers, self.replica_manager, self.transactions)
-        self.share_coordinator = ShareCoordinator(context)
-        create_state_topic = partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self)
-        self.persister = make_persister(context, peers, self.share_coordinator, create_state_topic)
-        self.share_partitions = make_share_partition_manager(
-            context, environment, self.replica_manager, self._applier, self.persister
+        self.transactional_appends = make_transactional_appends(
+            context, environment.peers, self.replica_manager, self._transaction_partition
         )
-        self.groups = make_group_coordinator(context, peers, self.transactional_appends, self.persister)
         self.streams_internal_topics = StreamsInternalTopics(self)
-        self._txn_markers = TxnMarkerWriter(self.replica_manager, self.groups, process.clock, config.request_timeout_ms)
+        self._txn_markers = TxnMarkerWriter(
+            self.replica_manager, lambda: self.groups, process.clock, config.request_timeout_ms
+        )
         self._make_dispatcher = partial(self._dispatcher_of, environment)
         self.dispatcher = self._make_dispatcher(environment.api_table)
         """Takes the requests of clients."""
         self._controller_apis = environment.api_table.of_controllers
         self.controller_endpoints: tuple[Endpoint, ...] = ()
-        self.background_work = BackgroundWork(context, self.replica_manager, self.transactions, self.share_coordinator)
+        self.background_work = BackgroundWork(context, self.replica_manager, self.call_if_made)
 
     def _make_context(self, environment: BrokerEnvironment) -> BrokerContext:
         return BrokerContext(
@@ -163,6 +176,60 @@ class Broker:
     def _session_ids(self) -> random.Random:
         """Return the random numbers for fetch session ids; ids of an earlier life must not be drawn again."""
         return random.Random(f"{self.image.cluster_id} {self.broker_id} {self.lifecycle.broker_epoch}")
+
+    # -- coordinators ---------------------------------------------------------------------------
+
+    @cached_property
+    def transactions(self) -> TransactionCoordinator:
+        """The transactional ids that this broker coordinates."""
+        return make_transaction_coordinator(self._context, self._environment.peers, self.producer_ids)
+
+    @cached_property
+    def share_coordinator(self) -> ShareCoordinator:
+        """The state of share partitions that this broker coordinates."""
+        return make_share_coordinator(self._context)
+
+    @cached_property
+    def persister(self) -> Persister:
+        """What keeps the state of share partitions."""
+        create_state_topic = partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self)
+        peers = self._environment.peers
+        partition_for = self.share_coordinator.partition_for
+        return make_persister(self._context, peers, partition_for, create_state_topic)
+
+    @cached_property
+    def share_partitions(self) -> SharePartitionManager:
+        """The share partitions that this broker leads."""
+        return make_share_partition_manager(
+            self._context, self._environment, self.replica_manager, self._applier, self.persister
+        )
+
+    @cached_property
+    def groups(self) -> GroupCoordinatorService:
+        """The groups and offsets that this broker coordinates."""
+        return make_group_coordinator(
+            self._context, self._environment.peers, self.transactional_appends, lambda: self.persister
+        )
+
+    def _transaction_partition(self, transactional_id: str) -> int:
+        return self.transactions.states.partition_for(transactional_id)
+
+    def call_if_made(self, name: str, verb: Callable[[Any], object]) -> None:
+        """Call `verb` with the coordinator that this attribute holds, unless nothing has needed it yet."""
+        if name in vars(self):
+            verb(getattr(self, name))
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a partition of groups or transactions that the broker leads is not loaded yet; it makes nothing."""
+        made = vars(self)
+        return ("groups" in made and self.groups.runtime.is_loading) or (
+            "transactions" in made and self.transactions.states.runtime.is_loading
+        )
+
+    def group_shards(self) -> list[GroupShard]:
+        """Return the loaded shards of groups, by partition; it makes no coordinator."""
+        return self.groups.shards() if "groups" in vars(self) else []
 
     @property
     def image(self) -> MetadataImage:
@@ -225,10 +292,8 @@ class Broker:
         """Stop everything at once, as SIGKILL does: nothing that is parked gets an answer."""
         self.process.kill()
         self.background_work.stop()
-        self.groups.shutdown()
-        self.transactions.shutdown()
-        self.share_coordinator.shutdown()
-        self.share_partitions.shutdown()
+        for name in (*COORDINATORS, "share_partitions"):
+            self.call_if_made(name, methodcaller("shutdown"))
         self.purgatories.shutdown()
 
     # -- metadata -------------------------------------------------------------------------------
@@ -264,10 +329,10 @@ class Broker:
 
     def _follow(self, changes: ImageChanges, image: MetadataImage) -> None:
         self._applier.apply(changes, image)
-        self.groups.on_image(changes, image)
-        self.transactions.on_image(changes, image)
-        self.share_coordinator.on_image(changes, image)
-        self.share_partitions.on_image(image)
+        for name, topic in COORDINATORS.items():
+            if topic in image.topics or name in vars(self):
+                getattr(self, name).on_image(changes, image)
+        self.call_if_made("share_partitions", methodcaller("on_image", image))
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -282,6 +347,8 @@ class Broker:
         respond: Callable[[messages.AddPartitionsToTxnResponse], object],
     ) -> None:
         """Serve the leader of a partition that a transaction writes to, as its coordinator."""
+        from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions  # noqa: PLC0415 - a handler
+
         self.process.actions.serve(serve_transactions, request.transactions, self.transactions, self.image, respond)
 
     def write_txn_markers(

@@ -1,4 +1,7 @@
-"""Makes the coordinators of one broker, and the senders of their requests to other brokers."""
+"""Makes the coordinators of one broker, and the senders of their requests to other brokers.
+
+A function imports what it makes: a broker that coordinates nothing loads none of it.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,8 @@ import random
 from typing import TYPE_CHECKING
 
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
-from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
 from broker_sim.config.coordinator_configs import DEFAULT_STATE_PERSISTER
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.other_brokers import LatestOffset
-from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.record_batch import NO_SEQUENCE
@@ -21,14 +21,6 @@ from broker_sim.replica import (
     TransactionalProducer,
     TransactionSupportedOperation,
 )
-from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
-from broker_sim.share.partition.log_reader import LogReader
-from broker_sim.share.partition.share_partition import SharePartitionEnvironment
-from broker_sim.share.partition.share_partition_manager import SharePartitionManager
-from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
-from broker_sim.share.persister.persister import DefaultStatePersister, NoOpStatePersister
-from broker_sim.share.settings import ShareGroupSettings
-from broker_sim.transaction.coordinator import TransactionCoordinator
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,14 +30,21 @@ if TYPE_CHECKING:
     from broker_sim.broker.producer_ids import ProducerIds
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.storage import CoordinatorStorage
+    from broker_sim.group.other_brokers import LatestOffset
+    from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicIdPartition
     from broker_sim.protocol import messages
     from broker_sim.replica import MetadataApplier, ReplicaManager, ReplicaServer
     from broker_sim.runtime.process import Process
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
+    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
+    from broker_sim.share.partition.log_reader import LogReader
+    from broker_sim.share.partition.share_partition_manager import SharePartitionManager
     from broker_sim.share.persister.persister import Persister
+    from broker_sim.share.settings import ShareGroupSettings
     from broker_sim.share.state_apis import StateApi
+    from broker_sim.transaction.coordinator import TransactionCoordinator
 
     Peers = Mapping[int, Peer]
 
@@ -87,14 +86,23 @@ class _TxnOffsetVerifier:
 
 
 def make_group_coordinator(
-    broker: BrokerContext, peers: Peers, appends: TransactionalAppends, persister: Persister
+    broker: BrokerContext, peers: Peers, appends: TransactionalAppends, persister: Callable[[], Persister]
 ) -> GroupCoordinatorService:
     """Return the coordinator of the groups in the partitions of `__consumer_offsets` that are led here."""
+    from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
+    from broker_sim.group.other_brokers import LatestOffset
+    from broker_sim.group.service import GroupCoordinatorService
+
+    def latest_offset(leader: ReplicaServer, key: TopicPartition) -> LatestOffset:
+        try:
+            return LatestOffset(leader.latest_offset(key))
+        except ApiError as error:
+            return LatestOffset(NO_OFFSET, error.error_code)
 
     def latest_offsets(
         leader: int, keys: Sequence[TopicPartition], respond: Callable[[Sequence[LatestOffset]], object]
     ) -> None:
-        respond([_latest_offset(peers[leader].replica_server, key) for key in keys])
+        respond([latest_offset(peers[leader].replica_server, key) for key in keys])
 
     return GroupCoordinatorService(
         broker,
@@ -104,17 +112,11 @@ def make_group_coordinator(
     )
 
 
-def _latest_offset(leader: ReplicaServer, key: TopicPartition) -> LatestOffset:
-    try:
-        return LatestOffset(leader.latest_offset(key))
-    except ApiError as error:
-        return LatestOffset(NO_OFFSET, error.error_code)
-
-
 def make_transaction_coordinator(
     broker: BrokerContext, peers: Peers, producer_ids: ProducerIds
 ) -> TransactionCoordinator:
     """Return the coordinator of the transactional ids in the partitions of `__transaction_state` that are led here."""
+    from broker_sim.transaction.coordinator import TransactionCoordinator
 
     def write_markers(
         leader: int,
@@ -127,9 +129,12 @@ def make_transaction_coordinator(
 
 
 def make_transactional_appends(
-    broker: BrokerContext, peers: Peers, replica_manager: ReplicaManager, transactions: TransactionCoordinator
+    broker: BrokerContext, peers: Peers, replica_manager: ReplicaManager, partition_for: Callable[[str], int]
 ) -> TransactionalAppends:
-    """Return the appends that are verified with the coordinator of their transaction first."""
+    """Return the appends that are verified with the coordinator of their transaction first.
+
+    `partition_for` returns the partition of `__transaction_state` of a transactional id.
+    """
 
     def add_partitions(
         coordinator: int,
@@ -139,7 +144,7 @@ def make_transactional_appends(
         peers[coordinator].add_partitions_to_txn(request, respond)
 
     verifier = AddPartitionsToTxnManager(
-        broker.sender(add_partitions), broker.process.after_serving, broker.image, transactions.states.partition_for
+        broker.sender(add_partitions), broker.process.after_serving, broker.image, partition_for
     )
     return TransactionalAppends(
         replica_manager,
@@ -152,23 +157,39 @@ def make_transactional_appends(
     )
 
 
+def make_share_coordinator(broker: BrokerContext) -> ShareCoordinator:
+    """Return the coordinator of the share partitions whose state is in the partitions that are led here."""
+    from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
+
+    return ShareCoordinator(broker)
+
+
 def make_persister(
-    broker: BrokerContext, peers: Peers, coordinator: ShareCoordinator, create_state_topic: Callable[[], object]
+    broker: BrokerContext,
+    peers: Peers,
+    partition_for: Callable[[str], int],
+    create_state_topic: Callable[[], object],
 ) -> Persister:
-    """Return the persister, which reaches the share coordinators of all brokers or keeps nothing."""
+    """Return the persister, which reaches the share coordinators of all brokers or keeps nothing.
+
+    `partition_for` returns the partition of `__share_group_state` of a share partition's key.
+    """
+    from broker_sim.share.persister.persister import DefaultStatePersister, NoOpStatePersister
+
     if broker.config.group_share_persister_class_name != DEFAULT_STATE_PERSISTER:
         return NoOpStatePersister()
 
     def serve(leader: int, call: tuple[StateApi, Any], respond: Callable[[Any], object]) -> None:
         peers[leader].serve_share_state(*call, respond)
 
-    return DefaultStatePersister(broker, broker.sender(serve), coordinator.partition_for, create_state_topic)
+    return DefaultStatePersister(broker, broker.sender(serve), partition_for, create_state_topic)
 
 
 def _make_dead_letter_queue(
     broker: BrokerContext, peers: Peers, settings: ShareGroupSettings, reader: LogReader
 ) -> DeadLetterQueue:
     """Return the queue of dead letters, which reaches the leaders of their topics' partitions."""
+    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
 
     def append(
         leader: int,
@@ -191,6 +212,12 @@ def make_share_partition_manager(
     persister: Persister,
 ) -> SharePartitionManager:
     """Return the manager of the share partitions that are led here; their locks have a timer of their own."""
+    from broker_sim.share.partition.log_reader import LogReader
+    from broker_sim.share.partition.share_partition import SharePartitionEnvironment
+    from broker_sim.share.partition.share_partition_manager import SharePartitionManager
+    from broker_sim.share.partition.waiting_share_fetches import WaitingShareFetches
+    from broker_sim.share.settings import ShareGroupSettings
+
     reader, settings = LogReader(replica_manager), ShareGroupSettings(broker.config, broker.image)
     has_dead_letters = broker.release.is_at_least("4.4")
     return SharePartitionManager(

@@ -38,7 +38,11 @@ class TxnMarkerWriter:
     """Appends the markers of coordinators to the partitions of one broker."""
 
     def __init__(
-        self, replica_manager: ReplicaManager, groups: GroupCoordinatorService, clock: Clock, request_timeout_ms: int
+        self,
+        replica_manager: ReplicaManager,
+        groups: Callable[[], GroupCoordinatorService],
+        clock: Clock,
+        request_timeout_ms: int,
     ) -> None:
         self._replica_manager = replica_manager
         self._groups = groups
@@ -98,7 +102,7 @@ class TxnMarkerWriter:
             answers.complete_one()
 
         answers.pending += 1
-        self._groups.complete_transaction(key.partition, marker, on_done)
+        self._groups().complete_transaction(key.partition, marker, on_done)
 
 
 def _partitions_of(marker: Marker) -> list[TopicPartition]:

@@ -142,12 +142,9 @@ class GroupCoordinatorService:
         *,
         verify_transaction: VerifyTransaction,
         latest_offsets: ListLatestOffsets,
-        persister: Persister,
+        persister: Callable[[], Persister],
     ) -> None:
-        """Serve groups; `persister` has the state of their share partitions."""
-        # Both purgatories are there from the start, and in this order, whenever the first shard is made.
-        for name in ("Rebalance", "Heartbeat"):
-            broker.purgatory(name)
+        """Serve groups; `persister()` has the state of their share partitions."""
         self._verify_transaction = verify_transaction
         self._shards = GroupShards(broker)
         self.counters = self._shards.counters

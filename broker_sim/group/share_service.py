@@ -69,7 +69,7 @@ class ShareGroupService:
         self,
         broker: BrokerContext,
         shards: GroupShards,
-        persister: Persister,
+        persister: Callable[[], Persister],
         latest_offsets: ListLatestOffsets,
     ) -> None:
         """Serve the share groups among the groups of these shards."""
@@ -114,7 +114,7 @@ class ShareGroupService:
 
         ask_all(
             keys_of(group_id, numbers),
-            lambda key, on_done: self._persister.initialize_state(
+            lambda key, on_done: self._persister().initialize_state(
                 key, state.group_epoch, UNINITIALIZED_START_OFFSET, on_done
             ),
             begun,
@@ -159,7 +159,7 @@ class ShareGroupService:
             return
         ask_all(
             keys_of(requested.group_id, described.numbers),
-            lambda key, on_done: self._persister.read_summary(key, UNINITIALIZED_EPOCH, on_done),
+            lambda key, on_done: self._persister().read_summary(key, UNINITIALIZED_EPOCH, on_done),
             partial(self._ask_for_latest_offsets, described, on_group),
         )
 
@@ -217,7 +217,7 @@ class ShareGroupService:
             return
         ask_all(
             keys_of(group_id, numbers),
-            lambda key, on_done: self._persister.initialize_state(
+            lambda key, on_done: self._persister().initialize_state(
                 key, altered.state_epoch, altered.start_offsets[key.topic_id][key.partition], on_done
             ),
             partial(self._answer_altered, group_id, numbers, respond, altered),
@@ -253,7 +253,7 @@ class ShareGroupService:
             lambda shard: shard.share_states.begin_deletion_of_offsets(request),
             lambda deleted: ask_all(
                 keys_of(group_id, deleted.numbers),
-                self._persister.delete_state,
+                self._persister().delete_state,
                 partial(self._note_deleted, group_id, deleted, self._broker.image().topic_names, respond, on_error),
             ),
             on_error,
@@ -325,7 +325,7 @@ class ShareGroupService:
                 errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
         ask_all(
             chain.from_iterable(keys_of(*each) for each in numbers_by_group.items()),
-            self._persister.delete_state,
+            self._persister().delete_state,
             lambda outcomes: on_errors({**errors, **_errors_by_group(numbers_by_group, outcomes)}),
         )
 

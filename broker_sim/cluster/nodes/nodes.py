@@ -466,7 +466,7 @@ def emptied_topics(
 def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:
     """Whether a coordinator has written to the topic, or has an unwritten group."""
     if topic.name == GROUP_METADATA_TOPIC and any(
-        shard.groups for broker in brokers for shard in broker.groups.shards()
+        shard.groups for broker in brokers for shard in broker.group_shards()
     ):
         return True
     keys = [TopicPartition(topic.name, number) for number in range(len(topic.partitions))]

@@ -9,13 +9,6 @@ from dataclasses import asdict, dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus, groups_status
-from broker_sim.cluster.status.transaction_status import (
-    ProducersStatus,
-    TransactionsStatus,
-    producers_status,
-    transactions_status,
-)
 from broker_sim.errors import UnknownBrokerError, UnknownPartitionError, WrongStateError
 from broker_sim.metadata import NO_LEADER
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -28,6 +21,8 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import ParkedOperation
 
     from broker_sim.cluster.nodes.nodes import Nodes
+    from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus
+    from broker_sim.cluster.status.transaction_status import ProducersStatus, TransactionsStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +385,12 @@ class ClusterStatus:
 
 def cluster_status(nodes: Nodes) -> ClusterStatus:
     """Return a snapshot of the whole cluster."""
+    from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
+    from broker_sim.cluster.status.transaction_status import (  # noqa: PLC0415 - see `Verbs`
+        producers_status,
+        transactions_status,
+    )
+
     return ClusterStatus(
         cluster_id=nodes.cluster_id,
         memory=MemoryStatus(nodes.memory.used_bytes, nodes.memory.limit_bytes),

@@ -224,7 +224,7 @@ def groups_status(nodes: Nodes, group_id: str | None = None) -> GroupsStatus:
     groups = [
         _group_status(nodes, broker, shard, group)
         for broker in nodes.brokers.values()
-        for shard in broker.groups.shards()
+        for shard in broker.group_shards()
         if leads(nodes, broker, GROUP_METADATA_TOPIC, shard.partition)
         for group in shard.groups.values()
         if group_id in {None, group.group_id}

@@ -235,8 +235,4 @@ class BrokerVerbs(BaseVerbs):
 
 def _are_loaded(brokers: Iterable[Broker]) -> bool:
     """Whether each coordinator has loaded all partitions that its broker leads."""
-    return not any(
-        coordinator.runtime.is_loading
-        for broker in brokers
-        for coordinator in (broker.groups, broker.transactions.states)
-    )
+    return not any(broker.is_loading for broker in brokers)

@@ -116,7 +116,7 @@ class Bench:
             self.broker,
             verify_transaction=lambda *question: question[-1](ErrorCode.NONE, None),
             latest_offsets=self._latest_offsets,
-            persister=self.persister,
+            persister=lambda: self.persister,
         )
         self._lead(epoch=0)
 
