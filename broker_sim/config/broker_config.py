@@ -5,7 +5,6 @@ does not know is an error, so that a typing mistake is found. Kafka accepts it, 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Self
@@ -24,7 +23,6 @@ from broker_sim.config.definition import (
     ConfigDef,
     GivenValue,
     UpdateMode,
-    definitions_of,
     parse_all,
     to_text,
     to_texts,
@@ -57,7 +55,6 @@ _HOUR_MS: Final = 60 * _MINUTE_MS
 _MEBIBYTE: Final = 1 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
 class BrokerConfig(
     SocketServerConfigs,
     KRaftConfigs,
@@ -81,13 +78,13 @@ class BrokerConfig(
     Immutable: any thread may read it.
     """
 
-    # Some values are secrets, so the repr leaves them out.
-    originals: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    others: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    originals: Mapping[str, str] = MappingProxyType({})
+    others: Mapping[str, str] = MappingProxyType({})
     """Texts of the configurations that are set but have no effect here, see `other_configs`."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, **values: Any) -> None:
         """Check the rules between configurations; mirrors `KafkaConfig.validateValues`."""
+        super().__init__(**values)
         if self.log_retention_time_ms == 0:
             raise ConfigError("log.retention.ms=0 must be -1, for no limit, or at least 1")
         if self.log_roll_time_ms < 1:
@@ -133,7 +130,7 @@ class BrokerConfig(
         for name in sorted(texts.keys() - BROKER_CONFIGS.keys()):
             if without_listener(name) not in every_broker_config():
                 raise ConfigError(unknown_name(every_broker_config(), name, "broker"))
-        return replace(self, **self._parsed(texts), originals={**self.originals, **texts})
+        return self.replaced(**self._parsed(texts), originals={**self.originals, **texts})
 
     def without_newer(self, is_at_least: Callable[[str], bool]) -> Self:
         """Return a copy in which what only newer releases of Kafka know has its default.
@@ -147,7 +144,7 @@ class BrokerConfig(
             for name in self.originals
             if (each := BROKER_CONFIGS.get(name)) is not None and not each.is_in(is_at_least)
         }
-        return replace(self, **newer) if newer else self
+        return self.replaced(**newer) if newer else self
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
         """Return a copy with `values` in effect that are not among `originals`; itself if they change nothing.
@@ -157,7 +154,7 @@ class BrokerConfig(
         """
         parsed = self._parsed({name: text for name, text in values.items() if name not in OF_THE_AUTHORIZER})
         changed = {name: value for name, value in parsed.items() if getattr(self, name) != value}
-        return replace(self, **changed) if changed else self
+        return self.replaced(**changed) if changed else self
 
     def for_listener(self, listener: str) -> Self:
         """Return a copy with the configurations of that listener in effect. Raises ConfigError."""
@@ -248,7 +245,7 @@ def applicable(static: BrokerConfig, *layers: Mapping[str, str]) -> dict[str, st
     return configs
 
 
-BROKER_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(BrokerConfig))
+BROKER_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(BrokerConfig.definitions)
 """The broker configurations that are declared here, by Kafka's name."""
 
 

@@ -5,7 +5,6 @@ Mirrors `GroupCoordinatorConfig`, `ShareGroupConfig`, `ShareCoordinatorConfig`, 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from broker_sim.config.definition import (
     SHORT,
     STRING,
     Between,
+    Configs,
     ConfigType,
     ListOf,
     OneOf,
@@ -64,8 +64,7 @@ def check_consumer_configs(config: Any) -> None:
         raise ConfigError("Disabling the 'classic' protocol is not supported.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupCoordinatorConfigs:
+class GroupCoordinatorConfigs(Configs):
     """Consumer groups and their offsets."""
 
     group_coordinator_rebalance_protocols: tuple[str, ...] = declare(
@@ -155,8 +154,7 @@ class GroupCoordinatorConfigs:
     offsets_load_buffer_size: int = declare(INT, 5_242_880, "Bytes read at once when offsets are loaded.", at_least(1))
 
 
-@dataclass(frozen=True, kw_only=True)
-class TransactionConfigs:
+class TransactionConfigs(Configs):
     """Transactions and idempotent producers."""
 
     transactional_id_expiration_ms: int = declare(
@@ -214,8 +212,7 @@ DEFAULT_STATE_PERSISTER: Final = "org.apache.kafka.server.share.persister.Defaul
 PERSISTERS: Final = ("", DEFAULT_STATE_PERSISTER, "org.apache.kafka.server.share.persister.NoOpStatePersister")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShareGroupConfigs:
+class ShareGroupConfigs(Configs):
     """Members of share groups, and how records are delivered to them."""
 
     group_share_persister_class_name: str = declare(
@@ -315,8 +312,7 @@ class ShareGroupConfigs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShareCoordinatorConfigs:
+class ShareCoordinatorConfigs(Configs):
     """The share coordinator and its topic, `__share_group_state`."""
 
     share_coordinator_state_topic_num_partitions: int = declare(
@@ -370,8 +366,7 @@ def check_share_configs(config: Any) -> None:
 _PREFIX: Final = "group_streams_"
 
 
-@dataclass(frozen=True, kw_only=True)
-class StreamsGroupConfigs:
+class StreamsGroupConfigs(Configs):
     """Members of streams groups, and how tasks are assigned to them."""
 
     group_streams_session_timeout_ms: int = declare(

@@ -1,17 +1,16 @@
 """The definition of a configuration: its name, type, default, allowed values and meaning.
 
 Mirrors `org.apache.kafka.common.config.ConfigDef`. Deliberate difference: a configuration is
-declared as a field of a frozen dataclass, `num_partitions: int = declare(INT, 1, ...)`. Kafka's name
-is the field's name with dots, and the value is a typed attribute. Error messages are worded as
+declared as an attribute of a `Configs`, `num_partitions: int = declare(INT, 1, ...)`. Kafka's name
+is the attribute's name with dots, and the value is typed. Error messages are worded as
 Kafka's, because clients see them.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from enum import Enum, IntEnum
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
 from broker_sim.errors import ConfigError, did_you_mean
 
@@ -21,10 +20,15 @@ ConfigValue = bool | int | float | str | tuple[str, ...] | None
 GivenValue = str | int | float | bool
 """A value as a user sets it: Kafka's text for it, a number or a boolean."""
 
-Validator = Callable[[str, ConfigValue], None]
+
+class Validator(Protocol):
+    """The check of a value."""
+
+    def __call__(self, name: str, value: ConfigValue, /) -> None:
+        """Raise ConfigError when `value` is not allowed for the configuration of that name."""
+
 
 _D = TypeVar("_D")
-_KEY: Final = "config"
 
 
 class ConfigType(IntEnum):
@@ -70,8 +74,7 @@ _REPLICA: Final = re.compile(r"([0-9]+:[0-9]+)?", re.ASCII)
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigDef:
+class ConfigDef(NamedTuple):
     """The definition of one configuration; `attribute` is its name in Python, empty without one."""
 
     name: str
@@ -175,8 +178,7 @@ def _shown(value: object) -> str:
     return text if text.isprintable() else repr(text)
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(NamedTuple):
     """A number between two limits, either of which may be absent; mirrors `ConfigDef.Range`."""
 
     minimum: float | None = None
@@ -197,8 +199,7 @@ class Between:
         return f"[{ends[0]},...{',' if ends[1] else ''}{ends[1]}]"
 
 
-@dataclass(frozen=True, slots=True)
-class BetweenOrDefault:
+class BetweenOrDefault(NamedTuple):
     """A number between two limits, or the number that stands for a default.
 
     Mirrors `GzipCompression.LevelValidator`.
@@ -219,8 +220,7 @@ class BetweenOrDefault:
         return f"[{self.minimum},...,{self.maximum}] or {self.default}"
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     """One of the given words; mirrors `ConfigDef.ValidString` and `ConfigDef.CaseInsensitiveValidString`."""
 
     words: tuple[str, ...]
@@ -237,8 +237,7 @@ class OneOf:
         return f"{'(case insensitive) ' if self.ignores_case else ''}[{', '.join(self.words)}]"
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(NamedTuple):
     """A list of the given words, which may be empty; mirrors `ConfigDef.ValidList`."""
 
     words: tuple[str, ...]
@@ -254,7 +253,6 @@ class ListOf:
         return f"[{', '.join(self.words)}]"
 
 
-@dataclass(frozen=True, slots=True)
 class ReplicaList:
     """Replicas as `PARTITION:BROKER`, or `*` for all; mirrors `ThrottledReplicaListValidator`.
 
@@ -288,32 +286,60 @@ def declare(
     internal: bool = False,
     since: str = "",
 ) -> _D:
-    """Declare a configuration as a dataclass field; `doc` is its description in responses to clients."""
-    return field(
-        default=default,
-        repr=config_type is not ConfigType.PASSWORD,
-        metadata={
-            _KEY: {
-                "type": config_type,
-                "default": default,
-                "doc": doc,
-                "validator": validator,
-                "update_mode": update_mode,
-                "internal": internal,
-                "since": since,
-            }
-        },
-    )
+    """Declare a configuration as an attribute of a `Configs`; `doc` is its description in responses to clients."""
+    declared: Any = ConfigDef("", "", config_type, default, doc, validator, update_mode, internal, since)  # type: ignore[arg-type]  # the default is a value
+    return declared  # type: ignore[no-any-return]  # `Configs` puts the default in its place
 
 
-def definitions_of(cls: type[Any]) -> dict[str, ConfigDef]:
-    """Return the configurations that a dataclass and its bases declare, by Kafka's name."""
-    definitions = {}
-    for declared in fields(cls):
-        if _KEY in declared.metadata:
-            name = declared.name.replace("_", ".")
-            definitions[name] = ConfigDef(name=name, attribute=declared.name, **declared.metadata[_KEY])
-    return definitions
+class Configs:
+    """Immutable configurations as attributes, made with those that differ from their defaults.
+
+    No dataclass: its methods for 230 attributes would take longer to make than all that a cluster does at its start.
+    """
+
+    definitions: ClassVar[Mapping[str, ConfigDef]] = {}
+    """What the class and its bases declare, by Kafka's name."""
+
+    def __init_subclass__(cls) -> None:
+        bases = [vars(base).get("definitions", {}) for base in reversed(cls.__mro__[1:])]
+        cls.definitions = {name: each for definitions in bases for name, each in definitions.items()}
+        for attribute, declared in list(vars(cls).items()):
+            if isinstance(declared, ConfigDef):
+                name = attribute.replace("_", ".")
+                cls.definitions[name] = declared._replace(name=name, attribute=attribute)
+                setattr(cls, attribute, declared.default)
+
+    def __init__(self, **values: Any) -> None:
+        own = vars(self)
+        own.update((each.attribute, each.default) for each in self.definitions.values())
+        for name, value in values.items():
+            if not hasattr(self, name):
+                raise TypeError(f"{type(self).__name__} has no configuration {name}")
+            own[name] = value
+
+    def replaced(self, **values: Any) -> Self:
+        """Return a copy with other values."""
+        return type(self)(**{**vars(self), **values})
+
+    def _values(self) -> tuple[ConfigValue, ...]:
+        return tuple(getattr(self, each.attribute) for each in self.definitions.values())
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def __repr__(self) -> str:
+        # Some values are secrets.
+        shown = [each.attribute for each in self.definitions.values() if not each.is_sensitive]
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot set {name}: configurations are immutable, see `replaced`")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete {name}: configurations are immutable")
 
 
 def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], kind: str) -> dict[str, ConfigValue]:

@@ -10,11 +10,10 @@ share them, and a level that was set stays when a broker ends.
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cache
 from itertools import dropwhile
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_sim.config.broker_config import BrokerConfig, applicable, every_broker_config
 from broker_sim.config.definition import ConfigDef, ConfigType, UpdateMode, to_text
@@ -53,8 +52,7 @@ class ConfigSource(IntEnum):
     GROUP_CONFIG = 8
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigSynonym:
+class ConfigSynonym(NamedTuple):
     """One place where a value is set; the first of several synonyms is in effect."""
 
     name: str
@@ -62,8 +60,7 @@ class ConfigSynonym:
     source: ConfigSource
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(NamedTuple):
     """One configuration as a client sees it."""
 
     name: str
@@ -81,8 +78,7 @@ class ConfigEntry:
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerConfigs:
+class BrokerConfigs(NamedTuple):
     """One broker's static configuration and the dynamic ones of its cluster and of itself."""
 
     static: BrokerConfig
@@ -139,14 +135,14 @@ class BrokerConfigs:
 
     def describe_cluster(self, names: Collection[str] | None = None) -> list[ConfigEntry]:
         """Return the cluster's dynamic configurations, all or those of `names`."""
-        own = replace(self, broker={})
+        own = self._replace(broker={})
 
         def entry(definition: ConfigDef) -> ConfigEntry:
             return _broker_entry(definition, self.cluster[definition.name], own.synonyms(definition.name))
 
         entries = _entries(self.of_release(every_broker_config()), names, entry, only=self.cluster)
         entries += _of_quotas(own, names) + _of_plugins(own, names)
-        by_name = {one.name: replace(one, synonyms=_of_cluster(one.synonyms)) for one in entries}
+        by_name = {one.name: one._replace(synonyms=_of_cluster(one.synonyms)) for one in entries}
         return [by_name[name] for name in hash_order(self.cluster, string_hash) if name in by_name]
 
     def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
@@ -211,7 +207,7 @@ def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[Co
 
     def entry(definition: ConfigDef) -> ConfigEntry:
         name = definition.name
-        return replace(_broker_entry(definition, dynamic[name], configs.synonyms(name)), documentation=None)
+        return _broker_entry(definition, dynamic[name], configs.synonyms(name))._replace(documentation=None)
 
     return _entries(REPLICATION_QUOTA_CONFIGS, names, entry, only=dynamic)
 
@@ -230,7 +226,7 @@ def _of_plugins(
         if definition is not None:
             value = None if definition.type is ConfigType.PASSWORD else to_text(definition.parse(values[name]))
             doc = definition.doc if name == definition.name else None
-            entries.append(replace(_entry(definition, value, synonyms, read_only=True), name=name, documentation=doc))
+            entries.append(_entry(definition, value, synonyms, read_only=True)._replace(name=name, documentation=doc))
             continue
         entries.append(
             ConfigEntry(
@@ -240,7 +236,7 @@ def _of_plugins(
                 type=ConfigType.UNKNOWN,
                 read_only=True,
                 synonyms=tuple(
-                    replace(synonym, value=None)
+                    synonym._replace(value=None)
                     for synonym in synonyms
                     if synonym.source is not ConfigSource.DEFAULT_CONFIG
                 ),
@@ -262,7 +258,7 @@ def _entry(
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
     if definition.is_sensitive:
         value = None
-        synonyms = tuple(replace(synonym, value=None) for synonym in synonyms)
+        synonyms = tuple(synonym._replace(value=None) for synonym in synonyms)
     return ConfigEntry(
         name=definition.name,
         value=value,
@@ -302,7 +298,7 @@ def describe_group(
             entry = _default(definition, configs.synonyms(default_of_group_config(definition.name)))
         elif definition.default is None:
             (of_broker,) = configs.describe_broker([default_of_group_config(definition.name)])
-            entry = replace(of_broker, name=definition.name, type=definition.type, read_only=False)
+            entry = of_broker._replace(name=definition.name, type=definition.type, read_only=False)
         else:
             default = to_text(definition.default)
             synonym = ConfigSynonym(definition.name, default, ConfigSource.DEFAULT_CONFIG)
@@ -378,7 +374,7 @@ def _with_own(definition: ConfigDef, entry: ConfigEntry, own: Mapping[str, str],
         return entry
     value = to_text(definition.parse(text))
     synonym = ConfigSynonym(definition.name, value, source)
-    return replace(entry, value=value, source=source, synonyms=(synonym, *entry.synonyms))
+    return entry._replace(value=value, source=source, synonyms=(synonym, *entry.synonyms))
 
 
 def _logger(name: str) -> ConfigEntry:

@@ -4,8 +4,6 @@ Mirrors `ServerLogConfigs` and `CleanerConfig`, with the defaults of Kafka 4.3. 
 defaults of a topic's configuration of a similar name.
 """
 
-from dataclasses import dataclass
-
 from broker_sim.config.definition import (
     BOOLEAN,
     CLUSTER_WIDE,
@@ -17,6 +15,7 @@ from broker_sim.config.definition import (
     MAX_LONG,
     STRING,
     Between,
+    Configs,
     ListOf,
     OneOf,
     at_least,
@@ -27,8 +26,7 @@ CLEANUP_POLICIES = ListOf(("compact", "delete"))
 TIMESTAMP_TYPES = OneOf(("CreateTime", "LogAppendTime"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerLogConfigs:
+class ServerLogConfigs(Configs):
     """Segments, retention and timestamps."""
 
     num_partitions: int = declare(
@@ -121,8 +119,7 @@ class ServerLogConfigs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class CleanerConfigs:
+class CleanerConfigs(Configs):
     """The log cleaner, which compacts logs."""
 
     log_cleaner_enable: bool = declare(BOOLEAN, True, "Whether the log cleaner runs.")

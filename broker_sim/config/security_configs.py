@@ -4,7 +4,6 @@ Mirrors `BrokerSecurityConfigs`, `SslConfigs`, `ServerConfigs.AUTHORIZER_CLASS_N
 `StandardAuthorizer.configure`.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 from broker_sim.config.definition import (
@@ -14,6 +13,7 @@ from broker_sim.config.definition import (
     LONG,
     PASSWORD,
     STRING,
+    Configs,
     OneOf,
     UpdateMode,
     at_least,
@@ -23,8 +23,7 @@ from broker_sim.config.definition import (
 _PER_BROKER = UpdateMode.PER_BROKER
 
 
-@dataclass(frozen=True, kw_only=True)
-class SecurityConfigs:
+class SecurityConfigs(Configs):
     """Logins and TLS; each may be set for one listener alone, see `BrokerConfig.for_listener`."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = declare(
@@ -130,8 +129,7 @@ OF_THE_AUTHORIZER: Final = frozenset({"allow.everyone.if.no.acl.found", "super.u
 """Configurations that only the authorizer knows: read when a broker starts, and never described with a value."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuthorizerConfigs:
+class AuthorizerConfigs(Configs):
     """The authorizer and what Kafka's own one reads."""
 
     authorizer_class_name: str = declare(STRING, "", "Authorizer; if not set, every client may do everything.")

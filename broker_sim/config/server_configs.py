@@ -5,7 +5,6 @@ defaults of Kafka 4.3.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -22,11 +21,11 @@ from broker_sim.config.definition import (
     Between,
     BetweenOrDefault,
     ConfigDef,
+    Configs,
     OneOf,
     UpdateMode,
     at_least,
     declare,
-    definitions_of,
 )
 
 RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -34,8 +33,7 @@ REPLICA_SELECTORS = (None, "org.apache.kafka.common.replica.LeaderSelector", RAC
 COMPRESSION_TYPES = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SocketServerConfigs:
+class SocketServerConfigs(Configs):
     """Listeners, connections and requests."""
 
     listeners: tuple[str, ...] = declare(
@@ -93,8 +91,7 @@ class SocketServerConfigs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class KRaftConfigs:
+class KRaftConfigs(Configs):
     """Identity of the broker, and its session with the controller."""
 
     node_id: int = declare(INT, -1, "Number of this node; the cluster assigns it.", at_least(-1))
@@ -119,8 +116,7 @@ class KRaftConfigs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerConfigs:
+class ServerConfigs(Configs):
     """Topics, sizes and compression."""
 
     auto_create_topics_enable: bool = declare(
@@ -166,8 +162,7 @@ class ServerConfigs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplicationConfigs:
+class ReplicationConfigs(Configs):
     """Replication, leader elections and purgatories."""
 
     inter_broker_listener_name: str | None = declare(
@@ -228,8 +223,7 @@ class ReplicationConfigs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class QuotaConfigs:
+class QuotaConfigs(Configs):
     """Windows over which rates are measured: the number of samples and the length of each."""
 
     quota_window_num: int = declare(INT, 11, "Samples of a client's rate, the running one included.", at_least(1))
@@ -244,8 +238,7 @@ class QuotaConfigs:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplicationQuotaConfigs:
+class ReplicationQuotaConfigs(Configs):
     """Limits of replication, which Kafka has only as dynamic configurations of brokers."""
 
     leader_replication_throttled_rate: int = declare(
@@ -271,5 +264,5 @@ class ReplicationQuotaConfigs:
     )
 
 
-REPLICATION_QUOTA_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(ReplicationQuotaConfigs))
+REPLICATION_QUOTA_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(ReplicationQuotaConfigs.definitions)
 """The configurations that are set at run time only, by Kafka's name; they are described only while they are set."""

@@ -5,7 +5,6 @@ Deliberate difference: tiered storage and replication throttles are left out.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -22,11 +21,11 @@ from broker_sim.config.definition import (
     Between,
     BetweenOrDefault,
     ConfigDef,
+    Configs,
     ConfigValue,
     ReplicaList,
     at_least,
     declare,
-    definitions_of,
     parse_all,
 )
 from broker_sim.config.log_configs import CLEANUP_POLICIES, TIMESTAMP_TYPES
@@ -34,8 +33,7 @@ from broker_sim.config.server_configs import COMPRESSION_TYPES
 from broker_sim.errors import ConfigError
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TopicConfig:
+class TopicConfig(Configs):
     """Every configuration of a topic as an attribute: Kafka's name with `_` for `.`."""
 
     segment_bytes: int = declare(INT, 1_073_741_824, "Size in bytes at which a segment is rolled.", at_least(1_048_576))
@@ -139,7 +137,7 @@ class TopicConfig:
         return "delete" in self.cleanup_policy
 
 
-TOPIC_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(definitions_of(TopicConfig))
+TOPIC_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(TopicConfig.definitions)
 """All topic configurations by Kafka's name."""
 
 TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
@@ -193,7 +191,7 @@ def topic_defaults(broker: BrokerConfig) -> TopicConfig:
         compute = _COMPUTED.get(name)
         value = getattr(broker, synonym.replace(".", "_")) if compute is None else compute(broker)
         values[TOPIC_CONFIGS[name].attribute] = value
-    return TopicConfig(**values)  # type: ignore[arg-type]  # checked when the broker's were parsed
+    return TopicConfig(**values)
 
 
 def effective_topic_config(
@@ -214,7 +212,7 @@ def override_topic_config(defaults: TopicConfig, topic_configs: Mapping[str, str
     if not topic_configs:
         return defaults
     parsed = parse_all(TOPIC_CONFIGS, topic_configs, "topic")
-    config = replace(defaults, **parsed)  # type: ignore[arg-type]  # parsed by their definitions
+    config = defaults.replaced(**parsed)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise ConfigError(
             f"conflict topic config setting min.compaction.lag.ms ({config.min_compaction_lag_ms})"

@@ -13,7 +13,6 @@ Left out: the loggers are those of the simulator.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from broker_sim.config import (
@@ -114,7 +113,7 @@ def _entries(broker: BrokerServices, node_id: int, resource: Resource) -> list[C
     if not name:
         return configs.describe_cluster(keys)
     _check_own_id(node_id, name)
-    return replace(configs, static=_with_listeners(broker)).describe_broker(keys)
+    return configs._replace(static=_with_listeners(broker)).describe_broker(keys)
 
 
 def _with_listeners(broker: BrokerServices) -> BrokerConfig:

@@ -1,6 +1,5 @@
 """Claims about what DescribeConfigs tells of configurations."""
 
-from dataclasses import replace
 
 import pytest
 
@@ -209,16 +208,16 @@ def test_internal_configs_are_left_out():
     ],
 )
 def test_a_release_has_what_it_and_older_ones_have_added(release, newest, newer):
-    configs = replace(CONFIGS, is_at_least=find_release(release).is_at_least)
+    configs = CONFIGS._replace(is_at_least=find_release(release).is_at_least)
     names = {entry.name for entry in configs.describe_broker()}
     assert newest in names
     assert newer not in names
-    set_by_a_client = replace(configs, cluster={newer: "1"})
+    set_by_a_client = configs._replace(cluster={newer: "1"})
     assert [entry.type for entry in set_by_a_client.describe_broker([newer])] == [ConfigType.UNKNOWN]
 
 
 def test_group_of_4_4_has_the_first_assignor_of_the_broker_and_internal_configs_once_they_are_set():
-    configs = replace(CONFIGS, is_at_least=find_release("4.4").is_at_least)
+    configs = CONFIGS._replace(is_at_least=find_release("4.4").is_at_least)
     entries = {entry.name: entry for entry in describe_group(configs, {"streams.task.offset.interval.ms": "20000"})}
     assignor = entries["streams.assignor.name"]
     assert (assignor.value, assignor.synonyms[0].name) == ("sticky", "group.streams.assignors")

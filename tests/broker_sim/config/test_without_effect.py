@@ -7,7 +7,6 @@ value that it changes and that is read.
 
 import ast
 import re
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -151,7 +150,7 @@ def with_another_value(definition, make):
 
 def broker_has_effect(definition):
     default = BrokerConfig()
-    changed = with_another_value(definition, lambda values: replace(default.with_overrides(values), originals={}))
+    changed = with_another_value(definition, lambda values: default.with_overrides(values).replaced(originals={}))
     return any(
         values_read_of(before) != values_read_of(after)
         for before, after in ((default, changed), (topic_defaults(default), topic_defaults(changed)))

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,9 +44,9 @@ class LogRunner:
         for name, value in values.items():
             attribute = name.replace(".", "_")
             if attribute == "cleanup_policy":
-                config = replace(config, cleanup_policy=(value,))
+                config = config.replaced(cleanup_policy=(value,))
             else:
-                config = replace(config, **{attribute: int(value) if value.isdigit() else value})
+                config = config.replaced(**{attribute: int(value) if value.isdigit() else value})
         self.log = PartitionLog(
             TopicPartition("t", 0),
             config,

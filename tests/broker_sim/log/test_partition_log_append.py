@@ -1,4 +1,3 @@
-import dataclasses
 import struct
 
 import pytest
@@ -103,7 +102,7 @@ def test_batch_of_exactly_max_message_bytes_is_appended(new_log, batch, error_of
     data = batch(1)
     log = new_log(max_message_bytes=len(data))
     log.append_as_leader(data, 0)
-    log.update_config(dataclasses.replace(log.config, max_message_bytes=len(data) - 1))
+    log.update_config(log.config.replaced(max_message_bytes=len(data) - 1))
     assert error_of(log.append_as_leader, data, 0) is ErrorCode.MESSAGE_TOO_LARGE
     assert log.log_end_offset == 1
 

@@ -1,6 +1,5 @@
 """Cases A to C of `DelayedProduce`, each with a produce that waits, and the edges of its timeout."""
 
-import dataclasses
 
 import pytest
 from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
@@ -137,7 +136,7 @@ def test_case_c1_isr_that_is_too_small_once_the_records_are_replicated_is_an_err
         update_fetch_state=True,
     )
     assert (partition.log.high_watermark, answers) == (1, [])
-    partition.config = dataclasses.replace(partition.config, min_insync_replicas=3)
+    partition.config = partition.config.replaced(min_insync_replicas=3)
     broker.actions.try_complete_actions()
     assert broker.purgatories.produce.num_delayed() == 0
     assert answers[0][0].error_code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

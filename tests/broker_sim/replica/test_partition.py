@@ -1,6 +1,5 @@
 """Claims about one partition on its broker, in the words of Kafka's `PartitionTest`."""
 
-import dataclasses
 
 import pytest
 
@@ -240,7 +239,7 @@ def test_smaller_minimal_isr_moves_the_high_watermark_at_once(broker):
     partition = broker.lead(replicas=(1, 2), isr=(1,), min_insync_replicas=2)
     append(partition)
     assert partition.log.high_watermark == 0
-    partition.reconfigure(dataclasses.replace(partition.config, min_insync_replicas=1))
+    partition.reconfigure(partition.config.replaced(min_insync_replicas=1))
     assert partition.log.high_watermark == 1
 
 
@@ -412,7 +411,7 @@ def test_append_is_done_with_an_error_when_the_isr_is_too_small_by_then(broker):
     broker.replicate(2, 1)
     broker.clock.advance(LAG_TIME_MAX_MS + 1)
     broker.replicate(3, 1)
-    partition.config = dataclasses.replace(partition.config, min_insync_replicas=3)
+    partition.config = partition.config.replaced(min_insync_replicas=3)
     done = partition.check_enough_replicas_reach_offset(1)
     assert done == (True, ErrorCode.NONE), "the maximal ISR counts, with replica 3"
     partition.replica_states.isr_state = CommittedIsr(frozenset({1, 2}))

@@ -116,9 +116,8 @@ def test_partition_that_failed_is_left_alone_until_it_is_deleted(log, manager):
 
 
 def test_log_that_is_not_compacted_is_neither_cleaned_nor_deleted(log, manager):
-    from dataclasses import replace
 
     append_segments(log, 2)
-    log.log.update_config(replace(log.log.config, cleanup_policy=("delete",)))
+    log.log.update_config(log.log.config.replaced(cleanup_policy=("delete",)))
     assert manager.grab_filthiest_compacted_log([log.log]) is None
     assert manager.deletable_logs([log.log]) == []

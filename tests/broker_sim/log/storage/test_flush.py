@@ -1,6 +1,5 @@
 """When a log is brought to the disk: `flush.messages`, `flush.ms`, and the checkpoint of how far it is."""
 
-from dataclasses import replace
 
 import pytest
 from broker_sim_purgatory import VirtualClock
@@ -39,7 +38,7 @@ def test_log_is_flushed_after_so_many_messages(logs):
         log.append_as_leader(BATCH, 0)
         points.append(log.storage.recovery_point)
     assert points == [0, 0, 3, 3, 3, 6, 6]
-    log.update_config(replace(log.config, flush_messages=1))
+    log.update_config(log.config.replaced(flush_messages=1))
     log.append_as_leader(BATCH, 0)
     assert log.storage.recovery_point == 8
 

@@ -2,7 +2,6 @@
 
 import random
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -73,7 +72,7 @@ IN_TRANSACTIONS = [append_in_transaction, append_in_transaction, end_transaction
 def write_by_chance(machine, rng, kind):
     """Write and checkpoint; there are transactions never, above the recovery point, or everywhere."""
     log = machine.log
-    log.update_config(replace(CONFIG, cleanup_policy=("compact", "delete")))
+    log.update_config(CONFIG.replaced(cleanup_policy=("compact", "delete")))
     epoch = 0
     for step in range(STEPS):
         is_late = step >= STEPS - 5

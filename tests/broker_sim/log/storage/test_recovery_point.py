@@ -5,7 +5,6 @@ Counted are the files whose batches are looked at, and the bytes that are read o
 
 import random
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -38,7 +37,7 @@ def read_bytes(monkeypatch):
 def large(tmp_path):
     """A machine with segments of which the indexes' last entries are far from the middle."""
     machine = Machine(tmp_path / "broker-1")
-    machine.log.update_config(replace(CONFIG, internal_segment_bytes=20_000))
+    machine.log.update_config(CONFIG.replaced(internal_segment_bytes=20_000))
     number = 0
     while len(machine.log.segments) < 4:
         machine.log.append_as_leader(batch(2, timestamp=1_000_000 + number), 0)

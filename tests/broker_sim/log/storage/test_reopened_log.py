@@ -1,6 +1,5 @@
 """A log in files that another process opens again: after a clean shutdown, and after a kill."""
 
-from dataclasses import replace
 
 import pytest
 from broker_sim_purgatory import VirtualClock
@@ -121,7 +120,7 @@ def test_everything_is_found_again(machine, clean):
 @pytest.mark.parametrize("clean", [True, False])
 def test_a_cleaned_log_is_found_again(machine, clean):
     log = machine.log
-    log.update_config(replace(CONFIG, cleanup_policy=("compact",)))
+    log.update_config(CONFIG.replaced(cleanup_policy=("compact",)))
     for number in range(12):
         log.append_as_leader(keyed(b"%d" % (number % 3), number), 0)
     aborted = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
@@ -321,7 +320,7 @@ def test_swapped_segment_takes_the_place_of_the_old_ones(machine):
 @pytest.mark.parametrize("how", ["compacted", "deleted"])
 def test_epoch_whose_first_batches_are_gone_begins_where_it_began(machine, caplog, how, clean):
     log = machine.log
-    log.update_config(replace(CONFIG, cleanup_policy=("compact",)))
+    log.update_config(CONFIG.replaced(cleanup_policy=("compact",)))
     for number in range(30):
         key = b"%d" % number if number < 10 or number > 14 else b"same"
         log.append_as_leader(keyed(key, number), int(number >= 10))
