@@ -299,6 +299,7 @@ class Configs:
 
     definitions: ClassVar[Mapping[str, ConfigDef]] = {}
     """What the class and its bases declare, by Kafka's name."""
+    _defaults: ClassVar[Mapping[str, ConfigValue]] = {}
 
     def __init_subclass__(cls) -> None:
         bases = [vars(base).get("definitions", {}) for base in reversed(cls.__mro__[1:])]
@@ -308,10 +309,11 @@ class Configs:
                 name = attribute.replace("_", ".")
                 cls.definitions[name] = declared._replace(name=name, attribute=attribute)
                 setattr(cls, attribute, declared.default)
+        cls._defaults = {each.attribute: each.default for each in cls.definitions.values()}
 
     def __init__(self, **values: Any) -> None:
         own = vars(self)
-        own.update((each.attribute, each.default) for each in self.definitions.values())
+        own.update(self._defaults)
         for name, value in values.items():
             if not hasattr(self, name):
                 raise TypeError(f"{type(self).__name__} has no configuration {name}")
@@ -322,7 +324,7 @@ class Configs:
         return type(self)(**{**vars(self), **values})
 
     def _values(self) -> tuple[ConfigValue, ...]:
-        return tuple(getattr(self, each.attribute) for each in self.definitions.values())
+        return tuple(map(vars(self).__getitem__, self._defaults))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self._values() == other._values()

@@ -26,7 +26,6 @@ from broker_sim.config.definition import (
     at_least,
 )
 from broker_sim.errors import ApiError, ConfigError, ErrorCode
-from broker_sim.regex.java import JavaRegexError, compile_java
 
 _EARLIEST: Final = "earliest"
 _OFFSET_RESETS: Final = (_EARLIEST, "latest")
@@ -324,6 +323,8 @@ def check_client_metrics_configs(configs: Mapping[str, str]) -> None:
 
 
 def _is_matching_pattern(pattern: str) -> bool:
+    from broker_sim.regex.java import JavaRegexError, compile_java  # noqa: PLC0415 - only where clients push metrics
+
     # As Java splits: empty parts at the end do not count.
     parts = pattern.rstrip("=").split("=")
     if len(parts) != len(("name", "value")) or parts[0].strip() not in _MATCHED:

@@ -58,8 +58,7 @@ class UpgradeType(IntEnum):
     UNSAFE_DOWNGRADE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureUpdate:
+class FeatureUpdate(NamedTuple):
     """The level that a feature is to have."""
 
     feature: str
@@ -67,8 +66,7 @@ class FeatureUpdate:
     upgrade_type: UpgradeType
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The result of one item of a request."""
 
     error_code: ErrorCode = ErrorCode.NONE
@@ -80,8 +78,7 @@ class Outcome:
         return self.error_code is ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
-class HeartbeatReply:
+class HeartbeatReply(NamedTuple):
     """The controller's answer to a heartbeat; mirrors `BrokerHeartbeatReply`."""
 
     is_fenced: bool
@@ -103,8 +100,7 @@ class CreatableTopic:
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTopicResult:
+class CreateTopicResult(NamedTuple):
     """The result of the creation of one topic; the numbers are -1 when it failed."""
 
     name: str
@@ -123,8 +119,7 @@ class NewPartitions:
     assignments: Sequence[Sequence[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTopicResult:
+class DeleteTopicResult(NamedTuple):
     """The result of the deletion of one topic; name or id may be unknown."""
 
     name: str | None
@@ -132,16 +127,14 @@ class DeleteTopicResult:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class IsrMember:
+class IsrMember(NamedTuple):
     """A broker that the leader wants in the ISR; epoch -1 is not checked."""
 
     broker_id: int
     broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionAlteration:
+class PartitionAlteration(NamedTuple):
     """A new ISR as proposed by the leader of a partition; it ends a recovery as well."""
 
     topic_id: bytes
@@ -151,8 +144,7 @@ class PartitionAlteration:
     new_isr: Sequence[IsrMember]
 
 
-@dataclass(frozen=True, slots=True)
-class AlterPartitionResult:
+class AlterPartitionResult(NamedTuple):
     """The result of a proposal; `state` is the partition after it, None on an error."""
 
     topic_id: bytes
@@ -161,8 +153,7 @@ class AlterPartitionResult:
     state: PartitionState | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionOutcome:
+class PartitionOutcome(NamedTuple):
     """The result of an election or a reassignment of one partition."""
 
     topic: str
@@ -170,16 +161,14 @@ class PartitionOutcome:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigResource:
+class ConfigResource(NamedTuple):
     """A topic by its name, a broker by its id as text, or with an empty name all brokers."""
 
     type: ConfigResourceType
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigAlteration:
+class ConfigAlteration(NamedTuple):
     """One change of one configuration."""
 
     name: str
@@ -187,8 +176,7 @@ class ConfigAlteration:
     value: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reassignment:
+class Reassignment(NamedTuple):
     """The target replicas of a partition; None cancels its ongoing reassignment."""
 
     topic: str
@@ -196,8 +184,7 @@ class Reassignment:
     replicas: Sequence[int] | None
 
 
-@dataclass(frozen=True, slots=True)
-class OngoingReassignment:
+class OngoingReassignment(NamedTuple):
     """An ongoing reassignment."""
 
     topic: str
@@ -207,8 +194,7 @@ class OngoingReassignment:
     removing_replicas: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScramDeletion:
+class ScramDeletion(NamedTuple):
     """A credential to delete; `mechanism` is Kafka's code, which may be unknown."""
 
     user: str
@@ -248,8 +234,7 @@ class DeletedAcls(NamedTuple):
     acls: tuple[Acl, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdsBlock:
+class ProducerIdsBlock(NamedTuple):
     """The producer ids from `first_producer_id` on, `size` of them, for one broker to give out."""
 
     first_producer_id: int

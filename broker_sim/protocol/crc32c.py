@@ -36,8 +36,16 @@ def crc32c_by_table(data: bytes | bytearray | memoryview, value: int = 0) -> int
     return crc ^ 0xFFFFFFFF
 
 
-crc32c: Callable[..., int]
-try:
-    from crc32c import crc32c
-except ImportError:
-    crc32c = crc32c_by_table
+@cache
+def _implementation() -> Callable[[bytes | bytearray | memoryview, int], int]:
+    """Return the package's function: with the first record, because the package imports a lot."""
+    try:
+        from crc32c import crc32c as in_c  # noqa: PLC0415 - see above
+    except ImportError:
+        return crc32c_by_table
+    return in_c
+
+
+def crc32c(data: bytes | bytearray | memoryview, value: int = 0) -> int:
+    """Return the checksum of `data`; `value` is that of what comes before it."""
+    return _implementation()(data, value)

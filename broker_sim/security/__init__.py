@@ -6,14 +6,12 @@ from broker_sim.security.certificates import Certificates, KeyPair
 from broker_sim.security.delegation_tokens import DelegationTokenCache
 from broker_sim.security.oauthbearer import OAUTHBEARER
 from broker_sim.security.sasl_authenticator import LoginFailedError, SaslServerAuthenticator
-from broker_sim.security.sasl_listener import PASSWORD_MECHANISMS, SaslListener, sasl_listener
 from broker_sim.security.token_issuer import EXPIRES_S, KeySet, TokenIssuer
 
 __all__ = [
     "ANONYMOUS",
     "EXPIRES_S",
     "OAUTHBEARER",
-    "PASSWORD_MECHANISMS",
     "USER_TYPE",
     "Authorizer",
     "Certificates",
@@ -23,9 +21,7 @@ __all__ = [
     "KeyPair",
     "KeySet",
     "LoginFailedError",
-    "SaslListener",
     "SaslServerAuthenticator",
     "TokenIssuer",
     "parse_super_users",
-    "sasl_listener",
 ]

@@ -36,7 +36,7 @@ from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
 from broker_sim.metadata import SCRAM_MECHANISMS
 from broker_sim.runtime.arguments import can_be_sent
-from broker_sim.security import PASSWORD_MECHANISMS, Certificates, SaslListener, TokenIssuer, sasl_listener
+from broker_sim.security import Certificates, TokenIssuer
 from broker_sim.security.delegation_tokens import SALT_BYTES
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig, GivenValue
     from broker_sim.metadata import ScramCredential, ScramMechanism
+    from broker_sim.security.sasl_listener import SaslListener
     from broker_sim.security.ssl_listener import SslListener
 
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
@@ -139,16 +140,27 @@ def broker_listeners(
     _check_ports(ADVERTISED_LISTENERS, advertised)
     for each in bound:
         config.for_listener(each.listener)  # raises ConfigError for invalid values
-    sasl = {
-        each.listener: sasl_listener(config, each.listener, users, issuer, verifies_claims=verifies_claims)
-        for each in bound
-        if each.security_protocol in SASL_PROTOCOLS
-    }
+    make_sasl = partial(_sasl_listener, config, users, issuer, verifies_claims=verifies_claims)
+    with_logins = [each.listener for each in bound if each.security_protocol in SASL_PROTOCOLS]
+    sasl = {name: make_sasl(name) for name in with_logins}
     encrypted = [each.listener for each in bound if each.security_protocol in SSL_PROTOCOLS]
     hosts = {each.host for each in (*bound, *advertised)}
     make_ssl = partial(_ssl_listener, config, certificates or Certificates(), hosts)
     ssl = {name: make_ssl(name, has_logins=name in sasl, is_inter_broker=name == inter_broker) for name in encrypted}
     return BrokerListeners(tuple(bound), tuple(advertised), inter_broker, of_controllers, sasl, ssl)
+
+
+def _sasl_listener(
+    config: BrokerConfig,
+    users: Mapping[str, str] | None,
+    issuer: TokenIssuer | None,
+    name: str,
+    *,
+    verifies_claims: bool,
+) -> SaslListener:
+    from broker_sim.security.sasl_listener import sasl_listener  # noqa: PLC0415 - only for logins
+
+    return sasl_listener(config, name, users, issuer, verifies_claims=verifies_claims)
 
 
 def _ssl_listener(
@@ -270,6 +282,8 @@ class Security(NamedTuple):
         explicit = configs or {}
         implied: dict[str, GivenValue] = {}
         if self.protocol in SASL_PROTOCOLS:
+            from broker_sim.security.sasl_listener import PASSWORD_MECHANISMS  # noqa: PLC0415 - only for logins
+
             implied[MECHANISMS] = ",".join(PASSWORD_MECHANISMS)
         if self.protocol != PLAINTEXT and LISTENERS not in explicit:
             implied[INTER_BROKER_LISTENER] = self.protocol

@@ -22,7 +22,8 @@ from broker_sim.security.plain import PLAIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from broker_sim.security import KeyPair, SaslListener
+    from broker_sim.security import KeyPair
+    from broker_sim.security.sasl_listener import SaslListener
 
 CLIENT: Final = "client"
 """The name in a client's certificate if no user is named."""

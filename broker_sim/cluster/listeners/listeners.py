@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from broker_sim.config import Endpoint
     from broker_sim.metadata import ScramCredential
     from broker_sim.network import Connection, RequestSink
-    from broker_sim.security import KafkaPrincipal, SaslListener
+    from broker_sim.security import KafkaPrincipal
+    from broker_sim.security.sasl_listener import SaslListener
     from broker_sim.security.ssl_listener import SslListener
 
 

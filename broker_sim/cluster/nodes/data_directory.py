@@ -20,7 +20,6 @@ from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.record_batch import NO_PRODUCER_ID
 from broker_sim.runtime.system import close_descriptor
-from broker_sim.transaction.records import TransactionLogValue, serde
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -181,6 +180,8 @@ def highest_producer_id(logs: LogManager) -> int:
 
 
 def _of_transactions(log: PartitionLog) -> Iterator[int]:
+    from broker_sim.transaction.records import TransactionLogValue, serde  # noqa: PLC0415 - only after transactions
+
     for segment in log.segments:
         for header, batch in segment.batches_from(segment.base_offset):
             if header.is_control:

@@ -22,7 +22,6 @@ from broker_sim.handlers.telemetry.otlp import ClientMetric, parse_metrics
 from broker_sim.protocol.compression import CompressionCodec, decompress
 from broker_sim.protocol.crc32c import crc32c
 from broker_sim.protocol.uuids import uuid_text
-from broker_sim.regex.java import compile_java
 
 if TYPE_CHECKING:
     import random
@@ -293,6 +292,8 @@ def _subscriptions(image: MetadataImage) -> dict[tuple[int, str], Mapping[str, s
 
 def _matching(labels: Mapping[str, str], subscriptions: Mapping[Any, Mapping[str, str]]) -> Subscription:
     """Return what all subscriptions that match the client ask for together."""
+    from broker_sim.regex.java import compile_java  # noqa: PLC0415 - only where clients push metrics
+
     metrics: set[str] = set()
     interval_ms = INTERVAL_MS
     for configs in subscriptions.values():

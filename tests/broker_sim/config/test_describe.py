@@ -1,6 +1,5 @@
 """Claims about what DescribeConfigs tells of configurations."""
 
-
 import pytest
 
 from broker_sim.config import (

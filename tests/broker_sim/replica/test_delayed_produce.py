@@ -1,6 +1,5 @@
 """Cases A to C of `DelayedProduce`, each with a produce that waits, and the edges of its timeout."""
 
-
 import pytest
 from broker_sim_purgatory import DelayedOperationPurgatory, InlineExecutor, SystemTimer
 from broker_sim_purgatory.observer import IMMEDIATE

@@ -1,6 +1,5 @@
 """Claims about one partition on its broker, in the words of Kafka's `PartitionTest`."""
 
-
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode

@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import ConfigError
-from broker_sim.security import sasl_listener
+from broker_sim.security.sasl_listener import sasl_listener
 
 JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_a="b" password="c";'
 PLAIN = {"sasl.enabled.mechanisms": "PLAIN"}

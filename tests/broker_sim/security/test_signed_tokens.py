@@ -12,9 +12,10 @@ from broker_sim.config import BrokerConfig
 from broker_sim.errors import ConfigError
 from broker_sim.protocol import messages
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.security import TokenIssuer, sasl_listener
+from broker_sim.security import TokenIssuer
 from broker_sim.security.bearer_token import IllegalTokenError, Token
 from broker_sim.security.json_web_keys import JsonWebKeys
+from broker_sim.security.sasl_listener import sasl_listener
 from broker_sim.security.signed_tokens import SignedTokens
 
 NOW_S = 1_000

@@ -7,7 +7,7 @@ import pytest
 from broker_sim import Cluster, VirtualCluster
 from broker_sim.config import BrokerConfig
 from broker_sim.errors import WrongStateError
-from broker_sim.security import sasl_listener
+from broker_sim.security.sasl_listener import sasl_listener
 
 HANDLER = "listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler.class"
 SIGNED = {

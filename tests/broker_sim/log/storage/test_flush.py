@@ -1,6 +1,5 @@
 """When a log is brought to the disk: `flush.messages`, `flush.ms`, and the checkpoint of how far it is."""
 
-
 import pytest
 from broker_sim_purgatory import VirtualClock
 

@@ -1,6 +1,5 @@
 """A log in files that another process opens again: after a clean shutdown, and after a kill."""
 
-
 import pytest
 from broker_sim_purgatory import VirtualClock
 
