@@ -39,6 +39,15 @@ const claims = {
     assert.match(await page.textContent(".report"), /commit_before_work:test_wrong: seed 0 fails\n {2}each order is delivered/);
     assert.equal(await page.locator(".faults li").count(), 1);
   },
+  async "the failing run opens as a replay"(page) {
+    const opened = page.context().waitForEvent("page");
+    await button(page, "Play this run").click();
+    const replay = await opened;
+    replay.on("pageerror", (error) => problems.push(String(error)));
+    await replay.waitForSelector(".bar-of-time");
+    assert.match(await replay.title(), /commit_before_work:test_wrong, seed 0/);
+    await replay.close();
+  },
   async "its link opens the program with its seed, and fails again"(page) {
     await button(page, "Copy link").click();
     await page.waitForFunction(() => location.hash.startsWith("#chaos="));

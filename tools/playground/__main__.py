@@ -37,7 +37,7 @@ PYODIDE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", STANDARD_LIBRAR
 OWN = {"broker_sim": ROOT / "broker_sim", "broker_sim_purgatory": ROOT / "purgatory/broker_sim_purgatory"}
 CLIENT = ("aiokafka", "async-timeout", "packaging", "typing-extensions")
 """aiokafka and what it needs, in pure Python: its own C extensions have counterparts there."""
-NOT_RUN = {".pyi", ".pyc", ".so", ".c", ".h", ".js", ".css", ".svg", ".html"}
+NOT_RUN = {".pyi", ".pyc", ".so", ".c", ".h"}
 """Endings of files that no package needs there; but `__init__.pyi` lists broker_sim's names."""
 NOT_NEEDED = re.compile(r"broker_sim/cli/|packaging/(?!__init__|version|_structures)")
 """Modules that nothing imports there: commands, and what a version number does not need of `packaging`."""

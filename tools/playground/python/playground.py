@@ -68,6 +68,8 @@ class _Test(search.NamedTest):
         return outcome
 
 
+_last = []
+"""The test that was examined last, and its failure."""
 _on_run = None
 """Called after each run of a search that makes a failure small."""
 
@@ -161,6 +163,7 @@ def examine(name, settings, seed, on_run=None):
         _on_run = None
     if failure is None:
         return json.dumps(None)
+    _last[:] = test, failure
     small = failure.small
     return json.dumps(
         failure.to_json()
@@ -170,6 +173,13 @@ def examine(name, settings, seed, on_run=None):
             "traceback": None if small.error is None else _error(small.error), "s": time.perf_counter() - began,
         }
     )  # fmt: skip
+
+
+def recording():
+    """Return the run that was examined last as page/replay.js reads it: base64 of compressed JSON."""
+    test, failure = _last
+    html = test.page_of(failure.small).html
+    return json.dumps(html.partition('id="recording">')[2].partition("</script>")[0])
 
 
 def _fault(action):

@@ -248,6 +248,7 @@ class ChaosTab {
     this.failure = failure;
     setText(this.said, `Seed ${failure.seed} fails. ${plural(failure.tries, "run")} made it small, in ${failure.s.toFixed(1)} s; ${failure.repeats ? "it repeats" : "it DOES NOT REPEAT"}.`);
     const copy = h("button", { onclick: () => copyText(copy, failure.as_test) }, "Copy test");
+    const replay = h("button", { onclick: () => this.openReplay(), title: "Brokers, what waits and the timing wheel at each moment, in a tab of its own" }, "Play this run");
     const again = h("button", { onclick: () => this.run("examine", failure.seed) }, "Run this seed");
     this.resultBody.replaceChildren(
       h("h3", { class: "bad" }, failure.error),
@@ -257,8 +258,18 @@ class ChaosTab {
       drawCourse(failure),
       failure.traceback?.places.length ? this.placesOf(failure.traceback.places) : "",
       h("details", {}, h("summary", {}, "The report, as broker-sim chaos prints it"), h("pre", { class: "report", tabindex: 0 }, failure.report)),
-      h("div", { class: "row" }, copy, again));
+      h("div", { class: "row" }, replay, copy, again));
     if (failure.traceback) this.markLast(failure.traceback.places);
+  }
+
+  // Opens the failing run in a tab of its own, which has a copy of this one's session storage.
+  async openReplay() {
+    try {
+      sessionStorage.setItem("run", await this.machine.ask("recording"));
+      window.open("replay.html");
+    } catch (error) {
+      setText(this.said, `The run cannot be played: ${error.message}`);
+    }
   }
 
   // -- links -------------------------------------------------------------------------------------

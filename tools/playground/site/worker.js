@@ -40,6 +40,7 @@ const verbs = {
     let runs = 0;
     return call(python, "examine", test, settings, seed, () => say("run", (runs += 1)));
   },
+  recording: () => call(python, "recording"),
   use: (files) => call(python, "use", JSON.stringify(files)),
   check: ({ test, settings }) => call(python, "check", test, settings),
   cluster: ({ verb, value }) => call(python, "cluster", verb, JSON.stringify(value ?? {})),
