@@ -114,6 +114,13 @@ const claims = {
       assert.equal(await page.locator(".row-of.bad").count(), 0);
     }
   },
+  async "each tab fits into 700 pixels"(page) {
+    await page.setViewportSize({ width: 700, height: 900 });
+    for (const name of ["Chaos", "Cluster", "Lessons", "Timing wheel"]) {
+      await page.getByRole("tab", { name, exact: true }).click();
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= 700, name);
+    }
+  },
 };
 let code = 0;
 try {
