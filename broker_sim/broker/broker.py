@@ -191,7 +191,7 @@ class Broker:
 
     @cached_property
     def persister(self) -> Persister:
-        """What keeps the state of share partitions."""
+        """The keeper of the state of share partitions."""
         create_state_topic = partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self)
         peers = self._environment.peers
         partition_for = self.share_coordinator.partition_for

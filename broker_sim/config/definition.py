@@ -298,7 +298,7 @@ class Configs:
     """
 
     definitions: ClassVar[Mapping[str, ConfigDef]] = {}
-    """What the class and its bases declare, by Kafka's name."""
+    """Declarations of the class and its bases, by Kafka's name."""
     _defaults: ClassVar[Mapping[str, ConfigValue]] = {}
 
     def __init_subclass__(cls) -> None:

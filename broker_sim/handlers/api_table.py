@@ -47,7 +47,7 @@ class ApiSpec(NamedTuple):
 
     @property
     def handler(self) -> Handler:
-        """What handles the requests."""
+        """The handler of the requests."""
         place = self.place
         return _imported(place, f"handle_{self.key.name.lower()}") if isinstance(place, str) else place
 
