@@ -162,8 +162,10 @@ final class SimulatedCluster implements ClusterInstance {
         return null;
     }
 
-    /** Returns what the broker says of its configuration that was set at run time. */
+    /** Returns what the broker says of its configuration that was set at run time; nothing if it does not run. */
     Map<String, String> dynamicConfigs(int brokerId) {
+        if (!isRunning(brokerId))
+            return Map.of();
         ConfigResource broker = new ConfigResource(ConfigResource.Type.BROKER, String.valueOf(brokerId));
         return ask(admin -> admin.describeConfigs(List.of(broker)).values().get(broker).get().entries().stream()
             .filter(entry -> entry.source() == ConfigEntry.ConfigSource.DYNAMIC_BROKER_CONFIG
@@ -326,7 +328,8 @@ final class SimulatedCluster implements ClusterInstance {
         }, WAIT_MS, topic + " does not come");
         try (Admin admin = admin()) {
             TestUtils.waitForCondition(() -> admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic)
-                .partitions().stream().allMatch(partition -> partition.leader() != null), WAIT_MS, topic + " has no leader");
+                .partitions().stream().allMatch(partition -> partition.leader() != null
+                    || partition.replicas().stream().noneMatch(replica -> isRunning(replica.id()))), WAIT_MS, topic + " has no leader");
         }
     }
 
