@@ -89,7 +89,10 @@ class ClusterControlManager:
                     " broker's session.",
                 )
             broker = replace(broker, epoch=version, fenced=True, in_controlled_shutdown=False)
-            self._heartbeats[broker.broker_id] = _Heartbeats(version)
+            # A broker that knows its registration has had all that there was then.
+            self._heartbeats[broker.broker_id] = _Heartbeats(
+                version, end_version=version, heartbeat_ms=self._clock.now_ms()
+            )
         else:
             broker = replace(
                 broker,

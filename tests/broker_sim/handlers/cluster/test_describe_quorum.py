@@ -73,6 +73,10 @@ def test_broker_that_lags_behind_was_caught_up_at_its_last_heartbeat(broker):
     assert caught_up(broker) == {heard_ms}
 
 
+def test_new_broker_was_caught_up_when_it_registered(broker):
+    assert caught_up(broker) == {broker.clock.wall_clock_ms()}
+
+
 def test_broker_that_has_never_had_all_metadata_was_never_caught_up():
     heartbeats = _Heartbeats(registered_at_version=0)
     heartbeats.heard(1, end_version=5, now_ms=10)
