@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from broker_sim.cli.standard_streams import Program
+from broker_sim.protocol.release import DEFAULT_RELEASE
 from broker_sim_integration.comparison.both_sides import compare_sides
 from broker_sim_integration.comparison.differences import read_known_differences
 from broker_sim_integration.comparison.distribution import Machines
@@ -24,11 +25,12 @@ from broker_sim_integration.comparison.drift import comparable, drift_between
 from broker_sim_integration.comparison.expected_time import announcement
 from broker_sim_integration.comparison.lateness import compare_lateness
 from broker_sim_integration.comparison.reader_waits import ReaderControl
-from broker_sim_integration.comparison.recorded import RECORDING, RecordedSide, write_recording
+from broker_sim_integration.comparison.recorded import RECORDINGS, RecordedSide, write_recording
 from broker_sim_integration.comparison.runs import KafkaSide, Side, SimulatorSide
 from broker_sim_integration.comparison.version import catalogue_version
 from broker_sim_integration.fuzz.command import fuzz
 from broker_sim_integration.reference.errors import ReferenceClusterError
+from broker_sim_integration.reference.jars import KAFKA_VERSIONS, release_of
 from broker_sim_integration.reference.selection import ReferenceKind, select_reference
 from broker_sim_integration.report.html_page import write_html
 from broker_sim_integration.report.last_failed import keep_report, read_last_comparison
@@ -74,6 +76,14 @@ FILES: Final = {
     help="own (of this Python) or a command.",
 )
 @click.option(
+    "--as-version",
+    "release",
+    type=click.Choice(list(KAFKA_VERSIONS)),
+    default=DEFAULT_RELEASE,
+    show_default=True,
+    help="Kafka's release on both sides.",
+)
+@click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("out/compare"),
@@ -88,21 +98,21 @@ FILES: Final = {
 @click.option(
     "--record-to",
     type=click.Path(file_okay=False, path_type=Path),
-    default=RECORDING,
-    help="Which recording --record adds to; the shipped one by default.",
+    help="Directory of the recording that --record adds to  [default: the shipped one of the release].",
 )
 @click.pass_context
 def main(
     context: click.Context,
     asked: str,
     asked_simulator: str,
+    release: str,
     out: Path,
     patterns: tuple[str, ...],
     demo: bool,
     last_failed: bool,
     repeats: int,
     record: bool,
-    record_to: Path,
+    record_to: Path | None,
 ) -> None:
     """Compare the simulated cluster with a real Kafka, scenario by scenario.
 
@@ -118,8 +128,8 @@ def main(
         last = _read_last(out) if last_failed else None
         scenarios = scenarios if last is None else last.failed_of(scenarios)
         _require_client()
-        simulator = select_simulator(asked_simulator)
-        selection = select_reference(asked)
+        simulator = select_simulator(asked_simulator, release)
+        selection = select_reference(asked, version=KAFKA_VERSIONS[release])
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except ReferenceClusterError as error:
@@ -135,7 +145,7 @@ def main(
     sim = SimulatorSide(simulator)
     known = read_known_differences()
     try:
-        kafka = _kafka_side(selection, console)
+        kafka = _kafka_side(selection, release, console)
         with ReaderControl() as control:
             results = _compare(kafka, sim, scenarios, repeats, known, console, control)
     except (ReferenceClusterError, SimulatorError) as error:
@@ -157,7 +167,7 @@ def main(
     )
     exit_code = _publish(report, out, last)
     if record:
-        _record(record_to, report, console)
+        _record(record_to or RECORDINGS / release, report, console)
     raise SystemExit(exit_code)
 
 
@@ -182,12 +192,13 @@ def list_scenarios(names: bool, markdown: bool) -> None:
 @main.command("drift")
 @click.argument("fresh", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def drift(fresh: Path) -> None:
-    """Compare the shipped recording with the one in FRESH: all outcomes, no times.
+    """Compare the recording in FRESH with the shipped one of its release: all outcomes, no times.
 
     Exit code 0 when the outcomes are equal, 1 when not, 2 when nothing can be compared.
     """
     try:
-        shipped, new = RecordedSide(), RecordedSide(fresh)
+        new = RecordedSide(fresh)
+        shipped = RecordedSide(RECORDINGS / release_of(new.facts["kafka_version"]))
     except ReferenceClusterError as error:
         _fail(error)
     compared = comparable(shipped, new)
@@ -204,9 +215,9 @@ def drift(fresh: Path) -> None:
 main.add_command(fuzz)
 
 
-def _kafka_side(selection: Selection, console: Console) -> KafkaSide | RecordedSide:
+def _kafka_side(selection: Selection, release: str, console: Console) -> KafkaSide | RecordedSide:
     if selection.kind is ReferenceKind.RECORDED:
-        return RecordedSide()
+        return RecordedSide(RECORDINGS / release)
     return KafkaSide(selection, lambda line: console.print(f"[dim]{line}"))
 
 

@@ -16,7 +16,7 @@ import pytest
 pytestmark = pytest.mark.install
 
 ROOT = Path(__file__).parents[2]
-RECORDING = ROOT / "integration" / "broker_sim_integration" / "reference" / "recorded"
+RECORDING = ROOT / "integration" / "broker_sim_integration" / "reference" / "recorded" / "4.4"
 PYTHONS = runpy.run_path(str(ROOT / "tools" / "pythons.py"))["find_pythons"]()
 THIS_PYTHON = sys.version_info[:2]
 in_soak = pytest.mark.soak(part="wheels")
@@ -47,8 +47,8 @@ def test_every_file_is_that_of_the_repository(compare_wheel):
 
 
 def test_wheel_is_small_where_it_is_installed(compare_wheel):
-    assert sum(info.file_size for info in zipfile.ZipFile(compare_wheel).infolist()) < 6_500_000
-    assert compare_wheel.stat().st_size < 900_000
+    assert sum(info.file_size for info in zipfile.ZipFile(compare_wheel).infolist()) < 11_000_000
+    assert compare_wheel.stat().st_size < 1_200_000
 
 
 def test_commands_have_help_and_everything_required_is_installed(installed):

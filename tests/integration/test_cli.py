@@ -3,7 +3,8 @@ import sys
 
 import pytest
 from broker_sim_integration.cli import main
-from broker_sim_integration.comparison.recorded import RECORDING, RecordedSide
+from broker_sim_integration.comparison.recorded import RECORDINGS, RecordedSide
+from broker_sim_integration.reference.jars import KAFKA_VERSIONS
 from broker_sim_integration.scenarios.catalogue import CATALOGUE
 from click.testing import CliRunner
 
@@ -61,7 +62,7 @@ def test_the_demo_takes_no_other_scenarios_and_records_nothing(run):
 def test_recordings_without_a_common_version_have_no_drift_to_tell(run, tmp_path):
     (tmp_path / "observations.jsonl").write_text("")
     (tmp_path / "recording.json").write_text(
-        json.dumps({"runs": [{"scenarios": {"other": {"version": "1", "duration_ms": 1}}}]})
+        json.dumps({"runs": [{"kafka_version": "4.4.0", "scenarios": {"other": {"version": "1", "duration_ms": 1}}}]})
     )
     done = run("drift", str(tmp_path))
     assert done.exit_code == 2
@@ -69,7 +70,9 @@ def test_recordings_without_a_common_version_have_no_drift_to_tell(run, tmp_path
     assert "0 scenarios compared" in done.output
 
 
-def test_shipped_recording_has_no_drift_to_itself(run):
-    done = run("drift", str(RECORDING))
+@pytest.mark.parametrize("release", KAFKA_VERSIONS)
+def test_shipped_recording_has_no_drift_to_itself(run, release):
+    recording = RECORDINGS / release
+    done = run("drift", str(recording))
     assert done.exit_code == 0, done.output
-    assert f"{len(RecordedSide().versions)} scenarios compared, 0 outcomes differ" in done.output
+    assert f"{len(RecordedSide(recording).versions)} scenarios compared, 0 outcomes differ" in done.output

@@ -74,7 +74,8 @@ PARTS: Final = {
             _marked("scenarios"),
             (COMPARE, "--out", "out/soak/compare", "--record", "--record-to", "out/recording"),
             (COMPARE, "drift", "out/recording"),
-            (COMPARE, "--reference", "recorded", "--out", "out/soak/recorded"),
+            (COMPARE, "--as-version", "4.3", "--reference", "recorded", "--out", "out/soak/recorded-4.3"),
+            (COMPARE, "--as-version", "4.4", "--reference", "recorded", "--out", "out/soak/recorded-4.4"),
         ),
     ),
     "fuzz": Part(

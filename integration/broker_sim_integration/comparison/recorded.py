@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.protocol.release import DEFAULT_RELEASE
 from broker_sim_integration.comparison.distribution import Distribution
 from broker_sim_integration.comparison.runs import Run
 from broker_sim_integration.comparison.timeliness import is_true_of_kafka
@@ -30,11 +31,16 @@ if TYPE_CHECKING:
 
     VersionOf = Callable[[Scenario], str]
 
-RECORDING: Final = Path(__file__).parents[1] / "reference" / "recorded"
+RECORDINGS: Final = Path(__file__).parents[1] / "reference" / "recorded"
+"""The shipped recordings, each in a folder with the name of its release."""
+RECORDING: Final = RECORDINGS / DEFAULT_RELEASE
 FACTS_FILE: Final = "recording.json"
 OBSERVATIONS_FILE: Final = "observations.jsonl"
 CONTROL: Final = "control_timer_ms"
-HOW_TO_RECORD: Final = "broker-sim-compare --reference jvm --record records all, with --scenario NAME only that one"
+HOW_TO_RECORD: Final = (
+    "broker-sim-compare --reference jvm --record records all, with --scenario NAME only that one, "
+    "with --as-version that release"
+)
 
 
 class RecordedSide:

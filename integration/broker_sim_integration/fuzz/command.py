@@ -10,11 +10,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from broker_sim.protocol.release import DEFAULT_RELEASE
 from broker_sim_integration.fuzz.areas.all_areas import AREAS, areas_named
 from broker_sim_integration.fuzz.difference import read_known, read_known_chances, unknown
 from broker_sim_integration.fuzz.report import as_scenario, read_sequence, write_finding
 from broker_sim_integration.fuzz.run import FuzzRun
 from broker_sim_integration.reference.errors import ReferenceClusterError
+from broker_sim_integration.reference.jars import KAFKA_VERSIONS
 from broker_sim_integration.reference.selection import ReferenceKind, select_reference
 from broker_sim_integration.simulator.command import select_simulator
 from broker_sim_integration.simulator.errors import SimulatorError
@@ -33,6 +35,14 @@ TROUBLE = 2
 @click.option("--areas", default=",".join(AREAS), show_default=True, help="With commas between.")
 @click.option("--reference", default="auto", show_default=True, help="auto, containers, jvm or bootstrap=HOST:PORT.")
 @click.option("--simulator", default="own", show_default=True, help="own (of this Python) or a command.")
+@click.option(
+    "--as-version",
+    "release",
+    type=click.Choice(list(KAFKA_VERSIONS)),
+    default=DEFAULT_RELEASE,
+    show_default=True,
+    help="Kafka's release on both sides.",
+)
 @click.option(
     "--play",
     "files",
@@ -55,6 +65,7 @@ def fuzz(
     areas: str,
     reference: str,
     simulator: str,
+    release: str,
     files: tuple[Path, ...],
     at_once: int,
     shrink: bool,
@@ -67,8 +78,8 @@ def fuzz(
     """
     try:
         drawn = _drawn(areas_named(areas), files, range(first, first + seeds))
-        selection = select_reference(reference)
-        command = select_simulator(simulator)
+        selection = select_reference(reference, version=KAFKA_VERSIONS[release])
+        command = select_simulator(simulator, release)
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except ReferenceClusterError as error:

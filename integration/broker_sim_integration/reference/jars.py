@@ -8,8 +8,10 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
+from broker_sim.protocol.release import DEFAULT_RELEASE
 from broker_sim_integration.reference.cache import cached_directory
 from broker_sim_integration.reference.errors import ReferenceUnavailableError
 from broker_sim_integration.reference.progress import Progress, silent, to_stderr
@@ -17,8 +19,16 @@ from broker_sim_integration.reference.progress import Progress, silent, to_stder
 if TYPE_CHECKING:
     from pathlib import Path
 
-KAFKA_VERSION = "4.3.1"
-"""The version of Kafka to compare with."""
+KAFKA_VERSIONS: Final = MappingProxyType({"4.3": "4.3.1", "4.4": "4.4.0"})
+"""The version of Kafka to compare with, by release."""
+KAFKA_VERSION: Final = KAFKA_VERSIONS[DEFAULT_RELEASE]
+"""The version of the release that a simulated cluster is by default."""
+
+
+def release_of(version: str) -> str:
+    """Return the release of a version: 4.4 of 4.4.0."""
+    return ".".join(version.split(".")[:2])
+
 
 BROKER = "kafka_2.13"
 """The artifact of the broker."""

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from broker_sim_integration.reference.errors import ReferenceUnavailableError
-from broker_sim_integration.reference.jars import kafka_jars
+from broker_sim_integration.reference.jars import KAFKA_VERSION, kafka_jars
 from broker_sim_integration.reference.progress import Progress, silent, to_stderr
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ class Selection:
     kind: ReferenceKind
     reason: str
     address: str | None = None
+    version: str = KAFKA_VERSION
+    """The version of Kafka; brokers at an address have their own."""
 
     def cluster(
         self,
@@ -57,11 +59,11 @@ class Selection:
             if self.kind is ReferenceKind.CONTAINERS:
                 from broker_sim_integration.reference.clusters.containers import ContainerCluster
 
-                return ContainerCluster(configs, node_configs=node_configs, progress=progress)
+                return ContainerCluster(configs, node_configs=node_configs, version=self.version, progress=progress)
             if self.kind is ReferenceKind.JVM:
                 from broker_sim_integration.reference.clusters.jvm import JvmCluster
 
-                return JvmCluster(configs, node_configs=node_configs, progress=progress)
+                return JvmCluster(configs, node_configs=node_configs, version=self.version, progress=progress)
             if self.kind is ReferenceKind.BOOTSTRAP:
                 from broker_sim_integration.reference.clusters.bootstrap import BootstrapCluster
 
@@ -71,22 +73,24 @@ class Selection:
         raise ValueError("a recording needs no cluster")
 
 
-def select_reference(asked: str = "auto", *, make_image: bool = True, progress: Progress = silent) -> Selection:
-    """Return the reference for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded.
+def select_reference(
+    asked: str = "auto", *, version: str = KAFKA_VERSION, make_image: bool = True, progress: Progress = silent
+) -> Selection:
+    """Return the reference of that version of Kafka for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded.
 
     A reference that is asked for is taken without a check of the machine; its start says what is
     missing. `make_image=False` keeps `auto` from pulling or building an image, which may take
     minutes. Raises `ValueError` for any other word.
     """
     if asked == "auto":
-        return _best(make_image=make_image, progress=progress)
+        return _best(version, make_image=make_image, progress=progress)
     if asked.startswith(BOOTSTRAP_PREFIX):
         address = asked.removeprefix(BOOTSTRAP_PREFIX)
         if ":" not in address:
             raise ValueError(f"--reference {asked}: give HOST:PORT after bootstrap=")
         return Selection(ReferenceKind.BOOTSTRAP, "asked for", address)
     if asked in {ReferenceKind.CONTAINERS, ReferenceKind.JVM, ReferenceKind.RECORDED}:
-        return Selection(ReferenceKind(asked), "asked for")
+        return Selection(ReferenceKind(asked), "asked for", version=version)
     raise ValueError(f"--reference {asked}: choose auto, containers, jvm, bootstrap=HOST:PORT or recorded")
 
 
@@ -100,28 +104,28 @@ def kafka_in_containers(configs: Mapping[str, str]) -> ReferenceCluster:
     return selection.cluster(configs, progress=to_stderr)
 
 
-def _best(*, make_image: bool, progress: Progress) -> Selection:
+def _best(version: str, *, make_image: bool, progress: Progress) -> Selection:
     try:
-        image = _usable_image(make_image=make_image, progress=progress)
+        image = _usable_image(version, make_image=make_image, progress=progress)
     except ReferenceUnavailableError as error:
         without_docker = str(error)
     else:
-        return Selection(ReferenceKind.CONTAINERS, f"Docker runs {image}")
+        return Selection(ReferenceKind.CONTAINERS, f"Docker runs {image}", version=version)
     try:
-        java = _usable_java(progress)
+        java = _usable_java(version, progress)
     except ReferenceUnavailableError as error:
-        return Selection(ReferenceKind.RECORDED, f"{without_docker}; {error}")
-    return Selection(ReferenceKind.JVM, f"{without_docker}; so by {java}")
+        return Selection(ReferenceKind.RECORDED, f"{without_docker}; {error}", version=version)
+    return Selection(ReferenceKind.JVM, f"{without_docker}; so by {java}", version=version)
 
 
-def _usable_image(*, make_image: bool, progress: Progress) -> str:
+def _usable_image(version: str, *, make_image: bool, progress: Progress) -> str:
     with _installed():
         from broker_sim_integration.reference.docker_daemon import connect_docker
         from broker_sim_integration.reference.image import find_image, find_or_make_image
     if make_image:
-        return find_or_make_image(progress=progress)
+        return find_or_make_image(version, progress=progress)
     with closing(connect_docker()) as client:
-        found = find_image(client)
+        found = find_image(client, version)
     if found is None:
         raise ReferenceUnavailableError(
             "Docker has no image of Kafka: python -m broker_sim_integration.reference.image"
@@ -129,11 +133,11 @@ def _usable_image(*, make_image: bool, progress: Progress) -> str:
     return found
 
 
-def _usable_java(progress: Progress) -> str:
+def _usable_java(version: str, progress: Progress) -> str:
     with _installed():
         from broker_sim_integration.reference.clusters.jvm import find_java
     java = find_java()
-    kafka_jars(progress=progress)
+    kafka_jars(version=version, progress=progress)
     return java
 
 

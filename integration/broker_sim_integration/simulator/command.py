@@ -6,10 +6,12 @@ import shlex
 import sys
 from dataclasses import dataclass
 
+from broker_sim.protocol.release import DEFAULT_RELEASE
+
 
 @dataclass(frozen=True, slots=True)
 class SimulatorCommand:
-    """A command that takes the arguments of `broker-sim`, and why it was chosen."""
+    """A command that takes the options of `broker-sim run`, and why it was chosen."""
 
     arguments: tuple[str, ...]
     reason: str
@@ -19,17 +21,24 @@ class SimulatorCommand:
         return shlex.join(self.arguments)
 
 
-def own_command() -> SimulatorCommand:
-    """Return the `broker-sim` of this interpreter."""
+def own_command(release: str = DEFAULT_RELEASE) -> SimulatorCommand:
+    """Return how the `broker-sim` of this interpreter runs a cluster of that release."""
     # -P: not what happens to be in the working directory.
-    return SimulatorCommand((sys.executable, "-P", "-m", "broker_sim"), "of this Python")
+    return SimulatorCommand((sys.executable, "-P", "-m", "broker_sim", *_run(release)), "of this Python")
 
 
-def select_simulator(asked: str) -> SimulatorCommand:
-    """Return the command for `asked`: own, or a command line. Raises ValueError for an empty one."""
+def select_simulator(asked: str, release: str = DEFAULT_RELEASE) -> SimulatorCommand:
+    """Return how `asked` runs a cluster of that release: own, or a command line in place of `broker-sim`.
+
+    Raises ValueError for an empty one.
+    """
     if asked == "own":
-        return own_command()
+        return own_command(release)
     arguments = tuple(shlex.split(asked))
     if not arguments:
         raise ValueError("--simulator: give own or a command")
-    return SimulatorCommand(arguments, "asked for")
+    return SimulatorCommand((*arguments, *_run(release)), "asked for")
+
+
+def _run(release: str) -> tuple[str, ...]:
+    return ("run", f"--as-version={release}")

@@ -32,7 +32,7 @@ ON_DISK = "log.dir"
 class SimulatorProcess:
     """A simulated cluster in a process of its own; a context manager.
 
-    `command` takes the arguments of `broker-sim`. The process stops when its stdin is closed, which
+    `command` takes the arguments of `broker-sim run`. The process stops when its stdin is closed, which
     the operating system does when this process ends, and it is in a session of its own, so that a
     ctrl-C reaches the comparison first. Everything it says is kept for the error messages. With
     the configuration `log.dir` its data is in a directory of its own, which goes with the process.
@@ -45,7 +45,7 @@ class SimulatorProcess:
         if ON_DISK in configs:
             self._data = tempfile.TemporaryDirectory(prefix="broker-sim-data-")
             options.append(f"--data-dir={self._data.name}")
-        self._command = [*command, "run", *options]
+        self._command = [*command, *options]
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self._process: subprocess.Popen[bytes] | None = None
 

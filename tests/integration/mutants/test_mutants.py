@@ -259,7 +259,7 @@ def kafka(request):
 
 def play(kafka, mutant: str, scenarios: list[str]) -> dict[str, ScenarioResult]:
     """Compare a mutant with Kafka; return the results by scenario."""
-    command = SimulatorCommand((sys.executable, "-P", str(MUTANT), mutant), "a mutant")
+    command = SimulatorCommand((sys.executable, "-P", str(MUTANT), mutant, "run"), "a mutant")
     with ReaderControl() as control:
         results = compare_sides(
             kafka,

@@ -5,7 +5,7 @@ from broker_sim_integration.broker_verbs import Fault
 from broker_sim_integration.reference.clusters.bootstrap import BootstrapCluster
 from broker_sim_integration.reference.clusters.jvm import JvmCluster, find_java
 from broker_sim_integration.reference.errors import ReferenceUnavailableError, UnsupportedFaultError
-from broker_sim_integration.reference.jars import KAFKA_VERSION
+from broker_sim_integration.reference.jars import KAFKA_VERSION, KAFKA_VERSIONS
 from broker_sim_integration.reference.selection import ReferenceKind, Selection, select_reference
 
 
@@ -54,6 +54,14 @@ def test_auto_takes_java_where_there_is_no_docker(bare_machine, tmp_path):
     selection = select_reference()
     assert selection.kind is ReferenceKind.JVM
     assert isinstance(selection.cluster({"a": "b"}), JvmCluster)
+
+
+@pytest.mark.parametrize("version", KAFKA_VERSIONS.values())
+def test_reference_is_of_the_version_that_is_compared(bare_machine, tmp_path, version):
+    install_java(bare_machine, "17.0.15")
+    (tmp_path / "cache" / f"kafka-jars-{version}").mkdir(parents=True)
+    selection = select_reference(version=version)
+    assert (selection.kind, selection.version) == (ReferenceKind.JVM, version)
 
 
 def test_auto_does_not_take_java_without_the_jars(bare_machine):

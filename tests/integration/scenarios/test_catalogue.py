@@ -2,8 +2,9 @@ import pkgutil
 from collections import Counter
 
 import pytest
-from broker_sim_integration.comparison.recorded import HOW_TO_RECORD, RecordedSide
+from broker_sim_integration.comparison.recorded import HOW_TO_RECORD, RECORDINGS, RecordedSide
 from broker_sim_integration.comparison.version import scenario_version
+from broker_sim_integration.reference.jars import KAFKA_VERSIONS
 from broker_sim_integration.scenarios import families
 from broker_sim_integration.scenarios.catalogue import CATALOGUE, FAMILIES, select
 from broker_sim_integration.scenarios.document import catalogue_markdown
@@ -20,8 +21,9 @@ def test_every_family_module_is_in_the_catalogue():
     assert {scenario.function.__module__ for scenario in CATALOGUE} == found
 
 
-def test_shipped_recording_is_complete_and_current():
-    recorded = RecordedSide().versions
+@pytest.mark.parametrize("release", KAFKA_VERSIONS)
+def test_shipped_recording_is_complete_and_current(release):
+    recorded = RecordedSide(RECORDINGS / release).versions
     wanted = {found.name: scenario_version(found) for found in CATALOGUE}
     stale = {name for name, version in wanted.items() if recorded.get(name) != version}
     assert sorted(stale | (recorded.keys() - wanted.keys())) == [], HOW_TO_RECORD

@@ -12,8 +12,10 @@ SOURCE = Path(__file__).parent / "java" / "StreamsPeer.java"
 
 @pytest.fixture(scope="session")
 def streams_peer(tmp_path_factory):
-    """Return the running peer."""
-    with Peer(compiled_peer(SOURCE, tmp_path_factory.mktemp("classes"))) as peer:
+    """Return the running peer of Kafka 4.3."""
+    from broker_sim_integration.reference.jars import KAFKA_VERSIONS
+
+    with Peer(compiled_peer(SOURCE, tmp_path_factory.mktemp("classes"), version=KAFKA_VERSIONS["4.3"])) as peer:
         yield peer
 
 

@@ -77,7 +77,7 @@ final class SimulatedCluster implements ClusterInstance {
 
     private List<String> options() {
         List<String> options = new ArrayList<>(List.of(
-            "run", "--brokers", String.valueOf(config.numBrokers()), "--first-broker-id", "0", "--until-stdin-closes"
+            "run", "--as-version", "4.3", "--brokers", String.valueOf(config.numBrokers()), "--first-broker-id", "0", "--until-stdin-closes"
         ));
         String listener = clientListener().value();
         SecurityProtocol protocol = config.brokerSecurityProtocol();
