@@ -78,19 +78,19 @@ class OffsetMetadataManager:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
         else:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-        return self._written(commit, validator, keeps_topic_id=True)
+        return self._written(commit, validator, is_transactional=False)
 
     def commit_transactional(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
         """Do the same in a transaction. Raises ApiError: that of the group, ILLEGAL_GENERATION.
 
-        As in Kafka, a transaction's offsets have no topic id in their records.
+        As in Kafka before 4.4, a transaction's offsets have no topic id in their records.
         """
         group = self._groups.get(commit.group_id)
         if group is None and commit.generation_id_or_member_epoch >= 0:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
         try:
             validator = None if group is None else group.validate_offset_commit(commit, True)
-            return self._written(commit, validator, keeps_topic_id=False)
+            return self._written(commit, validator, is_transactional=True)
         except ApiError as error:
             if error.error_code is ErrorCode.STALE_MEMBER_EPOCH:
                 # Every version of TxnOffsetCommit knows this one.
@@ -98,9 +98,10 @@ class OffsetMetadataManager:
             raise
 
     def _written(
-        self, commit: OffsetCommit, validator: CommitPartitionValidator | None, *, keeps_topic_id: bool
+        self, commit: OffsetCommit, validator: CommitPartitionValidator | None, *, is_transactional: bool
     ) -> Result[list[ErrorCode]]:
         """Return the records. Raises the ApiError of the validator, which fails the commit as a whole."""
+        keeps_topic_id = not is_transactional or self._broker.release.is_at_least("4.4")
         now_ms = self._broker.clock.wall_clock_ms()
         retention_ms = commit.retention_time_ms
         expires_ms = -1 if retention_ms == NO_RETENTION else now_ms + retention_ms
@@ -125,7 +126,7 @@ class OffsetMetadataManager:
         if not records:
             # As in Kafka, the group is there although nothing was committed.
             self._get_or_create_group(commit.group_id)
-        return Result(errors, records, shares_batch=keeps_topic_id)
+        return Result(errors, records, shares_batch=not is_transactional)
 
     # -- fetches --------------------------------------------------------------------------------
 

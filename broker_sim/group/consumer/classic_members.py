@@ -67,7 +67,7 @@ class ClassicMembers:
         """Let a member in, or take its next step; a new member is given an id at once, by `respond`.
 
         Raises `ApiError`: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, UNKNOWN_SERVER_ERROR.
+        FENCED_INSTANCE_ID, before Kafka 4.4 UNKNOWN_SERVER_ERROR for what is no subscription.
         """
         if self._parts.broker.config.group_consumer_migration_policy == NO_MIGRATION:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -89,12 +89,21 @@ class ClassicMembers:
             member, replacement = joining_member(group, request.member_id, instance_id, records, displaces=True)
         else:
             member = known_member(group, request.member_id, instance_id)
-        subscription = _subscription(request)
+        subscription = self._subscription(request)
         updated = _updated(member, request, client, subscription)
         change: Change = MemberChange(group, member, updated, client, self._owned(subscription))
         result = self._take_step(change, request)
         result.records = [*replacement, *result.records]
         return result
+
+    def _subscription(self, request: messages.JoinGroupRequest) -> messages.ConsumerProtocolSubscription:
+        """Return the subscription of the first protocol; a consumer has the same in all of them."""
+        try:
+            return read_subscription(bytes(request.protocols[0].metadata))
+        except MalformedConsumerProtocolError as error:
+            is_4_4 = self._groups.is_4_4
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if is_4_4 else ErrorCode.UNKNOWN_SERVER_ERROR
+            raise ApiError(code) from error
 
     def _take_step(self, change: Change, request: messages.JoinGroupRequest) -> Result[messages.JoinGroupResponse]:
         """Update the member; the last one that moves to the classic protocol takes the group along."""
@@ -253,14 +262,6 @@ def _joined(member: ConsumerMember) -> messages.JoinGroupResponse:
         protocol_name=member.classic.protocols[0][0],
         member_id=member.member_id,
     )
-
-
-def _subscription(request: messages.JoinGroupRequest) -> messages.ConsumerProtocolSubscription:
-    """Return the subscription of the first protocol; a consumer has the same in all of them."""
-    try:
-        return read_subscription(bytes(request.protocols[0].metadata))
-    except MalformedConsumerProtocolError as error:
-        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
 
 
 def _updated(

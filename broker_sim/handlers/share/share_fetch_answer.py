@@ -112,7 +112,7 @@ class ShareFetchAnswer:
     def _response(self, fetched: Fetched, acknowledged: Acknowledged) -> messages.ShareFetchResponse:
         """Return the response, with the leaders of partitions that this broker does not lead.
 
-        Kafka fails to count the bytes of a topic that was not there when the request came.
+        Before 4.4 Kafka fails to count the bytes of a topic that was not there when the request came.
         """
         context, session = self._context, self._session
         response = self._empty_response()
@@ -120,7 +120,7 @@ class ShareFetchAnswer:
         answers: Answers = {}
         if not session.has_moved_on:
             for partition, data in session.update(fetched).items():
-                if partition.topic_id not in self._topic_names:
+                if partition.topic_id not in self._topic_names and not context.broker.release.is_at_least("4.4"):
                     return messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
                 answer = answers[partition] = _partition_data(partition, data)
                 if data.error_code in HINTED_ERRORS:
