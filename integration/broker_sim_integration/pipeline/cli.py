@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from broker_sim.cli.settings_options import settings_options
 from broker_sim.cli.standard_streams import Program
 from broker_sim_integration.pipeline.errors import PipelineError, extras_or_error
 
@@ -20,7 +19,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
-@click.group("broker-sim-pipeline", cls=Program)
+CHAOS: Final = "chaos"
+
+
+class _Jobs(Program):
+    """The jobs. The command `chaos` is imported when it is asked for: half a second of every other job's start."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        """Return the names of all jobs."""
+        return sorted({*super().list_commands(context), CHAOS})
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        """Return the command of a job, None for an unknown name."""
+        if name == CHAOS:
+            import_module(".chaos_command", __package__)
+        return super().get_command(context, name)
+
+
+@click.group("broker-sim-pipeline", cls=_Jobs)
 def main() -> None:
     """Turn traces of delayed operations into answers, on Spark.
 
@@ -64,7 +80,7 @@ def _reads_traces(options: Mapping[str, Any]) -> bool:
     return ("inputs" in options or "directory" in options) and not options.get("path")
 
 
-def _job(
+def job(
     name: str, *, module_name: str = "", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
     """Turn a function of (module, spark, options) into a command with a session around it."""
@@ -102,7 +118,7 @@ def _job(
     return decorate
 
 
-@_job("all", module_name="all_jobs")
+@job("all", module_name="all_jobs")
 @_FILES
 @_BUCKET
 @click.option(
@@ -120,28 +136,28 @@ def run_all(module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucke
     return str(module.run(spark, inputs, output, bucket_ms, plan))
 
 
-@_job("ingest")
+@job("ingest")
 @_FILES
 def ingest(module: Any, spark: Any, inputs: tuple[str, ...], output: str) -> str:
     """Bring lines into typed tables: events, observations, quarantine."""
     return str(module.run(spark, inputs, output))
 
 
-@_job("lifecycle")
+@job("lifecycle")
 @_TABLES
 def lifecycle(module: Any, spark: Any, directory: str, output: str) -> str:
     """Make one row per delayed operation, and list the broken ones."""
     return str(module.run(spark, directory, output))
 
 
-@_job("latency")
+@job("latency")
 @_TABLES
 def latency(module: Any, spark: Any, directory: str, output: str) -> str:
     """Compute how long operations waited and how late they expired."""
     return str(module.run(spark, directory, output))
 
 
-@_job("occupancy")
+@job("occupancy")
 @_TABLES
 @_BUCKET
 def occupancy(module: Any, spark: Any, directory: str, output: str, bucket_ms: int) -> str:
@@ -149,14 +165,14 @@ def occupancy(module: Any, spark: Any, directory: str, output: str, bucket_ms: i
     return str(module.run(spark, directory, output, bucket_ms))
 
 
-@_job("parity")
+@job("parity")
 @_TABLES
 def parity(module: Any, spark: Any, directory: str, output: str) -> str:
     """Compare the simulator's observations with those of a real Kafka."""
     return str(module.run(spark, directory, output))
 
 
-@_job("stream", kafka=True)
+@job("stream", kafka=True)
 @click.option("--input", "bootstrap_servers", required=True, help="The cluster: HOST:PORT,...")
 @click.option("--topic", required=True, help="The topic of `broker-sim run --trace-topic`.")
 @click.option("--window", default="1 minute", show_default=True)
@@ -170,7 +186,7 @@ def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: 
     return str(module.run(spark, module.StreamSettings(**settings), output, for_s))
 
 
-@_job("sweep")
+@job("sweep")
 @click.option(
     "--input",
     "path",
@@ -187,43 +203,7 @@ def sweep(module: Any, spark: Any, output: str, path: str | None, tasks: int | N
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
 
 
-@_job("chaos")
-@click.option(
-    "--test",
-    "name",
-    required=True,
-    metavar="MODULE:FUNCTION",
-    help="What `broker-sim chaos` runs, found from the current directory.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="First seed.")
-@settings_options
-@click.option(
-    "--examined",
-    type=click.IntRange(1),
-    default=5,
-    show_default=True,
-    help="Number of failed seeds of each invariant that are shrunk.",
-)
-@click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
-def chaos(
-    module: Any,
-    spark: Any,
-    output: str,
-    name: str,
-    seed: int,
-    examined: int,
-    tasks: int | None,
-    **settings: Any,
-) -> str:
-    """Run an application's test under the faults of very many seeds, in virtual time.
-
-    What the test's marker `chaos` of pytest says counts, unless an option says otherwise.
-    """
-    test = module.load(name, **settings)
-    return str(module.run(spark, module.ChaosPlan(test, seed, examined), output, tasks))
-
-
-@_job("report", module_name="report.report", writes_tables=False)
+@job("report", module_name="report.report", writes_tables=False)
 @_TABLES
 def report(module: Any, spark: Any, directory: str, output: str) -> str:
     """Draw the tables as one HTML page (--output FILE.html or a directory)."""

@@ -64,6 +64,15 @@ def test_without_a_package_there_is_one_line(pipeline, module, package, remedy, 
     assert result.stderr == f"Error: {package} is not installed: pip install {remedy}\n"
 
 
+def test_jobs_but_chaos_do_not_import_the_simulator():
+    program = (
+        "import sys; from broker_sim_integration.pipeline.cli import main; main.get_command(None, 'all');"
+        "assert 'broker_sim.broker' not in sys.modules; main.get_command(None, 'chaos');"
+        "assert 'broker_sim.broker' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 @pytest.mark.spark
 def test_without_java_there_is_one_line(require_spark, pipeline, tmp_path):
     result = pipeline("ingest", "--input", "x", "--output", tmp_path, JAVA_HOME=str(tmp_path))

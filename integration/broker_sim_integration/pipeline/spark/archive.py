@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import shutil
 import sys
@@ -62,14 +63,10 @@ def ship_code(spark: SparkSession) -> str:
     submitted = getattr(integration.__loader__, "archive", None)
     if submitted is not None:
         return _digest(Path(submitted))  # spark-submit has sent it
-    archive, _ = write_archive(Path(tempfile.mkdtemp(prefix="broker-sim-")))
-    digest = _digest(archive)
+    archive, _ = write_archive(_directory_of_process())
     if needs_code(spark):
-        # Executors may fetch it at any time, so it stays.
         send_code(spark, archive)
-    else:
-        shutil.rmtree(archive.parent)
-    return digest
+    return _digest(archive)
 
 
 def ship_modules(spark: SparkSession) -> str:
@@ -88,14 +85,21 @@ def ship_modules(spark: SparkSession) -> str:
         and path.is_relative_to(here)
     }
     own = sorted(path for path in found if not _NOT_A_USERS.intersection(path.parts))
-    archive = Path(tempfile.mkdtemp(prefix="broker-sim-")) / "modules.zip"
+    archive = _directory_of_process() / "modules.zip"
     with zipfile.ZipFile(archive, "w") as bundle:
         for path in own:
             bundle.writestr(zipfile.ZipInfo(path.as_posix(), DATE), (here / path).read_bytes())
     digest = _digest(archive)
-    # Executors may fetch it at any time, so it stays; each content has a name of its own.
+    # Each content has a name of its own: executors keep what they have fetched under its name.
     send_code(spark, archive.rename(archive.with_name(f"modules-{digest}.zip")))
     return digest
+
+
+def _directory_of_process() -> Path:
+    """Return a new directory that is removed when this process ends; until then executors may fetch files from it."""
+    directory = Path(tempfile.mkdtemp(prefix="broker-sim-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
 
 
 def _digest(archive: Path) -> str:

@@ -1,0 +1,46 @@
+"""The command `broker-sim-pipeline chaos`, in a module of its own: the options of a search import the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from broker_sim.cli.settings_options import settings_options
+from broker_sim_integration.pipeline.cli import job
+
+
+@job("chaos")
+@click.option(
+    "--test",
+    "name",
+    required=True,
+    metavar="MODULE:FUNCTION",
+    help="What `broker-sim chaos` runs, found from the current directory.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="First seed.")
+@settings_options
+@click.option(
+    "--examined",
+    type=click.IntRange(1),
+    default=5,
+    show_default=True,
+    help="Number of failed seeds of each invariant that are shrunk.",
+)
+@click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
+def chaos(
+    module: Any,
+    spark: Any,
+    output: str,
+    name: str,
+    seed: int,
+    examined: int,
+    tasks: int | None,
+    **settings: Any,
+) -> str:
+    """Run an application's test under the faults of very many seeds, in virtual time.
+
+    What the test's marker `chaos` of pytest says counts, unless an option says otherwise.
+    """
+    test = module.load(name, **settings)
+    return str(module.run(spark, module.ChaosPlan(test, seed, examined), output, tasks))
