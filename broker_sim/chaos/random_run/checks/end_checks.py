@@ -1,10 +1,14 @@
-"""Invariants of the end of a random run, when all brokers are back and every transaction is decided."""
+"""Invariants of the end of a random run, when all brokers are back and every transaction is decided.
+
+What is lost, there twice, gone back or read too early is judged by the checkers that users' tests have.
+"""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from broker_sim.chaos import checkers
 from broker_sim.chaos.faults.action import GROUPS, TRANSACTIONS
 from broker_sim.chaos.faults.cluster_faults import COORDINATED
 from broker_sim.chaos.random_run.checks.batches import batches_of
@@ -57,12 +61,12 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
     for number in range(schedule.partitions):
         log = _logs(cluster, number)[0]
         records: dict[int, bytes | None] = {}
-        counts: Counter[bytes | None] = Counter()
+        written: list[bytes | None] = []
         for batch in batches_of(log):
             values = {record.offset: record.value for record in iter_records(batch)}
             records.update(values)
             if not parse_header(batch).is_control:
-                counts.update(values.values())
+                written += values.values()
         for one in history.acknowledged:
             value = records.get(one.offset)
             if one.partition != number or value == one.value:
@@ -76,7 +80,7 @@ def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> 
                     f"{one.leader_epoch}, at offset {one.offset} of partition {number}, where the log has "
                     f"{value!r}",
                 )
-        _check_written_once(history, number, counts)
+        _check_written_once(history, number, written)
         _check_reads(history, number, records)
 
 
@@ -104,15 +108,19 @@ def _was_replaced(log: PartitionLog, one: Acknowledged) -> bool:
     return (epochs.latest_epoch or 0) > one.leader_epoch
 
 
-def _check_written_once(history: History, number: int, counts: Counter[bytes | None]) -> None:
-    for value, count in counts.items():
-        if count > 1:
-            violated("no-duplicates", f"partition {number} has {value!r} {count} times")
-        if value in history.refused:
-            violated(
-                "refused-records-are-not-written",
-                f"partition {number} has {value!r}, which was refused before it was appended",
-            )
+def _claim(invariant: str, what: str, text: str) -> None:
+    """Raise InvariantViolationError with the text of a checker, if it has one."""
+    if text:
+        violated(invariant, f"{what}: {text}")
+
+
+def _check_written_once(history: History, number: int, written: list[bytes | None]) -> None:
+    _claim("no-duplicates", f"partition {number}", checkers.twice(written))
+    for value in history.refused.intersection(written):
+        violated(
+            "refused-records-are-not-written",
+            f"partition {number} has {value!r}, which was refused before it was appended",
+        )
 
 
 def _check_reads(history: History, number: int, records: dict[int, bytes | None]) -> None:
@@ -135,12 +143,9 @@ def check_group(cluster: VirtualCluster, group: str, history: GroupHistory) -> N
     for number, committed in history.committed.items():
         coordinator = _leader_of(cluster, COORDINATED[GROUPS])
         assert coordinator is not None
-        offset = _offset_of(coordinator, group, number)
-        if offset < committed:
-            violated(
-                "committed-offsets-stay",
-                f"offset {committed} of partition {number} was committed, and at the end there is {offset}",
-            )
+        place = (group, f"partition {number}")
+        steps = ((place, committed), (place, _offset_of(coordinator, group, number)))
+        _claim("committed-offsets-stay", "from what was committed to the end", checkers.gone_back(steps))
 
 
 def _offset_of(coordinator: Broker, group: str, number: int) -> int:
@@ -169,14 +174,22 @@ def check_transactions(
     """Compare what was read with what producers know; raises InvariantViolationError."""
     for transaction in history.transactions:
         _check_all_or_nothing(transaction)
-    for one in acknowledged.acknowledged:
-        is_own = not one.value.startswith(b"transactional")
-        if is_own and one.acks == ACKS_ALL and one.value not in history.committed_values:
-            violated(
-                "acknowledged-records-are-read",
-                f"{one.value!r} is of no transaction, was acknowledged at offset {one.offset} of "
-                f"partition {one.partition}, and no read_committed reader has seen it",
-            )
+    own = [
+        one.value
+        for one in acknowledged.acknowledged
+        if one.acks == ACKS_ALL and not one.value.startswith(b"transactional")
+    ]
+    _claim(
+        "acknowledged-records-are-read",
+        "of no transaction, acknowledged, and seen by no read_committed reader",
+        checkers.lost(own, history.committed_values),
+    )
+    stored = ((each.topic, each.partition, each.offset) for each in cluster.inside.records(TOPIC))
+    _claim(
+        "aborted-transactions-are-not-read",
+        "at the end of the run",
+        checkers.uncommitted(history.committed_reads, stored),
+    )
     _check_offsets(cluster, schedule, history)
 
 
@@ -186,12 +199,12 @@ def _check_all_or_nothing(transaction: Transaction) -> None:
     One that is in doubt was committed if any of it was read.
     """
     all_values = [value for values in transaction.written.values() for value in values]
-    missing = [value for value in all_values if value not in transaction.seen]
+    missing = checkers.lost(all_values, transaction.seen)
     wrote = f"{transaction} wrote {all_values}, of that {sorted(transaction.seen)} was read"
     if transaction.seen and not transaction.may_be_committed:
         violated("aborted-transactions-are-not-read", wrote)
     elif missing and (transaction.seen or transaction.outcome is Outcome.COMMITTED):
-        violated("committed-transactions-are-read", f"{wrote} and {missing} never")
+        violated("committed-transactions-are-read", f"{wrote}; {missing}")
 
 
 def _check_offsets(cluster: VirtualCluster, schedule: Schedule, history: TransactionHistory) -> None:

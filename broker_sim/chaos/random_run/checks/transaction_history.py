@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from broker_sim.chaos.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import violated
 
 
@@ -74,6 +75,8 @@ class TransactionHistory:
         """Number of times that a producer was told that another one has taken its place."""
         self.committed_values: set[bytes] = set()
         """Records that a read_committed reader has read, in transactions and outside."""
+        self.committed_reads: list[tuple[tuple[str, int, int], bytes]] = []
+        """Places and values of these records, in the order of the reads."""
         self._zombies = 0
         self._by_value: dict[bytes, Transaction] = {}
         self._producers: dict[str, tuple[int, int]] = {}
@@ -146,6 +149,7 @@ class TransactionHistory:
         if value is None:
             return
         self.committed_values.add(value)
+        self.committed_reads.append(((TOPIC, partition, offset), value))
         transaction = self._by_value.get(value)
         if transaction is None:
             return

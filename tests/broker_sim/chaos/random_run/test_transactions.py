@@ -7,8 +7,11 @@ import pytest
 from broker_sim.chaos.faults.action import broker_name
 from broker_sim.chaos.random_run import Action, Schedule, draw_schedule, run_schedule
 from broker_sim.chaos.random_run.checks.end_checks import check_transactions
+from broker_sim.chaos.random_run.checks.history import Acknowledged
 from broker_sim.chaos.random_run.checks.transaction_history import OffsetStep, Outcome, TransactionHistory
+from broker_sim.chaos.random_run.schedule import TOPIC
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
+from broker_sim.protocol.special_values import ACKS_ALL
 
 
 def transactions_of(*ids, actions=(), version=2, seed=1, duration_ms=4_000, partitions=2):
@@ -96,12 +99,18 @@ def history():
     return made
 
 
-def check_end(history):
+STORED = ((0, 3), (1, 0))
+"""Partition and offset of b"a" and b"b" where they are committed."""
+
+
+def check_end(history, acknowledged=()):
     """Run the checks of the end in a cluster without groups."""
     image = SimpleNamespace(partition=lambda _: None)
-    cluster = SimpleNamespace(nodes=SimpleNamespace(controller=SimpleNamespace(image=image)))
+    stored = [SimpleNamespace(topic=TOPIC, partition=partition, offset=offset) for partition, offset in STORED]
+    inside = SimpleNamespace(records=lambda _topic: stored)
+    cluster = SimpleNamespace(nodes=SimpleNamespace(controller=SimpleNamespace(image=image)), inside=inside)
     schedule = SimpleNamespace(partitions=2)
-    check_transactions(cluster, schedule, SimpleNamespace(acknowledged=[]), history)
+    check_transactions(cluster, schedule, SimpleNamespace(acknowledged=acknowledged), history)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,7 @@ def test_transaction_in_doubt_may_be_unread_and_a_committed_one_not(history):
     history.transactions[0].outcome = Outcome.IN_DOUBT
     check_end(history)
     history.transactions[0].outcome = Outcome.COMMITTED
-    with pytest.raises(InvariantViolationError, match="never"):
+    with pytest.raises(InvariantViolationError, match="lost: a, b"):
         check_end(history)
 
 
@@ -170,3 +179,19 @@ def test_transactional_id_keeps_its_producer_id():
     assert not history.is_replaced("id-0", 2)
     with pytest.raises(InvariantViolationError, match="had the producer id 5 and got 6"):
         history.add_producer("id-0", 6, 0)
+
+
+def test_committed_read_must_be_committed_at_the_end(history):
+    history.transactions[0].outcome = Outcome.COMMITTED
+    history.add_committed_read(0, 3, b"a")
+    history.add_committed_read(1, 7, b"b")
+    with pytest.raises(InvariantViolationError, match="topic-1: b was read and is not committed") as caught:
+        check_end(history)
+    assert caught.value.invariant == "aborted-transactions-are-not-read"
+
+
+def test_acknowledged_record_of_no_transaction_must_be_read(history):
+    record = Acknowledged(partition=0, offset=9, value=b"0-1", acks=ACKS_ALL, leader_epoch=0)
+    with pytest.raises(InvariantViolationError, match="lost: 0-1") as caught:
+        check_end(history, [record])
+    assert caught.value.invariant == "acknowledged-records-are-read"
