@@ -76,6 +76,7 @@ def invariants_of_the_code():
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "id", getattr(call.func, "attr", "")) in {
                 "violated",
+                "_claim",
                 "_until",
             }:
                 names |= {
