@@ -22,7 +22,8 @@ from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.checks import check_action
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
-from broker_sim.chaos.faults.kinds import KINDS, kinds_beside_a_command
+from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.weights import kinds_beside_a_command
 from broker_sim.chaos.history import History, InvariantError, read_judgement
 from broker_sim.chaos.observer import Leaders
 from broker_sim.chaos.report import ADVICE

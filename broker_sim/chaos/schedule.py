@@ -19,8 +19,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_args
 
 from broker_sim.chaos.faults.action import Action, ScheduleError
-from broker_sim.chaos.faults.kinds import draw_action, weights_of
+from broker_sim.chaos.faults.kinds import draw_action
+from broker_sim.chaos.faults.plots import PLOTS, Setting, draw_plot
 from broker_sim.chaos.faults.schedule import FaultSchedule
+from broker_sim.chaos.faults.weights import weights_of
 from broker_sim.runtime.virtual.loop import Order
 from broker_sim.runtime.virtual.task_order import ARRIVAL, ORDER, Deviation
 
@@ -98,17 +100,24 @@ def draw_schedule(
     latency_ms: int | None = None,
     order: Order = "fifo",
 ) -> Schedule:
-    """Return the schedule of a seed: 1 to `most_faults` actions, drawn by weight (`weights_of`).
+    """Return the schedule of a seed: 1 to `most_faults` kinds and plots, drawn by weight (`weights_of`).
 
     The maximum latency is drawn too, unless `latency_ms` says it.
     """
     rng = random.Random(f"{seed}/chaos")
     weights = weights_of(faults)
     kinds = rng.choices(list(weights), list(weights.values()), k=rng.randint(1, most_faults))
-    actions = [
-        draw_action(rng, kind, brokers=brokers, workers=workers, duration_ms=duration_ms, durations_ms=DURATIONS_MS)
-        for kind in kinds
-    ]
+    setting = Setting(brokers, partitions=1, duration_ms=duration_ms, workers=workers)
+    actions = []
+    for kind in kinds:
+        if kind in PLOTS:
+            actions += draw_plot(rng, kind, setting)
+        else:
+            actions.append(
+                draw_action(
+                    rng, kind, brokers=brokers, workers=workers, duration_ms=duration_ms, durations_ms=DURATIONS_MS
+                )
+            )
     return Schedule(
         seed,
         brokers=brokers,

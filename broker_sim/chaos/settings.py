@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, get
 
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.checks import check_action
-from broker_sim.chaos.faults.kinds import KINDS, weights_of
+from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.plots import PLOTS
+from broker_sim.chaos.faults.weights import weights_of
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule, draw_schedule
 from broker_sim.cluster.arguments import FIRST_BROKER_ID, ClusterOptions
 from broker_sim.errors import ConfigError
@@ -141,7 +143,7 @@ class Settings(ClusterOptions):
         metadata=_setting(
             "kinds",
             "--faults",
-            f"Only these kinds of {', '.join(KINDS)}.",
+            f"Only these kinds of {', '.join(KINDS)}; or plots of several faults: {', '.join(PLOTS)}.",
             beside_a_command=True,
         ),
     )

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
-from broker_sim.chaos.faults.kinds import weights_beside_a_command
+from broker_sim.chaos.faults.weights import weights_beside_a_command
 from broker_sim.chaos.history import JUDGEMENTS, read_judgement
 from broker_sim.chaos.link import line_of, link_to
 from broker_sim.chaos.program_workers import ProgramTest, check_of

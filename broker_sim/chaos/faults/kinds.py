@@ -43,16 +43,14 @@ the cluster by then, such as to pause a dead broker, is not done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, WORKERS, Action, broker_names
-from broker_sim.errors import did_you_mean
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
 GRID_MS: Final = 10
 """Faults begin at multiples of it."""
@@ -145,50 +143,6 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 ON_REQUESTS: Final = ("error", "lose", "delay", "hold", "damage")
 """The kinds that hit requests of clients."""
-
-
-def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
-    """Return how often each kind is drawn, in the order of `KINDS`.
-
-    None stands for all kinds that have a weight; names have their usual weights; a mapping has weights of its own.
-    Raises ValueError for an unknown kind, a negative weight, or none.
-    """
-    if faults is None:
-        return {name: kind.weight for name, kind in KINDS.items() if kind.weight}
-    weights = (
-        dict(faults)
-        if isinstance(faults, Mapping)
-        else {name: KINDS[name].weight or 1 if name in KINDS else 0 for name in faults}
-    )
-    unknown = sorted(set(weights) - set(KINDS))
-    if unknown:
-        hint = did_you_mean(unknown[0], KINDS)
-        raise ValueError(f"there is no fault {unknown[0]!r}{hint}; choose from {', '.join(KINDS)}")
-    if any(weight < 0 for weight in weights.values()) or not sum(weights.values()):
-        raise ValueError(f"faults={weights}: give weights above 0")
-    return {name: weights[name] for name in KINDS if weights.get(name)}
-
-
-def kinds_beside_a_command() -> list[str]:
-    """Return the kinds that can happen in real time."""
-    return [name for name, kind in KINDS.items() if kind.beside_a_command]
-
-
-def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
-    """Return how often each kind is drawn in real time: those of clusters, unless some are named.
-
-    Raises ValueError as `weights_of`, and for a kind that cannot happen then.
-    """
-    possible = kinds_beside_a_command()
-    names = (
-        [name for name in possible if not KINDS[name].is_of_workers and KINDS[name].weight]
-        if faults is None
-        else list(faults)
-    )
-    for name in names:
-        if name in KINDS and name not in possible:
-            raise ValueError(f"{name} happens in virtual time only; beside a command choose from {', '.join(possible)}")
-    return weights_of(names)
 
 
 def draw_action(

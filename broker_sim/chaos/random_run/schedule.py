@@ -13,8 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker_sim.chaos.faults.action import GROUPS, TRANSACTIONS, Action, broker_names
+from broker_sim.chaos.faults.plots import FAULT_DURATIONS_MS, Setting
 from broker_sim.chaos.faults.schedule import FaultSchedule
-from broker_sim.chaos.random_run.drawing import FAULT_DURATIONS_MS, Setting, draw_faults
+from broker_sim.chaos.random_run.drawing import draw_faults
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:

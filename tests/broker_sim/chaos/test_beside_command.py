@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from broker_sim.chaos import Schedule, ScheduleError
 from broker_sim.chaos.command import CommandOutcome, CommandRun, check_schedule
-from broker_sim.chaos.faults.kinds import weights_beside_a_command
+from broker_sim.chaos.faults.weights import weights_beside_a_command
 from broker_sim.cli import chaos
 
 PYTHON = [sys.executable, "-IS", "-c"]

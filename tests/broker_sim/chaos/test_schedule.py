@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from broker_sim.chaos import Action, Schedule, ScheduleError, draw_schedule
-from broker_sim.chaos.faults.kinds import KINDS, weights_of
+from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.weights import weights_of
 from broker_sim.runtime.virtual.task_order import Deviation
 
 TEXT = """

@@ -5,8 +5,9 @@ import random
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, GROUPS, TRANSACTIONS, broker_names
 from broker_sim.chaos.faults.cluster_faults import ROLES
 from broker_sim.chaos.faults.kinds import KINDS
+from broker_sim.chaos.faults.plots import Setting
 from broker_sim.chaos.random_run import draw_schedule
-from broker_sim.chaos.random_run.drawing import Setting, draw_faults
+from broker_sim.chaos.random_run.drawing import draw_faults
 from broker_sim.chaos.random_run.schedule import ACKS
 
 MANY = [draw_schedule(seed) for seed in range(300)]

@@ -1,0 +1,236 @@
+"""Plots: a few faults that belong together, aimed at whoever leads or coordinates by then.
+
+Chance alone seldom has two faults meet at the moment that matters. Random runs draw plots, and so do users'
+searches that name some beside kinds of faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from broker_sim.chaos.faults.action import (
+    CONTROLLER,
+    FOLLOWER,
+    GROUPS,
+    LEADER,
+    THIRD,
+    TRANSACTIONS,
+    WORKERS,
+    Action,
+    broker_names,
+)
+from broker_sim.chaos.faults.kinds import GRID_MS
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Sequence
+
+FAULT_DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
+LONG_FREEZES_MS: Final = (8_000, 12_000, 20_000)
+"""Longer than the sessions of clients that run under chaos, and than those of aiokafka's defaults."""
+_SMALL_DELAYS_MS: Final = ("2", "5", "20", "40", "100")
+_PAIRS: Final = ((LEADER, FOLLOWER), (LEADER, THIRD))
+
+
+class Setting(NamedTuple):
+    """The cluster that the faults are drawn for, and how long they may last."""
+
+    brokers: int
+    partitions: int
+    duration_ms: int
+    coordinators: tuple[str, ...] = ()
+    """The coordinators in use: `GROUPS`, `TRANSACTIONS`."""
+    workers: int = 0
+    """Number of workers beside the cluster; random runs have clients of their own in place of them."""
+
+
+class Plots:
+    """The plots of one run. What they call `at_ms` is when the first fault of a plot is due."""
+
+    def __init__(self, rng: random.Random, setting: Setting) -> None:
+        self._rng = rng
+        self._setting = setting
+        self._names = broker_names(setting.brokers)
+
+    def ms(self, least: int, below: int) -> int:
+        """Return a time between these, on the grid of faults."""
+        return self._rng.randrange(least, below, GRID_MS)
+
+    def _fall(self) -> str:
+        return self._rng.choice(("kill", "kill", "pause", "isolate", "stop"))
+
+    def _leader_falls(self, at_ms: int) -> Action:
+        return Action(at_ms, self._fall(), (LEADER,), self._rng.choice(FAULT_DURATIONS_MS))
+
+    def deaf_followers(self, at_ms: int) -> list[Action]:
+        """Let the ISR shrink, perhaps while the controller hears late of it; then the leader falls."""
+        for_ms = self.ms(1_200, 2_800)
+        pairs = _PAIRS if self._rng.random() < 0.5 else _PAIRS[:1]
+        actions = [Action(at_ms + self.ms(0, 300), "cut_link", pair, for_ms) for pair in pairs]
+        if self._rng.random() < 0.3:
+            actions.append(Action(at_ms + 10, "slow_link", (LEADER, CONTROLLER), for_ms, "400"))
+        if self._rng.random() < 0.5:
+            actions.append(self._leader_falls(at_ms + self.ms(600, 2_000)))
+        return actions
+
+    def alone(self, at_ms: int) -> list[Action]:
+        """Leave the leader alone."""
+        kind = self._rng.choice(("kill", "kill", "pause", "isolate"))
+        for_ms = self.ms(1_500, 3_200)
+        return [Action(at_ms, kind, (FOLLOWER,), for_ms), Action(at_ms + self.ms(0, 600), kind, (THIRD,), for_ms)]
+
+    def failovers(self, at_ms: int) -> list[Action]:
+        """Let one leader after the other fall."""
+        kind, step_ms = self._fall(), self.ms(150, 900)
+        for_ms = self._rng.choice((50, 300, 1_000, 1_600))
+        count = self._rng.randint(2, 4)
+        return [Action(at_ms + n * step_ms, kind, (LEADER,), for_ms) for n in range(count)]
+
+    def deposed(self, at_ms: int) -> list[Action]:
+        """Cut the leader off from its cluster; it goes on to hear its clients."""
+        return [Action(at_ms, "isolate", (LEADER,), self.ms(1_200, 2_600))]
+
+    def unheard(self, at_ms: int) -> list[Action]:
+        """Let clients not hear that they were served: they ask again, and find another state."""
+        for_ms = self.ms(400, 1_600)
+        actions = [Action(at_ms, "mute", (broker,), for_ms) for broker in self._names]
+        then_ms = at_ms + self.ms(100, for_ms)
+        if self._rng.random() < 0.5:
+            return actions + [Action(then_ms, "kill", (broker,), 100) for broker in self._names]
+        return [*actions, Action(then_ms, self._fall(), (LEADER,), 1_000)]
+
+    def transfers(self, at_ms: int) -> list[Action]:
+        """Change leaders quickly, although nothing has failed."""
+        step_ms = self.ms(20, 200)
+        slow = self.slow_replicas(at_ms) if self._rng.random() < 0.5 else []
+        count = self._rng.randint(5, 12)
+        return slow + [self._transfer(at_ms + number * step_ms) for number in range(count)]
+
+    def _transfer(self, at_ms: int) -> Action:
+        partition = self._rng.randrange(self._setting.partitions)
+        return Action(at_ms, "transfer", (self._rng.choice(self._names),), value=str(partition))
+
+    def restarts(self, at_ms: int) -> list[Action]:
+        """Restart all brokers at about the same time."""
+        for_ms = self._rng.choice((50, 100, 300, 2_000))
+        return [Action(at_ms + self.ms(0, 200), "kill", (each,), for_ms) for each in self._names]
+
+    def slow_replicas(self, at_ms: int) -> list[Action]:
+        """Replicate what is appended a little later; then, perhaps, the leader falls."""
+        for_ms = self.ms(800, 3_000)
+        delay_ms = self._rng.choice(_SMALL_DELAYS_MS)
+        actions = [Action(at_ms, "slow_link", pair, for_ms, delay_ms) for pair in _PAIRS]
+        if self._rng.random() < 0.7:
+            actions.append(self._leader_falls(at_ms + self.ms(200, for_ms)))
+        return actions
+
+    def late_controller(self, at_ms: int) -> list[Action]:
+        """Let leader and controller hear late of each other, while a follower comes or goes."""
+        choice = self._rng.choice
+        link = choice(((LEADER, CONTROLLER), (CONTROLLER, LEADER)))
+        kind, value = choice((("slow_link", "40"), ("slow_link", "400"), ("cut_link", "")))
+        for_ms = self.ms(600, 2_000)
+        follower_ms = at_ms + self.ms(-150, 300)
+        return [
+            Action(at_ms, kind, link, for_ms, value),
+            Action(follower_ms, choice(("kill", "pause")), (FOLLOWER,), choice((300, 1_000))),
+        ]
+
+    def coordinator(self, at_ms: int) -> list[Action]:
+        """Give groups or transactions one coordinator after the other, by request or because it falls."""
+        rng = self._rng
+        role = rng.choice(self._setting.coordinators)
+        actions: list[Action] = []
+        if rng.random() < 0.5:
+            delay_ms, for_ms = rng.choice(_SMALL_DELAYS_MS), self.ms(1_000, 3_000)
+            links = [(role, each) for each in self._names]
+            actions += [Action(at_ms, "slow_link", link, for_ms, delay_ms) for link in links]
+        if rng.random() < 0.5:
+            kind = "move_groups" if role == GROUPS else "move_transactions"
+            step_ms = self.ms(60, 400)
+            return actions + [
+                Action(at_ms + number * step_ms, kind, (rng.choice(self._names),))
+                for number in range(rng.randint(3, 10))
+            ]
+        kind, step_ms = self._fall(), self.ms(200, 1_200)
+        for_ms = rng.choice((50, 300, 1_000, 1_800))
+        count = rng.randint(1, 4)
+        return actions + [Action(at_ms + n * step_ms, kind, (role,), for_ms) for n in range(count)]
+
+    # -- plots of workers ---------------------------------------------------------------------------
+
+    def crash_in_a_move(self, at_ms: int) -> list[Action]:
+        """Let a worker die while the coordinator of its group moves."""
+        broker = self._rng.choice(self._names)
+        crash_ms = max(0, at_ms + self.ms(-500, 1_500))
+        return [
+            Action(at_ms, "move_groups", (broker,)),
+            Action(crash_ms, "crash", (self._worker(),), self._rng.choice(FAULT_DURATIONS_MS)),
+        ]
+
+    def long_freeze(self, at_ms: int) -> list[Action]:
+        """Freeze a worker for longer than its session: when it is back, another one does its work."""
+        return [Action(at_ms, "freeze", (self._worker(),), self._rng.choice(LONG_FREEZES_MS))]
+
+    def overlapping_deploys(self, at_ms: int) -> list[Action]:
+        """Begin a deploy while another one is under way."""
+        first, second = self._rng.choice((("rolling", "rolling"), ("rolling", "all"), ("all", "rolling")))
+        return [
+            Action(at_ms, "deploy", (WORKERS,), value=first),
+            Action(at_ms + self.ms(200, 6_000), "deploy", (WORKERS,), value=second),
+        ]
+
+    def roll_in_a_transaction(self, at_ms: int) -> list[Action]:
+        """Restart the coordinator of transactions, or a leader, while commits wait for it."""
+        role = self._rng.choice((TRANSACTIONS, LEADER))
+        held_ms = self.ms(1_000, 4_000)
+        return [
+            Action(at_ms, "hold", ("brokers",), held_ms, "EndTxn"),
+            Action(at_ms + self.ms(200, held_ms), "roll", (role,)),
+        ]
+
+    def _worker(self) -> str:
+        return f"worker-{self._rng.randint(1, self._setting.workers)}"
+
+
+Plot = Callable[[Plots, int], list[Action]]
+
+PLOTS: Final[Mapping[str, Plot]] = MappingProxyType(
+    {
+        plot.__name__: plot
+        for plot in (
+            Plots.crash_in_a_move,
+            Plots.long_freeze,
+            Plots.overlapping_deploys,
+            Plots.roll_in_a_transaction,
+            Plots.deaf_followers,
+            Plots.alone,
+            Plots.failovers,
+            Plots.deposed,
+            Plots.unheard,
+            Plots.transfers,
+            Plots.restarts,
+            Plots.slow_replicas,
+            Plots.late_controller,
+        )
+    }
+)
+"""The plots that a search can name, beside kinds of faults."""
+
+
+def draw_plot(rng: random.Random, name: str, setting: Setting) -> list[Action]:
+    """Draw the actions of a plot; those of workers and brokers are over when the run is."""
+    duration_ms = setting.duration_ms
+    actions = PLOTS[name](Plots(rng, setting), rng.randrange(0, duration_ms, GRID_MS))
+    return within(actions, duration_ms)
+
+
+def within(actions: Sequence[Action], duration_ms: int) -> list[Action]:
+    """Return the actions that begin in the time of the run, in order, all over when it ends."""
+    return sorted(
+        action._replace(for_ms=min(action.for_ms, duration_ms - action.at_ms))
+        for action in actions
+        if 0 <= action.at_ms < duration_ms
+    )
