@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker_sim.chaos.timeline import FAULT
 from broker_sim.cluster.status.picture import picture
-from broker_sim.page.recording import Band, RecordedMoment, RecordedRequest, Recording
+from broker_sim.page.recording import MOST_REQUESTS, Band, RecordedMoment, RecordedRequest, Recording
+from broker_sim.replica.follower_session import FollowerFetch
+from broker_sim.runtime.links import CONTROLLER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -14,6 +18,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.faults.action import Action
     from broker_sim.chaos.timeline import Moment
     from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
+    from broker_sim.runtime.links import Call
     from broker_sim.runtime.virtual import VirtualEventLoop
 
 
@@ -24,6 +29,8 @@ class Recorder:
         self._kafka = kafka
         self._clock = loop.clock
         self.recording = Recording()
+        self._calls: deque[Call] = deque(maxlen=MOST_REQUESTS)
+        kafka.nodes.links.calls = self._calls
 
     def look(self) -> None:
         """Take a picture, if the last one is old enough."""
@@ -34,7 +41,7 @@ class Recorder:
         """Take the picture of the moment in which the test ends, and keep its requests."""
         self._take()
         began_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
-        self.recording.requests = [
+        requests = [
             RecordedRequest(
                 one.received_ms - began_ms,
                 one.elapsed_ms,
@@ -45,6 +52,8 @@ class Recorder:
             )
             for one in self._kafka.requests()
         ]
+        requests += [_request_of(each) for each in self._calls if each.callee != CONTROLLER_ID]
+        self.recording.requests = sorted(requests, key=lambda one: one.at_ms)
 
     def _take(self) -> None:
         seen = picture(self._kafka.nodes, counts_requests=False)
@@ -56,6 +65,25 @@ class Recorder:
         recording.moments = [RecordedMoment(each.at_s * 1_000, each.who, each.what) for each in moments]
         recording.bands = list(bands_of(moments, actions, round(end_s * 1_000)))
         return recording
+
+
+def _request_of(call: Call) -> RecordedRequest:
+    """Return a request of a broker to another one, which has a client's name as Kafka's followers have."""
+    elapsed_ms = None if call.ended_ms is None else call.ended_ms - call.begun_ms
+    return RecordedRequest(call.begun_ms, elapsed_ms, f"replica-{call.source}", call.callee, _api(call.subject), ())
+
+
+def _api(subject: object) -> str:
+    """Return Kafka's name of what a broker asks another one for."""
+    if isinstance(subject, FollowerFetch):
+        return "Fetch"
+    if isinstance(subject, Mapping):
+        return "Produce"  # dead letters
+    if isinstance(subject, str):
+        return "CreateTopics"  # of dead letters
+    messages = subject if isinstance(subject, tuple) else (subject,)
+    names = (type(each).__name__ for each in messages)
+    return next((name.removesuffix("Request") for name in names if name.endswith("Request")), "ListOffsets")
 
 
 def bands_of(moments: Iterable[Moment], actions: Iterable[Action], end_ms: int) -> Iterable[Band]:

@@ -49,6 +49,7 @@ class LeaderLink:
             lambda on_result: self._server_of(leader_id).serve_fetch(request, on_result),
             on_response,
             on_failure,
+            request,
         )
 
     def fetch_log_bounds(
@@ -64,7 +65,9 @@ class LeaderLink:
         def serve(on_result: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
             self._server_of(leader_id).serve_log_bounds(topic_partition, current_leader_epoch, on_result)
 
-        self._links.call(self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure)
+        self._links.call(
+            self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure, topic_partition
+        )
 
 
 class ReplicaServer:

@@ -127,6 +127,7 @@ class InterBrokerSender(Generic[Request, Response]):
             lambda respond: self._serve(receiver, request, respond),
             answered,
             partial(answered, None),
+            request,
         )
 
 

@@ -50,10 +50,10 @@ _Message = tuple["Process", "Callable[..., object]", tuple[Any, ...]]
 """A process, and the callback and arguments to run in it; dropped if the process has ended."""
 
 
-class _Call:
-    """A call that has not been answered yet."""
+class Call:
+    """A call from one node to another, and its times if calls are kept."""
 
-    __slots__ = ("_links", "callee", "caller", "on_failure", "on_result", "source")
+    __slots__ = ("_links", "begun_ms", "callee", "caller", "ended_ms", "on_failure", "on_result", "source", "subject")
 
     def __init__(
         self,
@@ -63,8 +63,13 @@ class _Call:
         caller: Process,
         on_result: Callable[[Any], object],
         on_failure: Callable[[], object],
+        subject: object,
     ) -> None:
         self._links = links
+        self.subject = subject
+        self.begun_ms = -1
+        self.ended_ms: int | None = None
+        """When the result arrived; None without one."""
         self.source = source
         self.callee = callee
         self.caller = caller
@@ -113,7 +118,9 @@ class Links:
         self._held: dict[tuple[int, int], deque[_Message]] = {}
         self._delayed: dict[tuple[int, int], deque[_Message]] = {}
         self._last_arrival_ms: dict[tuple[int, int], int] = {}
-        self._open_calls: dict[_Call, bool] = {}
+        self._open_calls: dict[Call, bool] = {}
+        self.calls: deque[Call] | None = None
+        """The calls so far, for those who want to see them: they put a deque here."""
         self.choose_arrival: Callable[[Sequence[tuple[int, int]]], int] | None = None
         """Returns the place of the next message, from the links of those that wait, the oldest first.
 
@@ -231,8 +238,11 @@ class Links:
         procedure: Callable[[Callable[[Result], None]], object],
         on_result: Callable[[Result], object],
         on_failure: Callable[[], object],
+        subject: object = None,
     ) -> None:
         """Run `procedure(send_result)` at the target, then `on_result(result)` at the source.
+
+        `subject` is the request, for those who look at `calls`.
 
         `on_failure()` runs instead when the target does not listen, or dies. Neither runs when the
         source dies.
@@ -241,14 +251,21 @@ class Links:
         if target not in self._listening:
             self._scheduler.call_soon(caller.deliver, on_failure)
             return
-        call = _Call(self, source, target, caller, on_result, on_failure)
+        call = Call(self, source, target, caller, on_result, on_failure, subject)
         self._open_calls[call] = True
+        if self.calls is not None:
+            call.begun_ms = self._scheduler.clock.now_ms()
+            self.calls.append(call)
         self.send(source, target, procedure, call.send_result)
 
-    def close_call(self, call: _Call) -> bool:
+    def close_call(self, call: Call) -> bool:
         """Remove a call that was answered; False if it has failed already."""
-        return self._open_calls.pop(call, False)
+        if not self._open_calls.pop(call, False):
+            return False
+        if self.calls is not None:
+            call.ended_ms = self._scheduler.clock.now_ms()
+        return True
 
-    def _fail(self, call: _Call) -> None:
+    def _fail(self, call: Call) -> None:
         del self._open_calls[call]
         self._scheduler.call_soon(call.caller.deliver, call.on_failure)

@@ -17,7 +17,7 @@ const WORDS_EVERY_MS = 100;
 const COLUMNS = {
   1: [["brokers", "wheel", "operations", "ended", "feed", "partitions", "requests", "groups", "transactions"]],
   2: [["brokers", "operations", "ended", "partitions", "transactions"], ["wheel", "feed", "requests", "groups"]],
-  3: [["brokers", "partitions", "feed"], ["wheel", "operations"], ["ended", "requests", "groups", "transactions"]],
+  3: [["brokers", "partitions", "feed"], ["wheel", "operations", "ended"], ["requests", "groups", "transactions"]],
 };
 
 export class App {

@@ -5,6 +5,7 @@ import { node } from "page/events.js";
 import { number, plural } from "page/words.js";
 
 const MOST_IN_RING = 12;
+const LABEL_SIDE = 14;
 
 export function makeBrokers(context) {
   const ring = svg("svg", { class: "ring", viewBox: "-120 -92 240 184", role: "img", "aria-label": "Brokers and the links between them" },
@@ -86,8 +87,8 @@ function drawRing(ring, brokers, world) {
     const what = line.fault?.drop ? "is cut" : line.fault ? `takes ${line.fault.delay_ms} ms` : "is well";
     setText(title, `The link from ${node(line.from)} to ${node(line.to)} ${what}`);
     setText(label, line.fault?.drop ? "✕" : line.fault?.delay_ms ? `${line.fault.delay_ms} ms` : "");
-    setAttribute(label, "x", (ax + bx) / 2 - dy * 8);
-    setAttribute(label, "y", (ay + by) / 2 + dx * 8 + 3);
+    setAttribute(label, "x", (ax + bx) / 2 - dy * LABEL_SIDE);
+    setAttribute(label, "y", (ay + by) / 2 + dx * LABEL_SIDE + 3);
   });
   keyed(ring.children[2], brokers, (one) => one.id, (one) => svg("g", { class: "node" }, svg("circle", { r: 19 }), svg("text", { y: 5 }, String(one.id)), svg("text", { y: 33, class: "small" })), (group, one) => {
     const [x, y] = places.get(one.id);

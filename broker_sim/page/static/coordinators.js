@@ -71,7 +71,7 @@ export function makeTransactions() {
     element,
     draw(world) {
       const [transactions, idempotent] = [world.all("transaction"), world.all("producer")];
-      setText(count, transactions.length ? plural(transactions.filter((one) => one.since_ms !== null).length, "open one") : "");
+      setText(count, transactions.length ? `${number(transactions.filter((one) => one.since_ms !== null).length)} open` : "");
       table.hidden = !transactions.length;
       others.hidden = !idempotent.length;
       nothing.hidden = transactions.length + idempotent.length > 0;
@@ -85,7 +85,7 @@ export function makeTransactions() {
       keyed(producers, idempotent, (one) => `${one.topic}/${one.partition}/${one.producer_id}`, () => h("tr", {}, h("td"), h("td"), h("td", { class: "number" }), h("td", { class: "number" })), (row, one) => {
         setText(row.children[0], `${one.producer_id}, epoch ${one.producer_epoch}`);
         setText(row.children[1], `${one.topic}-${one.partition}`);
-        setText(row.children[2], number(one.last_sequence));
+        setText(row.children[2], number(one.last_sequence < 0 ? null : one.last_sequence));
         setText(row.children[3], one.transaction_start_offset === null ? "–" : `${one.transaction_start_offset}${one.is_hanging ? " (hangs)" : ""}`);
         setAttribute(row, "data-bad", one.is_hanging);
       });

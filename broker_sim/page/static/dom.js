@@ -29,6 +29,11 @@ export function setText(element, text) {
   element.textContent = value;
 }
 
+// Sets the text of an element; a line may break behind each underscore.
+export function setBreakable(element, text) {
+  if (element.textContent !== text) element.replaceChildren(...text.split(/(?<=_)/).flatMap((part) => [part, h("wbr")]));
+}
+
 export function setAttribute(element, name, value) {
   if (value === null || value === false || value === undefined) {
     if (element.hasAttribute(name)) element.removeAttribute(name);

@@ -4,10 +4,9 @@ import { App } from "page/app.js";
 import { h, setAttribute, setText } from "page/dom.js";
 import { eventsBetween } from "page/events.js";
 import { Live } from "page/live.js";
-import { ratesOf } from "page/rates.js";
 import { replay } from "page/replay.js";
 import { Verbs } from "page/verbs.js";
-import { endings, World } from "page/world.js";
+import { endings, ratesOf, World } from "page/world.js";
 
 const MOST_EVENTS = 500;
 const MOST_ENDED = 100;

@@ -118,11 +118,17 @@ export function makeEnded(context) {
         const mark = h("i", { class: `mark ${one.expired ? "hollow" : ""}` });
         mark.style.setProperty("--mark", colour(one.purgatory));
         return h("li", {}, mark, h("span", {}, h("b", {}, `${one.purgatory} ${one.expired ? "expired" : "completed"}`),
-          ` ${one.keys.slice(0, 2).join(", ")} after ${duration(one.atMs - one.since_ms)}`,
+          ` ${one.keys.slice(0, 2).join(", ")} after ${time(one)}`,
           h("small", {}, `${one.client_id ?? one.operation} · broker ${one.broker} · ${one.by}`)));
       });
       const rate = context.rates;
       setText(rates, rate ? `${rate.completed} completed/s, ${rate.expired} expired/s` : "");
     },
   };
+}
+
+// Returns how long an operation waited: a range if two pictures do not tell more.
+function time(one) {
+  const [least, most] = [one.notBeforeMs ?? one.atMs, one.atMs].map((ms) => duration(Math.max(ms - one.since_ms, 0)));
+  return least === most ? most : `${least} to ${most}`;
 }

@@ -101,12 +101,12 @@ export class Recorded {
     return new World(ms, parts);
   }
 
-  // Returns the counts of answered requests until a time, as the live cluster counts them.
+  // Returns the counts of clients' answered requests until a time, as the live cluster counts them.
   requestsUntil(ms) {
     const rows = new Map();
     for (const one of this.requests) {
       if (one.at_ms > ms) break;
-      if (one.elapsed_ms === null || one.at_ms + one.elapsed_ms > ms) continue;
+      if (one.elapsed_ms === null || one.at_ms + one.elapsed_ms > ms || brokerOf(one.client) !== null) continue;
       const key = `${one.api}/${one.client}`;
       const row = rows.get(key) ?? { api: one.api, client_id: one.client, count: 0, elapsed_ms: 0, errors: {} };
       rows.set(key, row);

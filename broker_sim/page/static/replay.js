@@ -4,8 +4,8 @@ import { App } from "page/app.js";
 import { makeBeside } from "page/beside.js";
 import { makeCourse } from "page/course.js";
 import { h, setAttribute, setText, svg } from "page/dom.js";
-import { ratesOf } from "page/rates.js";
 import { lastBefore, Recorded, unpack } from "page/recorded.js";
+import { ratesOf } from "page/world.js";
 
 const RATES_OVER_MS = 2_000;
 const SPEEDS = [0.01, 0.05, 0.2, 1, 4];
@@ -56,7 +56,7 @@ class Player {
     setAttribute(this.app.state, "class", `pill ${failure ? "lost" : "asleep"}`);
     this.message.replaceChildren(h("b", {}, failure ?? ""), cut ? ` The file is ${cut}.` : "");
     this.message.hidden = !failure && !cut;
-    this.app.keep((name) => KIND_OF_PANEL[name]?.every((kind) => !recorded.kinds.has(kind)) !== true && (name !== "requests" || recorded.requests.length > 0));
+    this.app.keep((name) => KIND_OF_PANEL[name]?.every((kind) => !recorded.kinds.has(kind)) !== true && (name !== "requests" || recorded.clients.length > 0));
     const bar = this.makeBar();
     if (this.bar) this.bar.replaceWith(bar);
     else document.getElementById("page").append(bar);

@@ -1,6 +1,6 @@
 // Requests a second by API and by client, with their errors.
 
-import { empty, h, heads, keyed, panel, setAttribute, setText } from "page/dom.js";
+import { empty, h, heads, keyed, panel, setAttribute, setBreakable, setText } from "page/dom.js";
 import { duration, number, rate } from "page/words.js";
 
 const HISTORY = 60;
@@ -34,6 +34,7 @@ export function makeRequests(context) {
       last = world;
       nothing.hidden = changes.length > 0;
       byApi.hidden = byClient.hidden = !changes.length;
+      for (const each of [byApi, byClient]) setAttribute(each, "data-course", known === null);
       drawRows(apis, summed(changes, (row) => row.api), window, memory, "api");
       drawRows(clients, summed(changes, (row) => row.client_id ?? "without id"), window, memory, "client");
       const total = changes.reduce((sum, row) => sum + row.new_count, 0);
@@ -65,9 +66,9 @@ function drawRows(body, sums, window, memory, kind) {
     setText(perSecond, window ? rate(sum.new_count / window) : "–");
     drawSpark(spark.firstChild, history);
     setText(mean, sum.new_count > 0 ? duration(sum.new_ms / sum.new_count) : "–");
-    const names = Object.entries(sum.errors).map(([error, hits]) => `${error} ×${number(hits)}`);
-    setText(errors, names.join(", ") || "–");
-    setAttribute(errors, "data-bad", names.length > 0);
+    const text = Object.entries(sum.errors).map(([error, hits]) => `${error} ×${number(hits)}`).join(", ");
+    setBreakable(errors, text || "–");
+    setAttribute(errors, "data-bad", text !== "");
   });
 }
 

@@ -10,10 +10,11 @@ export function rate(value) {
   return value >= 10 ? value.toFixed(0) : value.toFixed(1);
 }
 
-// A duration: 12 ms, 1.25 s, 3 min 20 s.
+// A duration: 12 ms, 8 s, 1.25 s, 3 min 20 s.
 export function duration(ms) {
   const size = Math.abs(ms);
   if (size < 1000) return `${Math.round(ms)} ms`;
+  if (size < 60_000 && ms % 1000 === 0) return `${ms / 1000} s`;
   if (size < 10_000) return `${(ms / 1000).toFixed(2)} s`;
   if (size < 120_000) return `${(ms / 1000).toFixed(1)} s`;
   if (size < 7_200_000) return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;

@@ -1,4 +1,6 @@
-// The picture of a moment, put together from the parts that changed: a Map of parts by name.
+// The picture of a moment, put together from the parts that changed: a Map of parts by name. And what two pictures tell.
+
+import { rate } from "page/words.js";
 
 const KINDS = ["broker", "link", "fault", "partition", "purgatory", "group", "transaction", "producer"];
 
@@ -62,7 +64,8 @@ function othersIn(purgatory) {
   return (purgatory.in_bucket ?? []).filter((one) => !ids.has(one.id));
 }
 
-// Returns the parked operations that ended between two worlds, each with how it ended as far as the pictures tell.
+// Returns the parked operations that ended between two worlds, each with how it ended as far as the pictures tell:
+// `atMs` is when it ended at the latest, `notBeforeMs` at the earliest.
 export function endings(before, after) {
   const waiting = new Set(after.parked.map((one) => one.key));
   const limits = new Map(after.all("purgatory").map((one) => [
@@ -71,13 +74,33 @@ export function endings(before, after) {
   for (const one of before.parked) {
     const limit = limits.get(`${one.broker}/${one.purgatory}`);
     if (waiting.has(one.key) || limit === undefined || one.due_ms >= limit) continue;
-    const expired = one.due_ms <= after.atMs && !grown(one, before, after);
+    const counts = countsBetween(`purgatory/${one.broker}/${one.purgatory}`, before, after);
+    const growth = grown(one, before, after);
+    const expired = one.due_ms <= after.atMs && counts.expired > 0 && (counts.completed === 0 || !growth);
+    const atMs = Math.min(after.atMs, Math.max(one.due_ms, before.atMs));
     ended.push({
-      ...one, atMs: Math.min(after.atMs, Math.max(one.due_ms, before.atMs)), expired,
-      by: expired ? "its time was over" : grown(one, before, after) ?? "its condition was met",
+      ...one, atMs, notBeforeMs: expired ? atMs : Math.min(before.atMs, atMs), expired,
+      by: expired ? "its time was over" : growth ?? `it waited for ${one.waits_for}`,
     });
   }
   return ended;
+}
+
+// Returns how many operations of a purgatory completed and expired between two worlds.
+function countsBetween(name, before, after) {
+  const [old, now] = [before.parts.get(name), after.parts.get(name)];
+  // A broker that was started again counts from zero.
+  const count = (field) => Math.max((now?.[field] ?? 0) - (old?.[field] ?? 0), 0);
+  return { completed: count("completed"), expired: count("expired") };
+}
+
+// Returns how many operations completed and expired a second between two worlds.
+export function ratesOf(before, after) {
+  const seconds = (after.atMs - before.atMs) / 1000;
+  if (seconds <= 0) return null;
+  const counts = after.all("purgatory").map((one) => countsBetween(`purgatory/${one.broker}/${one.name}`, before, after));
+  const total = (field) => counts.reduce((sum, one) => sum + one[field], 0);
+  return { completed: rate(total("completed") / seconds), expired: rate(total("expired") / seconds) };
 }
 
 // Returns the text of what grew in a partition that the operation waited for, or null.

@@ -84,6 +84,14 @@ def test_recording_has_pictures_faults_and_the_time_line(outcome):
     assert "an order <is> lost" in data["failure"]
 
 
+def test_recording_has_the_requests_between_brokers(outcome):
+    fetches = [one for one in outcome.recording.requests if one.api == "Fetch" and one.client.startswith("replica-")]
+    assert {one.client for one in fetches} == {"replica-1", "replica-2", "replica-3"}
+    assert all(one.client != f"replica-{one.broker}" for one in fetches)
+    waits_ms = {one.elapsed_ms for one in fetches if one.elapsed_ms is not None}
+    assert 500 in waits_ms  # replica.fetch.wait.max.ms
+
+
 def test_operation_that_waits_in_many_pictures_is_kept_once():
     recording = Recording()
     operation = {"id": 7, "due_ms": 500}
@@ -198,6 +206,12 @@ def test_slider_shows_the_state_of_its_time(page, outcome):
     page.locator('.broker[data-state="paused"]').wait_for(state="detached", timeout=SHOWN_MS)
 
 
+def test_requests_between_brokers_are_arrows(page):
+    page.goto(f"{page.url.partition('#')[0]}#t=1.250")
+    arrows = page.locator(".course .request title").all_text_contents()
+    assert any(re.fullmatch(r"Fetch of broker-\d to broker \d, 500 ms", text) for text in arrows), arrows
+
+
 def test_steps_go_from_event_to_event_of_what_is_chosen(page):
     page.keyboard.press("Home")
     begin_s = shown_s(page)
@@ -242,6 +256,51 @@ def test_steps_go_through_the_events_of_a_broker_and_of_a_worker(page, name, eve
     assert times == sorted(set(times))
     texts = page.locator(".panel-events li").all_inner_texts()
     assert any(name.replace(" ", "-") in text.replace(" ", "-") for text in texts)
+
+
+def group(name, state):
+    return {"id": name, "type": "classic", "state": state, "coordinator": 1, "lag": 0, "assignor": "range",
+            "members": [], "offsets": [], "share_partitions": []}  # fmt: skip
+
+
+RUN_OF_GROUPS = RecordedRun(
+    "a run",
+    None,
+    1_000,
+    frames=[
+        {"at_ms": 0, "set": {"group/shop": group("shop", "PreparingRebalance")}, "gone": []},
+        {"at_ms": 300, "set": {"group/shop": group("shop", "Stable")}, "gone": []},
+        {"at_ms": 600, "set": {"group/shop-2": group("shop-2", "Stable")}, "gone": []},
+        {"at_ms": 900, "set": {}, "gone": ["group/shop"]},
+    ],
+    moments=[RecordedMoment(200, "test", "cart has an order"), RecordedMoment(250, "test", "cart-2 has none")],
+    requests=[
+        RecordedRequest(100, 20, "cart", 1, "Metadata", ()),
+        RecordedRequest(450, None, "cart", 1, "Produce", ()),
+        RecordedRequest(700, 1, "cart-2", 1, "Produce", ()),
+    ],
+)
+
+
+@pytest.mark.parametrize(("name", "times_s"), [("group shop", [0.3, 0.9]), ("cart", [0.1, 0.2, 0.45])])
+def test_steps_go_to_the_next_and_the_previous_event_of_a_group_and_of_a_client(looked, tmp_path, name, times_s):
+    """Others whose names begin in the same way have their own."""
+    file = tmp_path / "run.html"
+    file.write_text(page_of(RUN_OF_GROUPS).html, "utf-8")
+    looked.page.goto(f"{file.as_uri()}#t=0")
+    looked.page.get_by_label("Steps go to events of").select_option(name)
+    looked.page.locator("body").press("Home")
+
+    def steps(key):
+        times = []
+        for _ in range(len(times_s) + 1):
+            looked.page.locator("body").press(key)
+            times.append(shown_s(looked.page))
+        return times
+
+    assert steps("ArrowRight") == [*times_s, 1.0]
+    assert steps("ArrowLeft") == [*reversed(times_s), 0.0]
+    assert looked.errors == []
 
 
 @pytest.fixture

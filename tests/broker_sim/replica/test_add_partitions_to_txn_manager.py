@@ -62,7 +62,7 @@ class Bench:
         self.clock.advance(TIMEOUT_MS)
         timer.run()
 
-    def call(self, source, target, procedure, on_result, on_failure):
+    def call(self, source, target, procedure, on_result, on_failure, subject):
         assert (source, target) == (1, 2)
         procedure(on_result)
         self.requests[-1].lose = on_failure

@@ -25,7 +25,7 @@ class Bench:
         assert delay_ms == TIMEOUT_MS
         self.expire = callback
 
-    def call(self, source, target, procedure, on_result, on_failure):
+    def call(self, source, target, procedure, on_result, on_failure, subject):
         assert source == ME
         self.linked.append(target)
         self.lose = on_failure

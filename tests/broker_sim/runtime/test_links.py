@@ -1,6 +1,7 @@
 """Calls between nodes: order, cut and slow links, dead nodes."""
 
 import random
+from collections import deque
 
 import pytest
 
@@ -222,3 +223,15 @@ def test_failing_message_does_not_hold_up_those_behind_it(net):
 def test_drawn_latency_is_what_randint_draws(most_ms):
     draw, rng = drawn_latency(random.Random(7), most_ms), random.Random(7)
     assert [draw(1, 2) for _ in range(500)] == [rng.randint(0, most_ms) for _ in range(500)]
+
+
+def test_calls_that_are_kept_have_their_times_and_what_was_asked(net):
+    net.links.calls = deque(maxlen=2)
+    for subject in ("too old", "a request"):
+        net.links.call(1, 2, lambda send_result: net.scheduler.call_later(30, send_result, "yes"), list, list, subject)
+    net.settle()
+    net.links.call(2, 1, lambda _: None, list, list, "another")
+    net.settle()
+    first, second = net.links.calls
+    assert (first.source, first.callee, first.subject, first.ended_ms - first.begun_ms) == (1, 2, "a request", 30)
+    assert (second.subject, second.begun_ms, second.ended_ms) == ("another", 30, None)

@@ -64,7 +64,7 @@ class Bench:
 
     # -- what the coordinator uses ----------------------------------------------------------------
 
-    def call(self, source, target, procedure, on_result, on_failure):
+    def call(self, source, target, procedure, on_result, on_failure, subject):
         procedure(on_result)
         self.calls[-1].lose = on_failure
 
