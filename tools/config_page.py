@@ -34,7 +34,7 @@ INTRODUCTION = """\
 
 Made by `python -m tools.config_page` from the definitions in `broker_sim/config/`; do not edit.
 
-Names, types, defaults and limits are those of Kafka 4.3. A configuration of all brokers is given as
+Names, types, defaults and limits are those of Kafka 4.4. A configuration of all brokers is given as
 `broker-sim run --config KEY=VALUE` or `Cluster(configs={"key": value})`, one of a topic when the topic
 is created. Clients can read and change both with the requests of an admin client. An unknown name or a
 value that is not allowed is an error of one line.

@@ -13,7 +13,7 @@ from broker_sim_integration.comparison.differences import read_known_differences
 
 from broker_sim.handlers.api_table import ApiTable
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.release import find_release, releases
+from broker_sim.protocol.release import DEFAULT_RELEASE, find_release, releases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.api_table import ApiSpec
 
 TARGET: Final = Path(__file__).parents[1] / "docs" / "reference" / "apis.md"
-RELEASE: Final = "4.3"
+RELEASE: Final = DEFAULT_RELEASE
 SCENARIO: Final = "the_advertised_apis_and_features_are_kafkas"
 """Scenario whose known differences name the missing APIs, by the field `api_keys.KEY`."""
 STEP: Final = "version 4"

@@ -1,4 +1,4 @@
-"""Registration, heartbeats and controlled shutdown; mirrors `BrokerLifecycleManager` of Kafka 4.3.
+"""Registration, heartbeats and controlled shutdown; mirrors `BrokerLifecycleManager`.
 
 A broker registers, which leaves it fenced, and then sends heartbeats. The first one after it has
 caught up with the metadata unfences it, and only then does it accept connections, of clients and of other

@@ -132,7 +132,7 @@ class AsyncCluster(Verbs, AsyncFace):
     or a `Trace`, which its owner closes later. `control` serves the control port: True on any free
     port, a number on that port, or by an existing `ControlServer`; with `control_token` only
     requests with the token are answered. `as_version` is the Kafka release, such as "3.7", whose
-    behaviour is the cluster's; None is the default one, 4.3. `features` are levels that a new cluster begins with,
+    behaviour is the cluster's; None is the default one, 4.4. `features` are levels that a new cluster begins with,
     such as `{"metadata.version": 19}`, in place of the release's own. `memory_limit` bounds what the logs of all
     brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the limit clients'
     records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in that directory, and

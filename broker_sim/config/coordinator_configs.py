@@ -1,7 +1,7 @@
 """Configurations of groups of all kinds, of transactions, and of their coordinators.
 
 Mirrors `GroupCoordinatorConfig`, `ShareGroupConfig`, `ShareCoordinatorConfig`, `TransactionLogConfig` and
-`TransactionStateManagerConfig`, with the defaults of Kafka 4.3.
+`TransactionStateManagerConfig`, with the defaults of Kafka.
 """
 
 from collections.abc import Iterable

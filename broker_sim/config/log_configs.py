@@ -1,6 +1,6 @@
 """Configurations of the logs on a broker: segments, retention, cleaning, timestamps.
 
-Mirrors `ServerLogConfigs` and `CleanerConfig`, with the defaults of Kafka 4.3. Most are the
+Mirrors `ServerLogConfigs` and `CleanerConfig`, with the defaults of Kafka. Most are the
 defaults of a topic's configuration of a similar name.
 """
 

@@ -153,9 +153,7 @@ _NO_PREPARED_FILES: Final = "files are not allocated ahead"
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _OWN_DIRECTORY: ("log.dir",),
     _NO_PREPARED_FILES: ("log.preallocate",),
-    "it needs version 6 of InitProducerId, which Kafka 4.3 does not serve either": (
-        "transaction.two.phase.commit.enable",
-    ),
+    "it needs version 6 of InitProducerId, which Kafka does not serve either": ("transaction.two.phase.commit.enable",),
     "one fetcher follows each leader": ("num.replica.fetchers",),
     "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
     "there is no metadata log": ("metadata.max.idle.interval.ms",),

@@ -1,6 +1,6 @@
 """Configurations of a group and of a subscription to client metrics.
 
-Mirrors `GroupConfig` and `ClientMetricsConfigs` of Kafka 4.3. A group's values have limits among the
+Mirrors `GroupConfig` and `ClientMetricsConfigs`. A group's values have limits among the
 broker's configurations: those of `consumer.session.timeout.ms` are
 `group.consumer.min.session.timeout.ms` and `group.consumer.max.session.timeout.ms`.
 """

@@ -1,7 +1,7 @@
 """Configurations of the broker itself: sockets, registration, replication, topics, quotas.
 
 Mirrors `SocketServerConfigs`, `KRaftConfigs`, `ServerConfigs`, `ReplicationConfigs` and `QuotaConfig`, with the
-defaults of Kafka 4.3.
+defaults of Kafka.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Changes of the configurations of topics and brokers at run time.
 
 Mirrors `ConfigurationControlManager`, `ControllerConfigurationValidator` and
-`KafkaConfigSchema` of Kafka 4.3, and the checks of broker configurations that a broker does in
+`KafkaConfigSchema` of Kafka, and the checks of broker configurations that a broker does in
 `ConfigAdminManager` before it forwards the request.
 
 With eligible leader replicas (KIP-966) the cluster always has a `min.insync.replicas`: it is

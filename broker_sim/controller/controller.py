@@ -1,6 +1,6 @@
 """The active controller of the cluster.
 
-Mirrors `QuorumController` of Kafka 4.3, as one controller that never fails. Deliberate differences:
+Mirrors `QuorumController` of Kafka, as one controller that never fails. Deliberate differences:
 there is no quorum and no metadata log. Every call takes effect at once, brokers get the new image
 through `publish`, and the image's version stands for the log's offset.
 """

@@ -1,7 +1,7 @@
 """The next state of a partition: its leader, ISR, and eligible leader replicas (ELR).
 
 Mirrors `PartitionChangeBuilder`, `PartitionRegistration.merge` and
-`PartitionReassignmentReplicas` of Kafka 4.3. Deliberate differences: `build` returns the new
+`PartitionReassignmentReplicas` of Kafka. Deliberate differences: `build` returns the new
 state instead of a record; the ELR is in ascending order, which is that of Kafka's hash set for
 small ids; -1 is never kept as the last known leader, as Kafka does when a reassignment ends while
 there is no leader.

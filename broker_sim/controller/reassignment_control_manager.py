@@ -1,7 +1,7 @@
 """Reassignments: replicas move from broker to broker.
 
 Mirrors the reassignments of `ReplicationControlManager`, `PartitionReassignmentReplicas` and
-`PartitionReassignmentRevert` of Kafka 4.3 (KIP-455). During a reassignment a partition has the old
+`PartitionReassignmentRevert` of Kafka (KIP-455). During a reassignment a partition has the old
 and the new replicas; when the new ones are in the ISR, `PartitionChangeBuilder` removes the old
 ones. Error messages are Kafka's, because clients see them.
 """

@@ -1,6 +1,6 @@
 """Places the replicas of new partitions on brokers.
 
-Mirrors `StripedReplicaPlacer` of Kafka 4.3:
+Mirrors `StripedReplicaPlacer` of Kafka:
 
 - The first replica goes to an unfenced broker; the others go to fenced ones only when a rack has
   no unfenced one left.

@@ -1,6 +1,6 @@
 """Leaders and in-sync replicas, changed when brokers come and go or a request asks for it.
 
-Mirrors the part of `ReplicationControlManager` of Kafka 4.3 that changes partitions; topics are
+Mirrors the part of `ReplicationControlManager` of Kafka that changes partitions; topics are
 made in `topic_control_manager`. Deliberate difference: there are no indexes from brokers to
 partitions; all partitions are searched, because brokers come and go rarely.
 

@@ -1,6 +1,6 @@
 """Creates and deletes topics, and adds partitions to them.
 
-Mirrors the part of `ReplicationControlManager` of Kafka 4.3 that makes topics, and
+Mirrors the part of `ReplicationControlManager` of Kafka that makes topics, and
 `ControllerApis.deleteTopics`. Deliberate differences: no policies; answers to
 DeleteTopics come in the order of the request instead of shuffled.
 

@@ -46,7 +46,7 @@ _NAMES: Final = {
 
 
 def _written_version(value: Message) -> int:
-    """Return the version that Kafka 4.3 writes; mirrors `GroupCoordinatorRecordHelpers`."""
+    """Return the version that Kafka writes; mirrors `GroupCoordinatorRecordHelpers`."""
     if isinstance(value, record_messages.OffsetCommitValue):
         return 4 if value.expire_timestamp == NO_TIMESTAMP else 1
     if isinstance(value, record_messages.GroupMetadataValue):

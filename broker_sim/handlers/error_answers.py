@@ -402,7 +402,7 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.WRITE_TXN_MARKERS: _only(
         _Rows("markers", "markers", ("producer_id",), _partitions("name", partitions="partition_indexes"))
     ),
-    ApiKey.TXN_OFFSET_COMMIT: _only(_partitions("name")),
+    ApiKey.TXN_OFFSET_COMMIT: _COMMITTED,
     ApiKey.CREATE_TOPICS: _only(_Rows("topics", "topics", ("name",))),
     ApiKey.DELETE_TOPICS: {
         0: _in(_Rows("topic_names", "responses", ("name",))),
@@ -444,7 +444,7 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _only(_Rows("topics", "topics", ("name",))),
     ApiKey.SHARE_GROUP_DESCRIBE: _GROUP_IDS,
     ApiKey.STREAMS_GROUP_DESCRIBE: _GROUP_IDS,
-    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _TEXT_AT_TOP,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _AT_TOP,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _only(_Rows("groups", "groups", ("group_id",), has_text=True)),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _TEXT_AT_TOP,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _TEXT_AT_TOP,

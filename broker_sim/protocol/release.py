@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FACTS: Final = "releases.jsonl"
 
-DEFAULT_RELEASE: Final = "4.3"
+DEFAULT_RELEASE: Final = "4.4"
 """The release that a cluster is unless `as_version` names another one."""
 
 

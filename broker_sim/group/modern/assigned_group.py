@@ -341,7 +341,7 @@ class AssignedGroup(ABC, Generic[M, T]):
         """Check the member's epoch; a request that names neither member nor epoch may fetch."""
         if member_id is None and member_epoch < 0:
             return
-        if member_id is None:  # Kafka 4.3 looks null up in a hash table, which fails
+        if member_id is None:  # Kafka looks null up in a hash table, which fails
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         member = self.member(member_id)
         if member_epoch != member.member_epoch:

@@ -117,7 +117,7 @@ class Reconciliation:
         """Return the steps of active, standby and warm-up tasks."""
         assigned, target = member.assigned, self.target
         if self.keeps_state:
-            free = _FreeForMember(self.owners, member)
+            free = FreeForMember(self.owners, member)
             return (
                 _Step(assigned.active, target.active, free.for_active),
                 _Step(assigned.standby, target.standby, free.for_standby),
@@ -151,7 +151,7 @@ class Reconciliation:
         return is_free
 
 
-class _FreeForMember:
+class FreeForMember:
     """The tasks that are free for a member from Kafka 4.4 on: its own copies of a task are not in its way."""
 
     __slots__ = ("_assigned", "_owners", "_process_id")

@@ -29,7 +29,7 @@ V = TypeVar("V")
 
 
 def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest, *, is_4_4: bool) -> None:
-    """Raise `ApiError` for what a broker of Kafka 4.3, or of 4.4, does not serve, or what makes no sense.
+    """Raise `ApiError` for what a broker of Kafka does not serve, or what makes no sense.
 
     INVALID_REQUEST, or STREAMS_INVALID_TOPOLOGY for a changelog topic that names its partitions.
     """

@@ -9,7 +9,7 @@ Behaviour:
 Version notes: 2 is flexible, 3 can name the producer's id and epoch (KIP-360), 4 has PRODUCER_FENCED
 instead of INVALID_PRODUCER_EPOCH.
 
-Left out: version 6 (two-phase commit, KIP-939), which Kafka 4.3 does not advertise either.
+Left out: version 6 (two-phase commit, KIP-939), which Kafka does not advertise either.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ def test_too_new_api_versions_is_answered_in_version_0_with_the_versions_to_ask_
     (response,) = setup.client.send_frame(bytes(frame) + b"\0", header(ApiKey.API_VERSIONS, 99))
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [
-        (ApiKey.API_VERSIONS, 0, 4)
+        (ApiKey.API_VERSIONS, 0, 5)
     ]
 
 
@@ -249,7 +249,7 @@ def test_unsupported_version_of_a_fault_is_answered_in_version_0(setup, version)
     (answer,) = setup.client.send_frame(frame, header(ApiKey.API_VERSIONS, 0))
     assert (answer.error_code, fault.hits) == (ErrorCode.UNSUPPORTED_VERSION, 1)
     (served,) = answer.api_keys
-    assert (served.api_key, served.min_version, served.max_version) == (ApiKey.API_VERSIONS, 0, 4)
+    assert (served.api_key, served.min_version, served.max_version) == (ApiKey.API_VERSIONS, 0, 5)
 
 
 def test_error_of_a_whole_produce_without_acks_closes_the_connection(setup):

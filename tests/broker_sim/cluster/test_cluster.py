@@ -116,7 +116,7 @@ def test_unknown_version_of_api_versions_is_answered_in_version_0(client):
     client.socket.sendall(struct.pack(">i", len(request)) + request)
     _, response = decode_response(18, 0, client.frame())
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(18, 0, 4)]
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(18, 0, 5)]
 
 
 @pytest.mark.parametrize(

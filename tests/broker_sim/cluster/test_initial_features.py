@@ -8,12 +8,12 @@ from broker_sim import AsyncCluster, Cluster, ConfigError
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol.messages import ApiVersionsRequest
 
-OF_KAFKA_4_3 = {
-    "metadata.version": 30,
+OF_KAFKA_4_4 = {
+    "metadata.version": 33,
     "transaction.version": 2,
     "group.version": 1,
     "eligible.leader.replicas.version": 1,
-    "share.version": 1,
+    "share.version": 2,
     "streams.version": 1,
 }
 
@@ -27,10 +27,10 @@ def finalized(**options):
 
 
 def test_levels_are_those_of_the_release_unless_they_are_chosen():
-    assert finalized() == OF_KAFKA_4_3
+    assert finalized() == OF_KAFKA_4_4
     assert finalized(features={"group.version": 0, "transaction.version": 1}) == {
         name: 1 if name == "transaction.version" else level
-        for name, level in OF_KAFKA_4_3.items()
+        for name, level in OF_KAFKA_4_4.items()
         if name != "group.version"
     }
 
@@ -43,7 +43,7 @@ def test_other_levels_are_as_old_as_the_metadata_version():
     }
     of_4_1 = finalized(features={"metadata.version": 28})
     newer = {"share.version", "streams.version"}
-    assert of_4_1 == {name: level for name, level in OF_KAFKA_4_3.items() if name not in newer} | {
+    assert of_4_1 == {name: level for name, level in OF_KAFKA_4_4.items() if name not in newer} | {
         "metadata.version": 28
     }
 
@@ -53,10 +53,11 @@ def test_other_levels_are_as_old_as_the_metadata_version():
     [
         (None, {"metadata.versoin": 19}, r"no feature 'metadata.versoin' \(did you mean metadata.version\?\)"),
         (None, {"kraft.version": 1}, "no feature 'kraft.version'"),
-        (None, {"metadata.version": 31}, "Kafka 4.3 has metadata.version 7-30, so it cannot be 31"),
-        (None, {"metadata.version": 6}, "Kafka 4.3 has metadata.version 7-30, so it cannot be 6"),
-        (None, {"group.version": "1"}, "Kafka 4.3 has group.version 0-1, so it cannot be '1'"),
+        (None, {"metadata.version": 34}, "Kafka 4.4 has metadata.version 7-33, so it cannot be 34"),
+        (None, {"metadata.version": 6}, "Kafka 4.4 has metadata.version 7-33, so it cannot be 6"),
+        (None, {"group.version": "1"}, "Kafka 4.4 has group.version 0-1, so it cannot be '1'"),
         (None, {"metadata.version": 22, "eligible.leader.replicas.version": 1}, "needs metadata.version 23 or newer"),
+        ("4.3", {"metadata.version": 31}, "Kafka 4.3 has metadata.version 7-30, so it cannot be 31"),
         ("3.7", {"group.version": 1}, "Kafka 3.7 has no feature 'group.version': must be one of metadata.version"),
         ("3.2", {"metadata.version": 7}, "Kafka 3.2 has no feature 'metadata.version': it has none"),
     ],

@@ -16,7 +16,7 @@ from tests.broker_sim.handlers.sample_requests import error_places, sample_reque
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "java" / "ErrorResponses.java"
-RECORD = HERE / "recorded" / "error_responses_4_3_1.jsonl"
+RECORD = HERE / "recorded" / "error_responses_4_4_0.jsonl"
 ERROR = ErrorCode.UNKNOWN_SERVER_ERROR
 """The error of the record: every API can tell it."""
 

@@ -13,6 +13,8 @@ HANDLER = "listener.name.sasl_plaintext.oauthbearer.sasl.server.callback.handler
 SIGNED = {
     "sasl.enabled.mechanisms": "OAUTHBEARER",
     HANDLER: "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+    "sasl.oauthbearer.expected.audience": "kafka",
+    "sasl.oauthbearer.expected.issuer": "issuer",
 }
 NOW_MS = 1_800_000_000_000
 

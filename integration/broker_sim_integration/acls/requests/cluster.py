@@ -47,6 +47,7 @@ def cluster_requests() -> list[Asked]:
         ),
         # A broker that there is would be gone for the rows after it.
         fixed("UnregisterBroker", messages.UnregisterBrokerRequest(77), 0, CLUSTER_RESOURCE),
+        fixed("UnregisterController", messages.UnregisterControllerRequest(77), 0, CLUSTER_RESOURCE),
         fixed("AddRaftVoter", messages.AddRaftVoterRequest("no cluster"), 0, CLUSTER_RESOURCE),
         fixed("RemoveRaftVoter", messages.RemoveRaftVoterRequest("no cluster"), 0, CLUSTER_RESOURCE),
         fixed("DescribeUserScramCredentials", messages.DescribeUserScramCredentialsRequest([]), 0, CLUSTER_RESOURCE),

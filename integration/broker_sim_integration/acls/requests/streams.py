@@ -52,12 +52,15 @@ def streams_requests() -> list[Asked]:
     coordinator, after its rights were looked at, and change nothing.
     """
     describe = messages.StreamsGroupDescribeRequest
+    updated = messages.StreamsGroupTopologyDescriptionUpdateRequest
     group, topic = STREAMS_RESOURCE, TOPIC_RESOURCE
     rows = [
         fixed("StreamsGroupHeartbeat", _heartbeat(1, (TOPIC, "")), 0, group, topic),
         fixed(
             "StreamsGroupHeartbeat with two topics", _heartbeat(1, (TOPIC, NEW_TOPIC)), 0, group, topic, NEW_RESOURCE
         ),
+        # No plugin keeps the description, which is told after the right was looked at.
+        fixed("StreamsGroupTopologyDescriptionUpdate", updated(STREAMS_GROUP, MEMBER, 1), 0, group),
         fixed("StreamsGroupDescribe", describe([STREAMS_GROUP], True), 0, group, topic),
         fixed(
             "StreamsGroupDescribe of two groups",

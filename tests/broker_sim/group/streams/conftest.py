@@ -31,8 +31,9 @@ def newest_streams_peer(tmp_path_factory):
 
 @pytest.fixture
 def streams(make_bench):
-    """Return streams groups that wait for nothing."""
-    return Streams(make_bench(group_streams_initial_rebalance_delay_ms=0, group_streams_assignment_interval_ms=0))
+    """Return streams groups of Kafka 4.3 that wait for nothing."""
+    at_once = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
+    return Streams(make_bench(as_version="4.3", **at_once))
 
 
 @pytest.fixture
@@ -49,4 +50,4 @@ def newest(make_newest):
 
 @pytest.fixture
 def make_streams(make_bench):
-    return lambda **configs: Streams(make_bench(**configs))
+    return lambda **configs: Streams(make_bench(as_version="4.3", **configs))

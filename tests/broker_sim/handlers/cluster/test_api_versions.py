@@ -131,7 +131,7 @@ def request_header(key, version, correlation_id=5):
     return struct.pack(">hhih", key, version, correlation_id, -1)
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767, -1])
+@pytest.mark.parametrize("version", [6, 99, 32767, -1])
 def test_unserved_version_is_answered_in_version_0_with_the_served_range(version):
     # A client that is newer than the broker cannot know what it may send; KIP-511.
     (answer,), closed = exchange(request_header(18, version) + b"\0\0\0\0")
@@ -139,7 +139,7 @@ def test_unserved_version_is_answered_in_version_0_with_the_served_range(version
     assert correlation_id == 5
     assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     ranges = [(key.api_key, key.min_version, key.max_version) for key in response.api_keys]
-    assert ranges == [(ApiKey.API_VERSIONS, 0, 4)]
+    assert ranges == [(ApiKey.API_VERSIONS, 0, 5)]
     assert not closed
 
 

@@ -63,7 +63,7 @@ def test_validation_changes_nothing(broker):
         (TRANSACTION_VERSION, 1, UNKNOWN, "The controller does not support the given upgrade type."),
         (TRANSACTION_VERSION, 1, 9, "The controller does not support the given upgrade type."),
         ("foo", 1, UPGRADE, "Local controller 3000 does not support this feature."),
-        ("metadata.version", 31, UPGRADE, "Local controller 3000 only supports versions 7-30"),
+        ("metadata.version", 34, UPGRADE, "Local controller 3000 only supports versions 7-33"),
     ],
 )
 def test_invalid_update_is_refused_as_by_kafka(broker, name, wanted, kind, reason):
@@ -84,7 +84,7 @@ def test_newer_level_is_no_downgrade(broker):
 def test_metadata_version_does_not_go_down(broker):
     response = update(broker, ("metadata.version", 29, SAFE))
     assert response.error_message == (
-        f"{FAILED}Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the"
+        f"{FAILED}Unsupported metadata.version downgrade from 33 to 29. Refusing to perform the"
         " requested downgrade because it might delete metadata information."
     )
 

@@ -25,7 +25,7 @@ def root_level():
 @pytest.fixture(scope="module")
 def played(root_level):
     configs = {**STATIC, "listener.security.protocol.map": "EXTERNAL:PLAINTEXT"}
-    with VirtualCluster(3, configs=configs, listeners="EXTERNAL://:19092") as cluster:
+    with VirtualCluster(3, configs=configs, listeners="EXTERNAL://:19092", as_version="4.3") as cluster:
         cluster.wait_until_in_sync()
         client = cluster.client()
 

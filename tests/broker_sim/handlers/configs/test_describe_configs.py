@@ -171,7 +171,7 @@ def test_unknown_resource_type_refuses_the_whole_request(broker, unknown_type):
 def test_broker_tells_where_it_listens_and_who_it_is(broker):
     (result,) = describe(broker, Resource(BROKER, "1", None))
     configs = configs_of(result)
-    assert len(configs) == 340
+    assert len(configs) == 350
     static = {"node.id": "1", "listeners": "PLAINTEXT://127.0.0.1:9001"}
     static["advertised.listeners"] = static["listeners"]
     for name in ("listeners", "advertised.listeners"):
@@ -190,7 +190,7 @@ def test_groups_subscriptions_and_loggers_are_described(broker):
     group, subscription, loggers = describe(
         broker, Resource(32, "g", None), Resource(16, "m", None), Resource(8, "1", None)
     )
-    assert len(group.configs) == 17
+    assert len(group.configs) == 21
     assert configs_of(group)["consumer.session.timeout.ms"].value == "45000"
     assert [(config.name, config.value) for config in subscription.configs] == [
         ("interval.ms", "300000"),

@@ -232,16 +232,16 @@ def test_configs_of_a_group_are_set_described_and_deleted(broker, alter):
 
 
 INVALID = (
-    (SESSION, "44999", f"{SESSION} must be greater than or equal to group.consumer.min.session"),
-    (SESSION, "60001", f"{SESSION} must be less than or equal to group.consumer.max.session"),
+    (SESSION, "44999", f"{SESSION} must be in the range 45000 to 60000 inclusive."),
+    (SESSION, "60001", f"{SESSION} must be in the range 45000 to 60000 inclusive."),
     (SESSION, "0", f"Invalid value 0 for configuration {SESSION}: Value must be at least 1"),
     (SESSION, "", f"Invalid value  for configuration {SESSION}: Not a number of type INT"),
     ("bogus", "1", "Unknown group config name: bogus"),
     ("share.auto.offset.reset", "by_duration:-PT1H", "of the format 'by_duration:<PnDTnHnMn.nS>'."),
     ("share.auto.offset.reset", "by_duration:P", "of the format 'by_duration:<PnDTnHnMn.nS>'."),
     ("share.isolation.level", "x", "String must be one of: read_committed, read_uncommitted"),
-    ("streams.num.standby.replicas", "3", "less than or equal to group.streams.max.standby.replicas"),
-    ("share.delivery.count.limit", "11", "less than or equal to group.share.max.delivery.count.limit"),
+    ("streams.num.standby.replicas", "3", "streams.num.standby.replicas must be less than or equal to 2"),
+    ("share.delivery.count.limit", "11", "share.delivery.count.limit must be in the range 2 to 10 inclusive."),
     ("share.delivery.count.limit", "1", "Value must be at least 2"),
 )
 

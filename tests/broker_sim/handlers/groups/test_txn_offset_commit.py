@@ -11,6 +11,7 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 
 SPEC = ApiTable().get(ApiKey.TXN_OFFSET_COMMIT)
+NAMES_TOPICS_BY_ID = 6
 VERSIONS = range(SPEC.min_version, SPEC.max_version + 1)
 ADDS = 5
 COMMIT = messages.TxnOffsetCommitRequest
@@ -50,7 +51,8 @@ class Producer:
             COMMIT.TxnOffsetCommitRequestPartition(index, offset, committed_metadata="kept")
             for index, offset in offsets.items()
         ]
-        topics = [COMMIT.TxnOffsetCommitRequestTopic("t", partitions=partitions)]
+        named = {"topic_id": self.user.topic_id()} if version >= NAMES_TOPICS_BY_ID else {"name": "t"}
+        topics = [COMMIT.TxnOffsetCommitRequestTopic(**named, partitions=partitions)]
         request = COMMIT(self.name, group_id, *self.identity, topics=topics)
         if version >= 3:
             request.member_id, request.generation_id_or_member_epoch = member, generation

@@ -82,7 +82,9 @@ def describe(broker, *components, strict=False):
         (A, [(PRODUCE, 1.5)], f"{PRODUCE} cannot be a fractional value."),
         (A, [(PRODUCE, 1e19)], f"Proposed value for {PRODUCE} is too large for a LONG."),
         (A, [(PRODUCE, math.nextafter(2**63, math.inf))], f"Proposed value for {PRODUCE} is too large for a LONG."),
-        (A, [(PRODUCE, math.inf)], f"Proposed value for {PRODUCE} is too large for a LONG."),
+        (A, [(PRODUCE, math.inf)], f"Quota {PRODUCE} must be a finite number"),
+        (A, [(REQUEST, math.inf)], f"Quota {REQUEST} must be a finite number"),
+        (A, [(REQUEST, math.nan)], f"Quota {REQUEST} must be a finite number"),
         (A, [(PRODUCE, 1), (PRODUCE, 2)], TWICE),
         ({"client-id": None, "user": "a"}, [(PRODUCE, 1), (PRODUCE, 1)], TWICE_IN_BOTH),
         # The first in the order of Kafka's table of operations is told.
@@ -104,7 +106,6 @@ def test_refused_quota_leaves_nothing(broker, names, operations, message):
         ({"ip": None}, CONNECTIONS, 2**31 - 1),
         (A, PRODUCE, 1.0000001),
         (A, PRODUCE, 2.0**63),
-        (A, REQUEST, math.inf),
         (A, MUTATION, 0.1),
         ({"client-id": None, "user": None}, FETCH, 7),
     ],
@@ -225,12 +226,15 @@ def test_quotas_set_together_come_in_the_order_of_the_table_of_changes(broker):
     assert [name for name, _ in describe(broker)[0][1]] == [MUTATION, REQUEST, PRODUCE]
 
 
-@pytest.mark.parametrize(("quota", "value"), [(PRODUCE, math.inf), (REQUEST, math.inf), (REQUEST, math.nan)])
-def test_quota_has_to_be_finite_from_4_4_on(quota, value):
-    cluster = VirtualCluster(1, as_version="4.4")
+@pytest.mark.parametrize(
+    ("quota", "code", "message"),
+    [(PRODUCE, INVALID, f"Proposed value for {PRODUCE} is too large for a LONG."), (REQUEST, NONE, None)],
+)
+def test_quota_may_be_infinite_before_4_4(quota, code, message):
+    cluster = VirtualCluster(1, as_version="4.3")
     request = messages.AlterClientQuotasRequest
-    entity = request.EntryData([request.EntityData("user", "a")], [request.OpData(quota, value)])
+    entity = request.EntryData([request.EntityData("user", "a")], [request.OpData(quota, math.inf)])
     pending = cluster.client().send(1, request([entity]), 1)
     cluster.run_until(lambda: pending.done)
     (answer,) = pending.response.entries
-    assert (answer.error_code, answer.error_message) == (INVALID, f"Quota {quota} must be a finite number")
+    assert (answer.error_code, answer.error_message) == (code, message)

@@ -338,7 +338,9 @@ def test_partition_that_does_not_exist(bench):
 def test_topic_that_does_not_exist(bench):
     member = bench.member()
     pending = bench.wait(member.fetch([0], topic_id=UNKNOWN_ID))
-    assert pending.response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert pending.response.error_code == ErrorCode.NONE
+    ((partition,),) = [topic.partitions for topic in pending.response.responses]
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_topic_that_is_deleted_while_a_fetch_waits(bench):

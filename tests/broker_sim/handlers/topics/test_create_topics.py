@@ -52,7 +52,7 @@ def test_configs_are_returned_by_name_with_the_source_of_each(create):
     assert found["min.insync.replicas"] == ("1", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
     assert found["segment.bytes"] == ("1073741824", ConfigSource.DEFAULT_CONFIG)
     assert list(found) == sorted(found)
-    assert set(found) == {name for name, each in TOPIC_CONFIGS.items() if not each.internal and not each.since}
+    assert set(found) == {name for name, each in TOPIC_CONFIGS.items() if not each.internal}
 
 
 def test_config_of_the_request_is_returned_as_it_was_written(create):
