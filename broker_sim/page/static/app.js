@@ -20,9 +20,12 @@ const COLUMNS = {
   3: [["brokers", "partitions", "feed"], ["wheel", "operations", "ended"], ["requests", "groups", "transactions"]],
 };
 
+// What buttons do where nothing can be done, as in a recorded run.
+const NO_ACTIONS = { canWrite: false, verbText: () => "", call: () => {}, open: () => {}, onQuery: () => {} };
+
 export class App {
-  // `actions` says what the buttons do: canWrite, verbText, call, open, onQuery; a recorded run has none.
-  constructor(actions) {
+  // `actions` are those of `NO_ACTIONS` that do something.
+  constructor(actions = {}) {
     this.context = {
       view: { purgatory: "", operation: null, bucket: null, filter: "", search: "" },
       world: new World(), ended: [], events: [], rates: null, requestRate: 0, rateWindowMs: 950, levels: [],
@@ -32,7 +35,7 @@ export class App {
       selectBucket: (bucket) => this.selectBucket(bucket),
       clockText: (atMs) => this.clockText(atMs),
       nowMs: 0, requestsBefore: null,
-      ...actions,
+      ...NO_ACTIONS, ...actions,
     };
     this.drawnWords = 0;
     const context = this.context;

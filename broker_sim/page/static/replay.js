@@ -33,7 +33,7 @@ class Player {
     this.speed = 0.2;
     this.isPlaying = false;
     this.about = "";
-    this.app = new App({ canWrite: false, verbText: () => "", call: () => {}, open: () => {}, onQuery: () => {}, rateWindowMs: -Infinity });
+    this.app = new App({ rateWindowMs: -Infinity });
     this.context = this.app.context;
     this.app.clockText = seconds;
     this.context.recorded = recorded;

@@ -87,7 +87,7 @@ class ClusterTab {
     this.app?.grid.remove();
     this.app = new App({
       canWrite: true, verbText: (name) => this.verbs.text(name), call: (name, values) => this.verbs.call(name, values),
-      open: (name, values) => this.verbs.open(name, values), onQuery: () => {},
+      open: (name, values) => this.verbs.open(name, values),
     });
     this.app.clockText = (atMs) => `${(atMs / 1000).toFixed(3)} s`;
     this.app.head.remove();

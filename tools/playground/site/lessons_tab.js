@@ -69,7 +69,7 @@ class LessonsTab {
 
   makeApp() {
     this.app?.grid.remove();
-    this.app = new App({ canWrite: false, verbText: () => "", call: () => {}, open: () => {}, onSearch: () => {} });
+    this.app = new App();
     this.app.clockText = (atMs) => `${(atMs / 1000).toFixed(3)} s`;
     this.app.head.remove();
     this.app.figures.remove();
