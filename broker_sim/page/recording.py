@@ -214,11 +214,17 @@ def page_of(run: RecordedRun, beside: RecordedRun | None = None) -> RecordedPage
         runs = [one.halved() for one in runs]
 
 
+def data_of(html: str) -> str:
+    """Return the runs of a file that `page_of` has made as base64 of compressed JSON; empty for any other text."""
+    match = _DATA.search(html)
+    return match.group(1) if match else ""
+
+
 def runs_of_html(html: str) -> list[RecordedRun]:
     """Return the runs of a file that `page_of` has made. Raises ValueError for any other."""
-    match = _DATA.search(html)
+    text = data_of(html)
     try:
-        data = json.loads(gzip.decompress(base64.b64decode(match.group(1)))) if match else {}
+        data = json.loads(gzip.decompress(base64.b64decode(text))) if text else {}
         return [RecordedRun.from_json(each) for each in data["runs"]]
     except (KeyError, OSError, TypeError, ValueError) as error:
         raise ValueError("has no run that this version can read") from error

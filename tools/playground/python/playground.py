@@ -20,6 +20,7 @@ import playground_wheel
 
 from broker_sim.chaos import search
 from broker_sim.errors import ConfigError
+from broker_sim.page.recording import data_of
 from broker_sim.runtime.virtual import install
 from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
 from broker_sim.testing import VIRTUAL_MARKER
@@ -178,8 +179,7 @@ def examine(name, settings, seed, on_run=None):
 def recording():
     """Return the run that was examined last as page/replay.js reads it: base64 of compressed JSON."""
     test, failure = _last
-    html = test.page_of(failure.small).html
-    return json.dumps(html.partition('id="recording">')[2].partition("</script>")[0])
+    return json.dumps(data_of(test.page_of(failure.small).html))
 
 
 def _fault(action):
