@@ -83,10 +83,6 @@ class ConsumerMember:
             epoch = self.pending_revocation.get(topic_id, {}).get(partition)
         return epoch
 
-    def joined_as(self, member_id: str) -> ConsumerMember:
-        """Return the member as it is when it comes back under that id."""
-        return replace(self, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-
     def left_for_a_while(self) -> ConsumerMember:
         """Return a static member that has left with epoch -2: what it owns waits for it."""
         return replace(

@@ -53,22 +53,22 @@ class GroupSettings:
 
         Where it is not set, that is the default, or the broker's `group.KIND.name` for None.
         """
-        broker = self._broker
-        name_of_group = f"{self._kind}.{name}"
-        value = broker.image().configs_of_resource(GROUP_RESOURCE, group_id).get(name_of_group)
+        value = self._set_for_group(group_id, name)
         if value is not None:
-            return group_number(broker.config, name_of_group, value)
+            return group_number(self._broker.config, f"{self._kind}.{name}", value)
         number: int = self._of_broker(name) if default is None else default
         return number
 
     def words_of_group(self, group_id: str, name: str) -> tuple[str, ...]:
         """Return the words of the group's `KIND.name`; where it is not set, of the broker's `group.KIND.name`."""
-        broker = self._broker
-        text = broker.image().configs_of_resource(GROUP_RESOURCE, group_id).get(f"{self._kind}.{name}")
+        text = self._set_for_group(group_id, name)
         if text is not None:
             return tuple(part.strip() for part in text.split(",") if part.strip())
         words: tuple[str, ...] = self._of_broker(name)
         return words
+
+    def _set_for_group(self, group_id: str, name: str) -> str | None:
+        return self._broker.image().configs_of_resource(GROUP_RESOURCE, group_id).get(f"{self._kind}.{name}")
 
     def _of_broker(self, name: str) -> Any:
         return getattr(self._broker.config, f"group_{self._kind}_{name.replace('.', '_')}")

@@ -7,7 +7,8 @@ whoever joins with its instance id meanwhile gets both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_STATIC_EPOCH, Member
@@ -18,17 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
 
 
-class StaticMember(Member, Protocol):
-    """A member of a kind of groups that has static members."""
-
-    def joined_as(self, member_id: str) -> Self:
-        """Return the member as it is when it comes back under that id."""
-
-    def left_for_a_while(self) -> Self:
-        """Return a static member that has left with epoch -2: what it owns waits for it."""
-
-
-M = TypeVar("M", bound=StaticMember)
+M = TypeVar("M", bound=Member)
 M_contra = TypeVar("M_contra", contravariant=True)
 
 
@@ -64,7 +55,8 @@ def joining_member(
             f"Static member {member_id} with instance id {instance_id} cannot join the group because "
             f"the instance id is owned by {existing.member_id} member.",
         )
-    member = existing.joined_as(member_id)
+    back: Any = existing  # the members of all kinds are dataclasses
+    member: M = replace(back, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     group_id = group.group_id
     return member, [
         *member_tombstones(group.kind, group_id, existing.member_id),

@@ -61,10 +61,6 @@ class StreamsMember:
         """Return whether it has the target of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
-    def joined_as(self, member_id: str) -> StreamsMember:
-        """Return the member as it is when it comes back under that id."""
-        return replace(self, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-
     def left_for_a_while(self) -> StreamsMember:
         """Return a static member that has left with epoch -2: its tasks wait for it."""
         return replace(

@@ -340,9 +340,8 @@ class StreamsGroups(
             *self._delays(group, step.subscription.group_epoch),
             *group_statuses(group, configured),
         ]
-        tags = self.assignment_configs(group.group_id).get(RACK_TAGS)
-        if tags and change.client.api_version > 0:
-            response.status += missing_tags(tags.split(","), updated)
+        if change.client.api_version > 0:
+            response.status += missing_tags(self.settings.words_of_group(group.group_id, RACK_TAGS), updated)
         topics = {} if configured.is_ready else configured.internal_topics_to_be_created
         topology_epoch = (
             group.topology_epoch if request.topology is None else max(group.topology_epoch, request.topology.epoch)
