@@ -202,7 +202,7 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.CONTROLLER_ID_NOT_REGISTERED: "The given controller ID was not registered.",
     ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
     ErrorCode.FENCED_LEADER_EPOCH: ("The leader epoch in the request is older than the epoch on the broker."),
-    ErrorCode.FENCED_STATE_EPOCH: ("The coordinator rejected the request because the state epoch did not match."),
+    ErrorCode.FENCED_STATE_EPOCH: "The coordinator rejected the request because the state epoch did not match.",
 }
 """Kafka's texts for errors without a reason of their own, where a response has a field for it."""
 

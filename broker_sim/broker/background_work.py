@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.log.cleaner import LogCleaner
@@ -47,7 +48,7 @@ class BackgroundWork:
             (config.producer_id_expiration_check_interval_ms, self._logs.remove_expired_producers),
             (
                 config.transaction_abort_timed_out_transaction_cleanup_interval_ms,
-                partial(call_if_made, "transactions", lambda each: each.abort_timed_out_transactions()),
+                partial(call_if_made, "transactions", methodcaller("abort_timed_out_transactions")),
             ),
             (
                 config.transaction_remove_expired_transaction_cleanup_interval_ms,
@@ -55,11 +56,11 @@ class BackgroundWork:
             ),
             (
                 config.share_coordinator_state_topic_prune_interval_ms,
-                partial(call_if_made, "share_coordinator", lambda each: each.prune_records()),
+                partial(call_if_made, "share_coordinator", methodcaller("prune_records")),
             ),
             (
                 config.share_coordinator_cold_partition_snapshot_interval_ms,
-                partial(call_if_made, "share_coordinator", lambda each: each.snapshot_cold_partitions()),
+                partial(call_if_made, "share_coordinator", methodcaller("snapshot_cold_partitions")),
             ),
         )
         # These begin after `log.initial.task.delay.ms`, the others after one period.

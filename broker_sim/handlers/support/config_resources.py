@@ -82,8 +82,7 @@ def alter_configs_of(
             check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
             change = change_of(target.type, resource)
             if target.type is ConfigResourceType.BROKER and not context.is_for_controller:
-                of_all, own = _dynamic_configs(broker)
-                _check_here(broker, target.name, wanted_of(own if target.name else of_all, change))
+                _check_here(broker, target.name, wanted_of, change)
             changes.append((target, change))
         except ApiError as error:
             outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
@@ -104,19 +103,20 @@ def alter_configs_of(
         answer(())
 
 
-def _dynamic_configs(broker: BrokerServices) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return what is set for all brokers, and for this one."""
-    return broker.image.dynamic_cluster_configs(), broker.image.dynamic_broker_configs(broker.broker_id)
-
-
-def _check_here(broker: BrokerServices, name: str, configs: Mapping[str, str]) -> None:
-    """Raise ApiError unless this broker may have these for it, or with an empty name for all, beside the others."""
-    of_all, own = _dynamic_configs(broker)
+def _check_here(
+    broker: BrokerServices,
+    name: str,
+    wanted_of: Callable[[Mapping[str, str], Change], Mapping[str, str]],
+    change: Change,
+) -> None:
+    """Raise ApiError unless this broker may have the change for it, or with an empty name for all, beside the rest."""
+    of_all, own = broker.image.dynamic_cluster_configs(), broker.image.dynamic_broker_configs(broker.broker_id)
+    if name:
+        own = wanted_of(own, change)
+    else:
+        of_all = wanted_of(of_all, change)
     try:
-        if name:
-            broker.dynamic_config.validate(of_all, configs, name)
-        else:
-            broker.dynamic_config.validate(configs, own, name)
+        broker.dynamic_config.validate(of_all, own, name)
     except (ConfigError, MissingExtraError) as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
