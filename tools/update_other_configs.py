@@ -13,11 +13,10 @@ import json
 from pathlib import Path
 from typing import Final
 
-from broker_sim_integration.reference.jars import kafka_jars
+from broker_sim_integration.reference.jars import kafka_jars, release_of
 
 from broker_sim.config import BROKER_CONFIGS
 from tools.update_regex_tables import run_java
-from tools.update_releases import release_of
 
 __all__ = ["NEWEST", "ORDER", "TARGET", "config_facts", "lines_of", "names_of", "since_of"]
 

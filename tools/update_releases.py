@@ -11,6 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from broker_sim_integration.reference.jars import release_of
+
 from broker_sim.protocol.api_keys import ApiKey
 
 PATCH_RELEASES = (
@@ -27,12 +29,6 @@ SLF4J = "org.slf4j:slf4j-api:1.7.36"
 TOOLS = Path(__file__).resolve().parent
 TARGET = TOOLS.parent / "broker_sim" / "protocol" / "releases.jsonl"
 TIMEOUT_S = 600
-
-
-def release_of(patch_release: str) -> str:
-    """Return the release, such as 4.3, that a patch release belongs to."""
-    major, minor, _ = patch_release.split(".")
-    return f"{major}.{minor}"
 
 
 def read_facts(class_path: str, patch_release: str) -> dict[str, Any]:

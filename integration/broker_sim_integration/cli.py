@@ -17,7 +17,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from broker_sim.cli.standard_streams import Program
-from broker_sim.protocol.release import DEFAULT_RELEASE
 from broker_sim_integration.comparison.both_sides import compare_sides
 from broker_sim_integration.comparison.differences import read_known_differences
 from broker_sim_integration.comparison.distribution import Machines
@@ -28,7 +27,7 @@ from broker_sim_integration.comparison.reader_waits import ReaderControl
 from broker_sim_integration.comparison.recorded import RECORDINGS, RecordedSide, write_recording
 from broker_sim_integration.comparison.runs import KafkaSide, Side, SimulatorSide
 from broker_sim_integration.comparison.version import catalogue_version
-from broker_sim_integration.fuzz.command import fuzz
+from broker_sim_integration.fuzz.command import as_version, fuzz
 from broker_sim_integration.reference.errors import ReferenceClusterError
 from broker_sim_integration.reference.jars import KAFKA_VERSIONS, release_of
 from broker_sim_integration.reference.selection import ReferenceKind, select_reference
@@ -75,14 +74,7 @@ FILES: Final = {
     show_default=True,
     help="own (of this Python) or a command.",
 )
-@click.option(
-    "--as-version",
-    "release",
-    type=click.Choice(list(KAFKA_VERSIONS)),
-    default=DEFAULT_RELEASE,
-    show_default=True,
-    help="Kafka's release on both sides.",
-)
+@as_version
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

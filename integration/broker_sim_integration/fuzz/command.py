@@ -28,14 +28,7 @@ if TYPE_CHECKING:
 
 TROUBLE = 2
 
-
-@click.command("fuzz")
-@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Per area.")
-@click.option("--first", default=1, show_default=True, help="The first seed.")
-@click.option("--areas", default=",".join(AREAS), show_default=True, help="With commas between.")
-@click.option("--reference", default="auto", show_default=True, help="auto, containers, jvm or bootstrap=HOST:PORT.")
-@click.option("--simulator", default="own", show_default=True, help="own (of this Python) or a command.")
-@click.option(
+as_version = click.option(
     "--as-version",
     "release",
     type=click.Choice(list(KAFKA_VERSIONS)),
@@ -43,6 +36,16 @@ TROUBLE = 2
     show_default=True,
     help="Kafka's release on both sides.",
 )
+"""The option of commands that compare."""
+
+
+@click.command("fuzz")
+@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Per area.")
+@click.option("--first", default=1, show_default=True, help="The first seed.")
+@click.option("--areas", default=",".join(AREAS), show_default=True, help="With commas between.")
+@click.option("--reference", default="auto", show_default=True, help="auto, containers, jvm or bootstrap=HOST:PORT.")
+@click.option("--simulator", default="own", show_default=True, help="own (of this Python) or a command.")
+@as_version
 @click.option(
     "--play",
     "files",
