@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from broker_sim_purgatory import DelayedOperation, VirtualClock
+from broker_sim_purgatory import VirtualClock
 
 from broker_sim.cluster.trace_topic import BATCH_BYTES, KEPT_BATCHES, TraceTopic
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
@@ -11,6 +11,7 @@ from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import iter_records
 from broker_sim.trace import IDS_PER_LIFE, Trace
+from tests.broker_sim.waiting import Waiting
 
 NAME = "trace"
 
@@ -123,21 +124,6 @@ def test_many_lines_are_split_into_batches_below_the_maximum(cluster, topic, con
     topic.write(lines)
     cluster.advance(1)
     assert _all(contents) == lines
-
-
-class Waiting(DelayedOperation):
-    """An operation that is only ever traced."""
-
-    __slots__ = ()
-
-    def try_complete(self):
-        return False
-
-    def on_complete(self):
-        pass
-
-    def on_expiration(self):
-        pass
 
 
 @pytest.fixture

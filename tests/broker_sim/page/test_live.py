@@ -4,9 +4,9 @@ import re
 from itertools import pairwise
 
 import pytest
-from broker_sim_purgatory import DelayedOperation
 
 from broker_sim import Cluster
+from tests.broker_sim.waiting import Waiting
 
 ROWS = ".panel-waiting tbody tr"
 SHOWN_MS = 30_000
@@ -15,18 +15,6 @@ PURGATORIES = ("Produce", "Fetch", "ShareFetch")
 FRAMES = 40
 MOST_WRITTEN = 80
 """Elements of the table of parked operations that may change in `FRAMES` frames: those of the rows in view."""
-
-
-class Waiting(DelayedOperation):
-    """An operation that waits until its time is over."""
-
-    def try_complete(self):
-        return False
-
-    def on_complete(self):
-        pass
-
-    on_expiration = on_complete
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """The picture of a moment: what the page draws, in parts by name."""
 
 import pytest
-from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer
+from broker_sim_purgatory import DelayedOperationPurgatory, VirtualTimer
 
 from broker_sim.cluster.status import picture as module
 from broker_sim.cluster.status.picture import NOWHERE, Place, picture, purgatory_part
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.handlers.request_log import LOOK_LASTS_MS, RequestTally
+from tests.broker_sim.waiting import Waiting
 
 CONFIGS = {"replica.fetch.wait.max.ms": "20000"}
 
@@ -73,18 +74,6 @@ def test_only_the_nearest_deadlines_are_shown_and_all_are_counted(cluster, monke
     assert cut["parked"] == everything["parked"][:1]
     assert cut["num_delayed"] == everything["num_delayed"] > 1
     assert cut["wheel"] == everything["wheel"]
-
-
-class Waiting(DelayedOperation):
-    """An operation that waits until its time is over."""
-
-    def try_complete(self):
-        return False
-
-    def on_complete(self):
-        pass
-
-    on_expiration = on_complete
 
 
 @pytest.fixture
