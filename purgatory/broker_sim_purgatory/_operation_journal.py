@@ -12,9 +12,8 @@ from broker_sim_purgatory.delayed_operation import DelayedOperation
 from broker_sim_purgatory.observer import KEY_PREFIX, OTHER, PurgatoryObserver
 
 _Attempt = tuple[DelayedOperation, str, object, int | None]
-"""Why this thread may complete an operation: (operation, by, key, lateness_ms).
-
-A plain tuple with the key as it is, because every try of a watched operation makes one.
+"""An attempt of this thread at an operation: (operation, by, key, lateness_ms). A plain tuple with the raw key,
+because every try of a watched operation makes one.
 """
 
 
@@ -36,7 +35,7 @@ class PurgatoryJournal:
         self._attempts = threading.local()
 
     def tried(self, operation: DelayedOperation, keys: Collection[object]) -> None:
-        """Begin to follow `operation`, unless it is completed already."""
+        """Start reporting `operation`, unless it is completed already."""
         if operation.next is None:
             operation.expiration_ms = self._clock.now_ms() + operation.delay_ms
         with self._lock:
@@ -48,7 +47,7 @@ class PurgatoryJournal:
                 self._observer.tried(operation, keys)
 
     def parked(self, operation: DelayedOperation, keys: Collection[object]) -> None:
-        """Report it as parked, unless it has ended."""
+        """Report `operation` as parked, unless it has ended."""
         with self._lock:
             if operation.operation_id in self._open:
                 self._observer.parked(operation, keys)

@@ -18,7 +18,7 @@ def parked_operations(
     watch_lists: Iterable[tuple[object, Iterable[DelayedOperation], int]],
     now_ms: int,
 ) -> list[ParkedOperation]:
-    """Return operations with their places in the wheel as they are now, the one due first first."""
+    """Return snapshots of the operations at `now_ms`, by deadline."""
     keys: dict[int, list[object]] = {}
     for key, watched, _ in watch_lists:
         for operation in watched:

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class OperationJournal(Protocol):
-    """Where operations of an observed purgatory report; see broker_sim_purgatory._operation_journal."""
+    """The journal of an observed purgatory; see broker_sim_purgatory._operation_journal."""
 
     def ended(self, operation: "DelayedOperation", /) -> None:
         """Report that `operation` has been completed and its on_complete has run."""
 
     def expire(self, operation: "DelayedOperation", /) -> None:
-        """Force `operation` to complete because its time is over, and report that."""
+        """Complete `operation` because its delay is over, and report the expiry."""
 
 
 class TaskOwner:
@@ -39,16 +39,16 @@ class TaskOwner:
         self.count = 0
         """Tasks in the wheel."""
         self.closed = False
-        """After a shutdown nothing is added or watched any more."""
+        """Whether the purgatory is shut down; then nothing is added or watched."""
         self.purge_below = 0
-        """With fewer tasks than this, enough watched operations have ended for a purge."""
+        """A purge is due once `count` is below this number."""
         self.purge_asked = False
         self.on_purge_due: Callable[[], object] | None = None
-        """Set by a timer that is advanced only when something is due; called without the lock."""
+        """Called without the lock when a purge is due; set by timers that are advanced only when something is due."""
         self.journal: OperationJournal | None = None
 
     def adopt(self, task: "TimerTaskEntry") -> None:
-        """Make this the owner of `task`, which has one and leaves the timer that it waits in."""
+        """Take `task` over from its present owner; it leaves the timer in which it waits."""
         while (owner := task.owner) is not self:
             assert owner is not None
             lock = owner.lock

@@ -2,7 +2,7 @@
 
 Mirrors org.apache.kafka.server.util.timer.TimerTaskList. Deliberate differences: the lock is
 the timer's, shared through the TaskOwner, and is held by the caller; a bucket knows its level and
-its index in the wheel, so that parked operations can be shown where they wait.
+its index in the wheel, so that the place of a parked operation can be displayed.
 """
 
 from collections.abc import Iterator
@@ -42,11 +42,11 @@ class TimerTaskList:
             entry = following
 
     def is_empty(self) -> bool:
-        """Return whether no task is left; a cancelled task has left already."""
+        """Return whether the bucket has no tasks; cancelled tasks leave at once."""
         return self._root.next is self._root
 
     def count(self) -> int:
-        """Return the number of tasks; they are counted one by one, so that adding and removing need no number."""
+        """Return the number of tasks, counted one by one: adding and removing keep no counter."""
         root = self._root
         entry = root.next
         count = 0
@@ -57,7 +57,7 @@ class TimerTaskList:
         return count
 
     def add(self, entry: TimerTaskEntry) -> None:
-        """Append `entry`; it leaves the bucket it was in, of the same timer, first."""
+        """Append `entry`, which first leaves its present bucket of this timer."""
         owner = self._owner
         if entry.next is not None:
             entry.remove()
@@ -72,7 +72,7 @@ class TimerTaskList:
         owner.count += 1
 
     def take(self, limit: int) -> list[TimerTask]:
-        """Remove and return the first tasks, at most `limit`."""
+        """Remove and return up to `limit` tasks from the front."""
         tasks: list[TimerTask] = []
         for task in self:
             if len(tasks) == limit:

@@ -29,7 +29,7 @@ from broker_sim_purgatory._timer_task_entry import TaskOwner, TimerTaskEntry
 from broker_sim_purgatory._timer_task_list import TimerTaskList
 
 DUE: Final = 0
-"""A task that was added has no time to wait: it is the caller's."""
+"""The task is due or cancelled and was not added: the caller handles it."""
 WAITS: Final = 1
 """The task waits in the wheel."""
 WAITS_FIRST: Final = 2

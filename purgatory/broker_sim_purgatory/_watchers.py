@@ -3,8 +3,8 @@
 Mirrors the inner classes Watchers and WatcherList of Kafka's DelayedOperationPurgatory. Deliberate
 differences: one dictionary of all keys under the purgatory's lock instead of 512 under locks of
 their own; an operation is watched under all its keys in one step; operations are tried from a copy
-of the list. One that is added in that time is tried after it was added, so it misses no event. Operations
-that are parked under the same keys again and again have a KeySet and are in no list.
+of the list. An operation that is added meanwhile is tried after it was added, so it misses no event. Operations that
+are parked under the same keys again and again have a KeySet and are in no list.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,14 +17,13 @@ from broker_sim_purgatory.key_set import KeySet
 OperationT = TypeVar("OperationT", bound=DelayedOperation)
 
 KEYS_PER_PURGE_STEP = 1_000
-"""Keys that one step of a purge looks through; between the steps others get the lock."""
+"""Number of keys that a purge examines per step; between steps other threads get the lock."""
 
 
 class WatcherList(Generic[OperationT]):
     """The operations under each key, in the order in which they came.
 
-    Any thread may call. Methods take the lock of `owner`, the timer's; where the caller holds it
-    instead, they say so.
+    Any thread may call. Methods take the lock of `owner` unless they say that the caller holds it.
     """
 
     __slots__ = ("_left_over", "_numbers", "_owner", "_parked", "entries", "operations_by_key", "sets_by_key")
@@ -33,18 +32,19 @@ class WatcherList(Generic[OperationT]):
         self._owner = owner
         self._parked = 0
         self._numbers = False
-        """Whether a set has ever been in use: from then on it matters across lists what came first."""
+        """Whether a set has ever been in use: from then on operations are numbered to keep their order across
+        lists."""
         self.entries = 0
         """Number of entries in all lists and sets."""
         self.operations_by_key: dict[object, list[OperationT]] = {}
-        """Guarded by the lock; whether there is a key may be read without it."""
+        """Guarded by the lock; membership of a key may be tested without it."""
         self.sets_by_key: dict[object, list[KeySet[OperationT]]] = {}
-        """The same of sets; without a set where only `_left_over` has the key."""
+        """The same for sets; the list is empty if only `_left_over` has the key."""
         self._left_over: dict[object, int] = {}
         """Completed operations under keys that have left their sets."""
 
     def key_set(self, few_keys: int) -> KeySet[OperationT]:
-        """Return a new set without keys."""
+        """Return a new, empty set."""
         return KeySet(self, few_keys)
 
     def watch(self, operation: OperationT, keys: Iterable[object]) -> None:
@@ -91,9 +91,9 @@ class WatcherList(Generic[OperationT]):
                     del self.operations_by_key[key]
 
     def check_and_complete(self, key: object, attempt: Callable[[OperationT], bool] | None) -> int:
-        """Try the operations under `key`; return how many that completed.
+        """Try the operations under `key`; return how many completed.
 
-        `attempt` stands for `safe_try_complete` if given. The lock is not held during the attempts, because
+        `attempt` replaces `safe_try_complete` unless it is None. The lock is not held during the attempts, because
         an attempt may complete, park or wake anything.
         """
         lock = self._owner.lock
@@ -143,7 +143,7 @@ class WatcherList(Generic[OperationT]):
             return [operation for operation in operations if not operation.completed]
 
     def purge_completed(self) -> int:
-        """Drop completed operations and empty lists; return how many entries went."""
+        """Drop completed operations and empty lists; return the number of dropped entries."""
         purged = 0
         with self._owner.lock:
             keys = list(self.operations_by_key)
@@ -166,23 +166,23 @@ class WatcherList(Generic[OperationT]):
         return keys, self.entries
 
     def watched_by_key(self) -> list[tuple[object, tuple[OperationT, ...], int]]:
-        """Return each key with its operations, completed ones included. The lock is held.
+        """Return each key, its operations, and the number of completed operations in sets. The lock is held.
 
-        Of sets only the operations that wait; the number is that of the completed ones.
+        The operations include completed ones of lists, but not of sets.
         """
-        found = []
+        watched = []
         for key in {**self.operations_by_key, **self.sets_by_key}:
             operations = self.operations_by_key.get(key)
             sets = self.sets_by_key.get(key)
             if sets is None:
-                found.append((key, tuple(operations or ()), 0))
+                watched.append((key, tuple(operations or ()), 0))
                 continue
             listed = 0 if operations is None else len(operations)
             operations = self._with_sets(operations, sets, key)
             completed = self._entries_in_sets(key) - (len(operations) - listed)
             if operations or completed:
-                found.append((key, tuple(operations), completed))
-        return found
+                watched.append((key, tuple(operations), completed))
+        return watched
 
     def clear(self) -> None:
         """Drop all lists."""
@@ -231,7 +231,7 @@ class WatcherList(Generic[OperationT]):
                 del self.sets_by_key[key]
 
     def _move_into_lists(self, key_set: KeySet[OperationT]) -> None:
-        """Put what waits under the set into the lists of its keys. The lock is held."""
+        """Move the waiting operation of the set into the lists of its keys. The lock is held."""
         operation = key_set.waiting
         if operation is None or operation.completed:
             return
@@ -243,18 +243,18 @@ class WatcherList(Generic[OperationT]):
     def _with_sets(
         self, operations: list[OperationT] | None, sets: list[KeySet[OperationT]], key: object
     ) -> list[OperationT]:
-        """Return the operations with those that wait under `key` in sets, as they came. The lock is held."""
-        found = [] if operations is None else operations.copy()
+        """Return the operations and those that wait under `key` in sets, in order of arrival. The lock is held."""
+        waiting = [] if operations is None else operations.copy()
         for key_set in sets:
             operation = key_set.operation_under(key)
             if operation is not None:
-                found.append(operation)
-        if len(found) > 1:
-            found.sort(key=_number)
-        return found
+                waiting.append(operation)
+        if len(waiting) > 1:
+            waiting.sort(key=_number)
+        return waiting
 
     def _drop_completed_in_sets(self, key: object, sets: list[KeySet[OperationT]]) -> None:
-        """Do as `_drop_completed` for sets. The lock is held."""
+        """Drop the completed operations under `key` in sets. The lock is held."""
         for key_set in sets:
             self.entries -= key_set.drop_completed_under(key)
         if self._left_over:
@@ -268,14 +268,14 @@ class WatcherList(Generic[OperationT]):
 
     def _sets(self) -> list[KeySet[OperationT]]:
         """Return all sets that have a key. The lock is held."""
-        found: dict[int, KeySet[OperationT]] = {}
+        by_id: dict[int, KeySet[OperationT]] = {}
         for sets in self.sets_by_key.values():
             for key_set in sets:
-                found[id(key_set)] = key_set
-        return list(found.values())
+                by_id[id(key_set)] = key_set
+        return list(by_id.values())
 
     def _purge_sets(self) -> int:
-        """Drop what is completed in sets; return how many entries that were. The lock is held."""
+        """Drop the completed operations of all sets; return the number of dropped entries. The lock is held."""
         key_sets = self._sets()
         purged = sum(self._left_over.values())
         for key in self._left_over:
@@ -288,10 +288,9 @@ class WatcherList(Generic[OperationT]):
         return purged
 
     def _drop_completed(self, key: object) -> list[OperationT] | None:
-        """Leave only what is not completed under `key`; return the list before. The lock is held.
+        """Drop the completed operations under `key`; return the former list. The lock is held.
 
-        The caller frees that list when it has released the lock: an operation may be freed with it,
-        and what an operation does then is the user's code.
+        The caller frees that list after it has released the lock: freeing an operation may run the user's code.
         """
         operations = self.operations_by_key.get(key)
         if operations is None:

@@ -18,12 +18,11 @@ _ResultT = TypeVar("_ResultT")
 class AwaitableOperation(DelayedOperation, Generic[_ResultT]):
     """Completes when `condition()` is true; `await` it on the loop it was made on.
 
-    The result is the last value of the condition: the one that was true, such as a record or a list of them,
-    else one that was not, because the operation expired or was forced to complete. When the awaiting task is
-    cancelled, the operation leaves its timer. Events may come from any thread; `condition` is called there, by
-    one thread at a time.
+    The result is the last value of the condition: a true one, such as a record or a list, or a false one if the
+    operation expired or was forced to complete. When the awaiting task is cancelled, the operation leaves its timer.
+    Events may come from any thread; `condition` is called there, by one thread at a time.
 
-    Subclasses may override `on_complete`, and have to call this one.
+    A subclass that overrides `on_complete` has to call this one.
     """
 
     __slots__ = ("_condition", "_future", "_loop", "_result")
@@ -47,7 +46,7 @@ class AwaitableOperation(DelayedOperation, Generic[_ResultT]):
         call_on_loop(self._loop, self._resolve)
 
     def on_expiration(self) -> None:
-        """Do nothing more: `on_complete` has woken up the task that awaits it."""
+        """Do nothing: `on_complete` has woken up the awaiting task."""
 
     def __await__(self) -> Generator[Any, None, _ResultT]:
         try:
@@ -59,7 +58,7 @@ class AwaitableOperation(DelayedOperation, Generic[_ResultT]):
             raise
 
     def _resolve(self) -> None:
-        if not self._future.done():  # it is when the awaiting task was cancelled
+        if not self._future.done():  # it is done if the awaiting task was cancelled
             self._future.set_result(cast("_ResultT", self._result))
 
 
@@ -69,10 +68,10 @@ async def wait_until(
     keys: Collection[object],
     timeout_s: float,
 ) -> _ResultT:
-    """Wait until an event on one of `keys` finds `condition()` true, at most `timeout_s` seconds.
+    """Wait until `condition()` is true after an event on one of `keys`, at most `timeout_s` seconds.
 
-    Returns the last value of the condition, which is not true only if the time was over; at once and without
-    parking if it is true already.
+    Returns the last value of the condition, false only after the timeout. If the condition is true already, returns
+    at once without parking.
     """
     operation = AwaitableOperation(math.ceil(timeout_s * 1_000), condition)
     purgatory.try_complete_else_watch(operation, keys)

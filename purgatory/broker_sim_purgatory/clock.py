@@ -44,8 +44,8 @@ class Clock:
     def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
         """Wait on `condition`, whose lock the caller holds, until notified or `deadline_ms`.
 
-        Returns False at once where this clock cannot wait, because its time only moves when
-        it is told to; True otherwise, also after an early wake-up, so the caller looks again.
+        Returns False at once if this clock cannot wait, as in virtual time. True otherwise, also after an early
+        wake-up: check the condition again.
         """
         raise NotImplementedError
 
@@ -77,7 +77,7 @@ class SystemClock(Clock):
         return delay_ms - (-_monotonic_ns() // _NS_PER_MS)
 
     def seconds_until(self, deadline_ms: int) -> float:
-        """Return the seconds to `deadline_ms` to the nanosecond, negative when it is over."""
+        """Return the seconds to `deadline_ms`, precise to the nanosecond; negative once it has passed."""
         return (deadline_ms * _NS_PER_MS - _monotonic_ns()) / _NS_PER_SECOND
 
     def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
@@ -102,15 +102,15 @@ class VirtualClock(Clock):
         self._wall_offset_ms = wall_start_ms - start_ms
 
     def now_ms(self) -> int:
-        """Return the reading it was last moved to."""
+        """Return the time the clock was last moved to, in ms."""
         return self._now_ms
 
     def deadline_ms(self, delay_ms: int) -> int:
-        """Return the reading at the end of a delay that starts now."""
+        """Return the time at which a delay that starts now ends."""
         return self._now_ms + delay_ms
 
     def wall_clock_ms(self) -> int:
-        """Return the wall time that has moved along with `now_ms`."""
+        """Return the wall time in ms since 1970; it moves along with `now_ms`."""
         return self._now_ms + self._wall_offset_ms
 
     def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
@@ -123,7 +123,7 @@ class VirtualClock(Clock):
         self.advance_to(self._now_ms + by_ms)
 
     def advance_to(self, now_ms: int) -> None:
-        """Move to `now_ms`; ValueError when that lies in the past, time never goes back."""
+        """Move to `now_ms`; ValueError if that is in the past: time never goes back."""
         if now_ms < self._now_ms:
             raise ValueError(f"time never goes back: {now_ms} ms is before {self._now_ms} ms")
         self._now_ms = now_ms

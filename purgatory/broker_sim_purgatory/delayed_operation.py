@@ -1,8 +1,8 @@
 """An operation that waits until it can be completed, at most `delay_ms`.
 
 Mirrors org.apache.kafka.server.purgatory.DelayedOperation. Deliberate differences: the operation
-leaves the timer in the step that completes it, under the purgatory's lock; an operation may do without
-a lock; it has an id, so that it can be shown while it is parked.
+leaves the timer in the step that completes it, under the purgatory's lock; the lock is optional; an operation has an
+id, so that it can be displayed while it is parked.
 """
 
 from _thread import LockType, RLock
@@ -16,32 +16,31 @@ from broker_sim_purgatory.timer_task import TimerTask, whole_ms
 
 
 class OperationLock(Protocol):
-    """A reentrant lock, as threading.RLock: it makes attempts at an operation and its completion exclusive."""
+    """A reentrant lock such as threading.RLock: only one thread at a time tries or completes the operation."""
 
     def acquire(self) -> object:
-        """Wait until no other thread holds it."""
+        """Take the lock, waiting while another thread holds it."""
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock."""
 
 
 UNPARKED: Final = TaskOwner()
-"""Owns the operations that no timer and no purgatory has had yet."""
+"""The owner of operations that have never been in a timer or purgatory."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation(TimerTask):
     """Subclass it and write `try_complete`, `on_complete` and `on_expiration`.
 
-    `on_complete` runs exactly once, in the thread that wins: a `try_complete` that found
-    its condition met and called `force_complete`, or the expiry.
+    `on_complete` runs exactly once, in the thread that wins: either a `try_complete` whose condition is met and that
+    calls `force_complete`, or the expiry.
 
     Any thread may call anything. `lock` is held while the operation is tried and while `on_complete`
-    runs, so these never overlap: a reentrant lock of its own unless given. Give several operations the
-    same reentrant lock when their conditions are guarded by it, as Kafka's group joins do; a lock that
-    is not reentrant raises ValueError. An operation with `one_thread=True` has no lock: one thread parks
-    it, announces its events and expires it. Then nothing can happen between two tries, so it is not
-    tried a second time.
+    runs, so these never overlap; by default each operation has a reentrant lock of its own. Operations whose
+    conditions are guarded by one reentrant lock should share it, as Kafka's group joins do; a lock that is not
+    reentrant raises ValueError. An operation with `one_thread=True` has no lock: one thread parks it, announces its
+    events and expires it. Nothing can then happen between two tries, so the operation is tried only once.
     """
 
     __slots__ = ("completed", "lock", "one_thread", "operation_id", "watch_number")
@@ -60,7 +59,7 @@ class DelayedOperation(TimerTask):
         if lock is None:
             self.lock: OperationLock | None = None if one_thread else RLock()
         elif type(lock) is LockType:
-            raise ValueError("lock is not reentrant: give a threading.RLock, because on_complete runs while it is held")
+            raise ValueError("lock is not reentrant: pass a threading.RLock, because on_complete runs while it is held")
         else:
             self.lock = lock
         self.one_thread = one_thread
@@ -69,7 +68,7 @@ class DelayedOperation(TimerTask):
 
     @property
     def created_ms(self) -> int:
-        """Time of parking by the purgatory's clock; in an observed purgatory that of the first try."""
+        """When the operation was parked, by the purgatory's clock; with an observer, when it was first tried."""
         return self.expiration_ms - self.delay_ms
 
     @abstractmethod
@@ -79,12 +78,12 @@ class DelayedOperation(TimerTask):
 
     @abstractmethod
     def on_complete(self) -> None:
-        """Do what the operation waited for; called exactly once."""
+        """Act on the completion, for example send the response; called exactly once."""
         raise NotImplementedError
 
     @abstractmethod
     def on_expiration(self) -> None:
-        """Follow up on `on_complete` when it was the expiry that completed the operation."""
+        """Follow up on an expiry; called after `on_complete`."""
         raise NotImplementedError
 
     def is_completed(self) -> bool:
@@ -92,10 +91,10 @@ class DelayedOperation(TimerTask):
         return self.completed
 
     def force_complete(self) -> bool:
-        """Complete it unless it is completed; True for the one caller that did.
+        """Complete the operation; return True only to the one caller that completed it.
 
-        Waits for the operation's lock, so call it holding no lock that `try_complete` wants. Leaves the
-        timer, then runs `on_complete` under the operation's lock; its exceptions pass through.
+        Waits for the operation's lock, so the caller must hold no lock that `try_complete` takes. Leaves the timer,
+        then runs `on_complete` under the operation's lock; its exceptions pass through.
         """
         if self.completed:
             return False
@@ -162,7 +161,7 @@ class DelayedOperation(TimerTask):
             lock.release()
 
     def run(self) -> None:
-        """Expire: complete it unless it is completed, then `on_expiration`. The timer calls this."""
+        """Expire the operation, unless it is completed already. The timer calls this."""
         owner = self.owner
         if owner is None or owner.journal is None:
             self.expire()
@@ -170,7 +169,7 @@ class DelayedOperation(TimerTask):
             owner.journal.expire(self)
 
     def expire(self) -> bool:
-        """`force_complete`, and `on_expiration` if that won; returns whether it did."""
+        """Call `force_complete` and, if that completed the operation, `on_expiration`; return whether it did."""
         if self.force_complete():
             self.on_expiration()
             return True

@@ -28,25 +28,25 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 FEW_KEYS: Final = 16
-"""With more keys than this a `KeySet` costs less than its lists."""
+"""Number of keys above which a `KeySet` is faster than separate watch lists."""
 COMPLETED: Final = -1
 """Returned in place of a timer's DUE or WAITS for an operation that is completed."""
 
 
 @mypyc_attr(native_class=False)
 class PurgatoryFullError(RuntimeError):
-    """As many operations wait as may; the one that was to be parked is neither watched nor completed."""
+    """`max_delayed` operations wait already; the rejected operation is neither watched nor completed."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperationPurgatory(Generic[OperationT]):
     """Parks operations that cannot complete yet.
 
-    `timer` belongs to this purgatory alone. With `reaper_enabled` the timer's reaper advances it:
-    of a SystemTimer a thread named `ExpirationReaper-<broker_id>-<name>`, of a LoopTimer the
-    event loop, of a VirtualTimer the caller that moves the time. Without, the owner calls
-    `advance_clock`. Completed operations are swept from the watch lists once there are more than
-    `purge_interval` of them. With `max_delayed` at most so many operations wait at a time.
+    `timer` belongs to this purgatory alone. With `reaper_enabled` the timer is advanced by a thread named
+    `ExpirationReaper-<broker_id>-<name>` (SystemTimer), by the event loop (LoopTimer), or by the caller that moves
+    the time (VirtualTimer). Without it, the owner calls `advance_clock`. Completed operations are swept from the
+    watch lists once there are more than
+    `purge_interval` of them. `max_delayed` limits the number of operations that wait at a time (default: no limit).
 
     Any thread may call anything. Keys are hashable values, such as topic partitions.
     """
@@ -66,10 +66,10 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     # 1) try_complete_else_watch makes the operation the purgatory's (TaskOwner.adopt). From now on
     #    its fields are guarded by the purgatory's lock.
     # 2) It takes the operation's lock and holds it until 5.
-    # 3) It tries. If that fails:
+    # 3) It tries the operation. If that fails:
     # 4) Under the purgatory's lock, in one step, the operation comes into the timer and into the
     #    list of every key. After shutdown this raises, and the operation is in none of them.
-    # 5) It tries again: an event that came too early for the lists came early enough for this try.
+    # 5) It tries again: an event that came before step 4 is seen by this try.
     #    If the operation is complete then, it leaves the lists at once.
     # 6) If the delay is 0, the operation goes to the executor, now that all locks are free.
     # 7) check_and_complete copies the list of the key under the purgatory's lock, releases it, and
@@ -85,7 +85,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     #
     # Nothing above relies on an interpreter that runs one thread at a time. Without the lock are
     # read: `completed`, to skip an operation early, which 8 decides again; `owner`, which is
-    # compared again under its lock; whether a key has a list, where 5 makes up for one that comes too
+    # compared again under its lock; whether a key has a list, where 5 makes up for a list that comes too
     # late; and figures that are for display.
     #
     # Why the operation's lock is held from 2 to 5. If it were only taken for the last try, this
@@ -147,15 +147,14 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         True iff it was completed by this call. An operation that becomes completable while it is
         being watched is watched under none of the keys. Raises ValueError if there are no keys,
         TypeError if a str or bytes stands for the keys, RuntimeError after `shutdown` if the operation would
-        have to wait, PurgatoryFullError if `max_delayed` others do.
+        have to wait, PurgatoryFullError if `max_delayed` operations wait already.
         """
         if not keys:
             raise ValueError(
-                f"{type(operation).__name__} has no keys: park it under at least one key, so that"
-                " an event can complete it"
+                f"{type(operation).__name__} has no keys: pass at least one, so that an event can complete it"
             )
         if type(keys) is str or type(keys) is bytes:
-            raise TypeError(f"keys is the one {type(keys).__name__} {keys!r}: give a collection of keys, [{keys!r}]")
+            raise TypeError(f"keys is a single {type(keys).__name__}, {keys!r}: pass a collection, [{keys!r}]")
         owner = self._owner
         if operation.owner is not owner:
             if operation.one_thread and operation.owner is UNPARKED:
@@ -170,23 +169,23 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         return placed == COMPLETED
 
     def is_watched(self, key: object) -> bool:
-        """Whether an operation may wait under `key`; saves a `check_and_complete` that would find none."""
+        """Whether an operation may wait under `key`; if not, `check_and_complete` can be skipped."""
         watchers = self._watchers
         return key in watchers.operations_by_key or key in watchers.sets_by_key
 
     def key_set(self, few_keys: int = FEW_KEYS) -> KeySet[OperationT]:
-        """Return a set without keys, for operations that are parked under the same keys again and again.
+        """Return an empty key set, for operations that are parked under the same keys again and again.
 
-        Up to `few_keys` they are watched as under a list of keys, which is quicker then.
+        Up to `few_keys` keys it acts like a plain list of keys, which is faster for so few.
         """
         return self._watchers.key_set(few_keys)
 
     def postpone(self, operation: OperationT, delay_ms: int | None = None) -> bool:
-        """Let a parked `operation` wait its whole delay again from now; return whether it does.
+        """Restart the delay of a parked `operation`; return whether it waits on.
 
-        With `delay_ms` its delay is that from now on. It stays under its keys and is not tried. False where
-        it waits no more, and in an observed purgatory, whose observer is told of each wait: complete it there
-        and park another.
+        `delay_ms` replaces its delay. The operation stays under its keys and is not tried. False if it no longer
+        waits, and always in an observed purgatory, whose observer must see each wait: complete the operation then and
+        park another.
         """
         return self._journal is None and self.timer.postpone(operation, delay_ms)
 
@@ -204,7 +203,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     def cancel_for_key(self, key: object) -> list[OperationT]:
         """Drop the watch list of `key`; return its operations, uncompleted and out of the timer.
 
-        Those that are watched under other keys too may still be completed by them.
+        An operation that is also watched under other keys may still be completed by an event there.
         """
         operations = self._watchers.cancel(key)
         for operation in operations:
@@ -241,7 +240,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         return self.timer.size()
 
     def statistics(self) -> PurgatoryStatistics:
-        """Return one moment of this purgatory."""
+        """Return the purgatory's figures at this moment."""
         with self._lock:
             watched_keys, watched = self._watchers.counts()
             timer = self.timer.locked_statistics()
@@ -262,7 +261,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         )
 
     def parked(self) -> list[ParkedOperation]:
-        """Return every operation that waits in the timer, the one due first first.
+        """Return every operation that waits in the timer, by deadline.
 
         O(n log n), n being the watched entries.
         """
@@ -278,20 +277,20 @@ class DelayedOperationPurgatory(Generic[OperationT]):
     def watch_lists(self) -> list[tuple[object, tuple[OperationT, ...]]]:
         """Return every key with the operations that are watched under it, completed ones included.
 
-        Completed ones of key sets are not kept; `watched_by_key` counts them.
+        Completed operations of key sets are not included; `watched_by_key` counts them.
         """
-        return [(key, found) for key, found, _ in self.watched_by_key() if found]
+        return [(key, operations) for key, operations, _ in self.watched_by_key() if operations]
 
     def watched_by_key(self) -> list[tuple[object, tuple[OperationT, ...], int]]:
-        """Return the same, with keys under which nothing else is, and how many completed ones are not kept."""
+        """Return each key, its operations, and the number of completed operations of key sets, which are not kept."""
         with self._lock:
             return self._watchers.watched_by_key()
 
     def shutdown(self, *, complete_parked: bool = False) -> None:
         """Stop the reaper at once, then the timer. Idempotent.
 
-        What is parked is dropped uncompleted, as in Kafka, and reported as cancelled; with
-        `complete_parked` it is completed first. Parking anything afterwards raises RuntimeError.
+        Parked operations are dropped uncompleted, as in Kafka, and reported as cancelled; with `complete_parked` they
+        are completed instead. Parking an operation afterwards raises RuntimeError.
         """
         if self._reaper is not None:
             self._reaper.shutdown()
@@ -307,9 +306,9 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         self._watchers.clear()
 
     def _try_or_park(self, operation: OperationT, keys: Collection[object]) -> int:
-        """Try, park, and try again because of events during the first try, all under its lock.
+        """Try, park, and try again because of events during the first try, all under the operation's lock.
 
-        Returns COMPLETED, or what the timer says of it.
+        Returns COMPLETED, or the timer's DUE, WAITS or WAITS_FIRST.
         """
         lock = operation.lock
         if lock is not None:
@@ -334,7 +333,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
         return COMPLETED if won else WAITS
 
     def _park(self, operation: OperationT, keys: Collection[object]) -> int:
-        """Watch `operation` and put it into the timer, in one step; return where it is there."""
+        """Watch `operation` and add it to the timer in one step; return DUE, WAITS or WAITS_FIRST."""
         owner = self._owner
         expiration_ms = self.timer.clock.deadline_ms(operation.delay_ms)
         lock = self._lock
@@ -345,7 +344,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             if owner.count >= self._max_delayed:
                 raise PurgatoryFullError(
                     f"purgatory {self.name} is full: {owner.count} operations wait in it. Try again when some have"
-                    f" completed, or give it more than max_delayed={self._max_delayed}."
+                    f" completed, or raise max_delayed={self._max_delayed}."
                 )
             placed = self.timer.locked_add(operation, expiration_ms)
             owner.purge_below += 1
@@ -376,7 +375,7 @@ class DelayedOperationPurgatory(Generic[OperationT]):
             if placed == DUE:
                 self.timer.hand_over(operation)
         except BaseException:
-            # A try failed, or the purgatory is shut down: its caller has to deal with it.
+            # A try failed, or the purgatory is shut down: the caller has to deal with it.
             journal.cancelled(operation)
             raise
         return False

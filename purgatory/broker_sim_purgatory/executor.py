@@ -19,7 +19,7 @@ class Executor(Protocol):
     """The executor of a timer's expired tasks; concurrent.futures' executors fit as they are."""
 
     def submit(self, fn: Callable[[], object], /) -> object:
-        """Run `fn` once, now or soon, on any thread; what comes back is ignored."""
+        """Run `fn` once, now or soon, on any thread; the return value is ignored."""
 
 
 class InlineExecutor:
@@ -51,7 +51,7 @@ class SingleThreadExecutor:
         self._shut_down = False
 
     def submit(self, fn: Callable[[], object], /) -> None:
-        """Queue `fn` behind what was submitted before; RuntimeError after shutdown."""
+        """Queue `fn` behind earlier tasks; RuntimeError after shutdown."""
         with self._lock:
             if self._shut_down:
                 raise RuntimeError(f"{self._name} is shut down")
@@ -61,7 +61,7 @@ class SingleThreadExecutor:
             self._tasks.put(fn)
 
     def shutdown(self, timeout_ms: int = 5_000) -> None:
-        """Let what is queued run, then end; wait for that at most `timeout_ms`. Idempotent."""
+        """Run the queued tasks, then end the thread; wait at most `timeout_ms` for that. Idempotent."""
         with self._lock:
             self._shut_down = True
             thread = self._worker

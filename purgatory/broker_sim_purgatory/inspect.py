@@ -49,7 +49,7 @@ class BucketSnapshot:
     start_ms: int
     end_ms: int
     enqueued: bool
-    """Whether it stands in the delay queue; an emptied bucket may still do so."""
+    """Whether the bucket is in the delay queue; an emptied bucket may still be."""
     tasks: tuple[TaskSnapshot, ...]
 
 
@@ -60,9 +60,9 @@ class WheelSnapshot:
     level: int
     tick_ms: int
     current_time_ms: int
-    """The wheel's time: that of the last expired bucket, rounded down to its tick."""
+    """The wheel's time in ms: that of the last expired bucket, rounded down to the tick."""
     end_ms: int
-    """The first deadline that is beyond its reach."""
+    """The first deadline beyond this level's reach."""
     buckets: tuple[BucketSnapshot, ...]
 
     @property
@@ -78,7 +78,7 @@ class WheelSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class TimerSnapshot:
-    """A timer; all its wheels are of one moment."""
+    """A timer whose wheels were all read at one moment."""
 
     now_ms: int
     wheels: tuple[WheelSnapshot, ...]
@@ -97,12 +97,12 @@ class WatchListSnapshot:
     key: object
     waiting: int
     completed: int
-    """Operations that wait for the purge."""
+    """Completed operations not yet purged."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgatorySnapshot:
-    """A purgatory. The watch lists are of one moment, the timer of another a little later."""
+    """A purgatory; the timer was read a little later than the watch lists."""
 
     name: str
     statistics: PurgatoryStatistics
@@ -118,11 +118,11 @@ def inspect_timer(timer: Timer) -> TimerSnapshot:
 
 
 def inspect_purgatory(purgatory: DelayedOperationPurgatory[Any]) -> PurgatorySnapshot:
-    """Return what waits in `purgatory`, by deadline and by key. O(n). Any thread."""
+    """Return the operations of `purgatory`, by deadline and by key. O(n). Any thread."""
     watch_lists = [
         _inspect_watch_list(key, operations, forgotten) for key, operations, forgotten in purgatory.watched_by_key()
     ]
-    watch_lists.sort(key=lambda found: (-found.waiting, -found.completed, str(found.key)))
+    watch_lists.sort(key=lambda each: (-each.waiting, -each.completed, str(each.key)))
     return PurgatorySnapshot(purgatory.name, purgatory.statistics(), inspect_timer(purgatory.timer), tuple(watch_lists))
 
 

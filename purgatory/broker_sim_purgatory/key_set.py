@@ -1,10 +1,10 @@
-"""Keys under which one operation after the other waits, at a cost that does not grow with their number.
+"""A set of keys under which one operation after the other waits, at a cost independent of the number of keys.
 
-Kafka has no counterpart: a follower's fetch of thousands of partitions is put into as many lists, twice a
-second. With a KeySet the lists stay, and only the operation in them changes. What can be seen is as in
+Kafka has no counterpart: it puts a follower's fetch of thousands of partitions into as many lists, twice a
+second. With a KeySet the lists stay, and only the operation in them changes. Everything visible is as in
 Kafka: the order of attempts, the figures, and that completed operations count until they are dropped.
 
-Of each key the set knows how many of its operations were dropped there:
+The set knows for each key how many operations were dropped there:
 
     parked 7, floor 4, dropped {"b": 6}     under "a": 3 entries, operations 5 to 7
                                             under "b": 1 entry, operation 7
@@ -31,9 +31,9 @@ class KeySetOwner(Protocol[OperationT]):
 class KeySet(Generic[OperationT]):
     """Made by `DelayedOperationPurgatory.key_set`; given to `try_complete_else_watch` in place of keys.
 
-    Until an operation waits under more than `few_keys` it is no more than the keys: lists are quicker then.
-    One operation at a time waits under it. One that is still waiting when the next one comes, or when the
-    keys change, stays under the keys that it was parked under. Any thread may call.
+    With at most `few_keys` keys it acts like a plain list of keys, which is faster for so few. One operation at a
+    time waits under the set. If it still waits when the next one comes or the keys change, it stays under the keys it
+    was parked under. Any thread may call.
     """
 
     __slots__ = ("_owner", "dropped", "few_keys", "floor", "in_use", "keys", "parked", "version", "waiting")
@@ -42,18 +42,18 @@ class KeySet(Generic[OperationT]):
         self._owner = owner
         self.few_keys = few_keys
         self.in_use = False
-        """Whether operations wait under the set itself, and not in the lists of its keys."""
+        """Whether operations wait under the set itself, not in the lists of its keys."""
         self.keys: dict[object, None] = {}
         self.version = 0
-        """Number of changes of the keys."""
+        """Number of times the keys changed."""
         self.waiting: OperationT | None = None
-        """The operation that was parked last, unless it was moved into lists of its own."""
+        """The operation parked last, unless it was moved into lists of its own."""
         self.parked = 0
         """Number of operations parked so far; this field and the next ones are guarded by the purgatory's lock."""
         self.floor = 0
         """Number of those operations that were dropped under all keys."""
         self.dropped: dict[object, int] = {}
-        """The same for keys under which there were more."""
+        """The same per key, for keys under which more were dropped."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -69,11 +69,11 @@ class KeySet(Generic[OperationT]):
         self._owner.add_key(self, key)
 
     def discard(self, key: object) -> None:
-        """Watch under `key` no more, from the next operation on."""
+        """Stop watching under `key`, from the next operation on."""
         self._owner.discard_key(self, key)
 
     def clear(self) -> None:
-        """Discard all keys; a set that is not needed any more must be cleared."""
+        """Discard all keys; clear a set that is no longer needed."""
         for key in list(self.keys):
             self._owner.discard_key(self, key)
 
@@ -95,12 +95,12 @@ class KeySet(Generic[OperationT]):
         return len(self.keys) * (self.parked - floor) - more
 
     def completed(self) -> int:
-        """Return how many of the parked operations wait no more. The lock is held."""
+        """Return how many of the parked operations are completed. The lock is held."""
         operation = self.waiting
         return self.parked if operation is None or operation.completed else self.parked - 1
 
     def drop_completed_under(self, key: object) -> int:
-        """Drop what is completed under one of the keys; return how many that were. The lock is held."""
+        """Drop the completed operations under one of the keys; return their number. The lock is held."""
         completed = self.completed()
         before = self.dropped.get(key, self.floor)
         if before >= completed:
@@ -109,7 +109,7 @@ class KeySet(Generic[OperationT]):
         return completed - before
 
     def drop_completed(self) -> int:
-        """Drop what is completed under all keys; return how many that were. The lock is held."""
+        """Drop the completed operations under all keys; return the number of entries. The lock is held."""
         before = self.entries()
         parked, completed = self.parked, self.completed()
         self.dropped = (
@@ -119,7 +119,7 @@ class KeySet(Generic[OperationT]):
         return before - self.entries()
 
     def take(self, operation: OperationT) -> None:
-        """Let `operation` wait under all keys. The lock is held, and no other one waits."""
+        """Make `operation` wait under all keys. The lock is held, and no other operation waits."""
         self.waiting = operation
         self.parked += 1
 

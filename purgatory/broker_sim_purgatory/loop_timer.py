@@ -1,8 +1,8 @@
 """A timer that an asyncio event loop drives itself.
 
-Kafka has no counterpart. The wheel knows when it next has something to do, so one `call_later`
-of the loop at a time is enough for any number of tasks, and no thread has to wait for the
-interpreter before a task can expire. Purging, which nobody waits for, may have a thread.
+Kafka has no counterpart. The wheel knows when its next bucket is due, so one `call_later` of the loop at a time
+serves any number of tasks, and no thread has to wait for the interpreter before a task can expire. Purging, which is
+not urgent, may have a thread.
 """
 
 import asyncio
@@ -24,35 +24,31 @@ _PURGE_DELAY_S = WORK_TIMEOUT_MS / 1_000
 
 def call_on_loop(loop: asyncio.AbstractEventLoop, callback: Callable[..., object], *args: Any) -> None:
     """Call `callback` at once if this thread runs `loop`, else soon on the thread that does."""
-    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - documented for those who write event loops
+    if asyncio._get_running_loop() is loop:  # noqa: SLF001 - documented for authors of event loops
         callback(*args)
     else:
         loop.call_soon_threadsafe(callback, *args)
 
 
 class LoopTimer(SystemTimer):
-    """A SystemTimer whose tasks run as callbacks of `loop`, the running one unless given.
+    """A SystemTimer whose tasks run as callbacks of `loop` (default: the running loop).
 
-    Any thread may add and cancel; the loop's own does it fastest. What a task raises goes to the
-    loop's exception handler. The clock is `loop.clock` if the loop has one (a loop in virtual time
-    does), else a SystemClock. Adding to the timer of a closed loop raises RuntimeError.
+    Any thread may add and cancel; the loop's own thread is fastest. An exception of a task goes to the loop's
+    exception handler. The clock is `loop.clock` if the loop has one (a loop in virtual time does), else a
+    SystemClock. Adding to the timer of a closed loop raises RuntimeError.
 
-    A purgatory's round, which expires and purges, runs when a task is due, and within 200 ms after so
-    many operations have completed that a purge is due, as often as Kafka's reaper would.
-
-    With `max_per_round` the loop gets to its other callbacks after so many expired tasks.
-
-    `run(callback)` calls each round and each task, now or later, or never: a process that can be paused
-    keeps the round until it continues, and nothing leaves the wheel meanwhile; the kept round then
-    expires all that is over, in order of time. Unless given, they are just called.
-
-    With `purge_thread` a purgatory's reaper is a thread as in Kafka, which purges while the loop goes
-    on; `run` then calls what asks it to. Expiry stays with the loop.
-
-    Tasks run in `context`; unless given, in that of whoever made the loop wake up for them.
+    A purgatory's round, which expires and purges, runs when a task is due, and within 200 ms of a purge
+    becoming due, as often as Kafka's reaper would.
+    `max_per_round` is the number of expired tasks after which the loop gets to its other callbacks.
+    `run(callback)` calls each round and each task, now, later or never (default: at once). A process that can be
+    paused keeps the round until it continues; nothing leaves the wheel meanwhile, and the kept round then expires
+    all tasks that are due, in order of time.
+    With `purge_thread` purging runs on a thread, as in Kafka, beside the loop; `run` then calls the callback that
+    wakes that thread. Expiry stays with the loop.
+    Tasks run in `context` (default: the context of the caller that made the loop wake up for them).
     """
 
-    # Only the loop's thread touches the handles and what they are for.
+    # Only the loop's thread touches the handles and their state.
     __slots__ = ("_context", "_due_ms", "_handle", "_loop", "_purge_handle", "_purge_thread",
                  "_purger", "_round_is_asked", "_run", "_stopped", "_work")  # fmt: skip
 
@@ -87,11 +83,11 @@ class LoopTimer(SystemTimer):
         self._stopped = False
 
     def first_changed(self) -> None:
-        """Have the loop wake up for the bucket that is now the first to expire."""
+        """Make the loop wake up for the bucket that is now the first to expire."""
         call_on_loop(self._loop, self._schedule)
 
     def start_reaper(self, name: str, work: Callable[[int], object], purge: Callable[[], object]) -> Reaper:
-        """Have the loop call `work(0)` when there is something to do.
+        """Make the loop call `work(0)` when a task or a purge is due.
 
         With `purge_thread` the loop only expires, and a thread `name` calls `purge()`.
         """
@@ -102,18 +98,18 @@ class LoopTimer(SystemTimer):
         return _LoopReaper(self, self._purger)
 
     def stop(self) -> None:
-        """Wake the loop no more; what waits stays, to be advanced by hand. Idempotent."""
+        """Stop waking the loop; waiting tasks stay, to be advanced by hand. Idempotent."""
         self._stopped = True
         if not self._loop.is_closed():
             call_on_loop(self._loop, self._unschedule)
 
     def shutdown(self) -> None:
-        """Drop what waits, refuse what comes, and wake the loop no more. Idempotent."""
+        """Drop waiting tasks, refuse new ones, and stop waking the loop. Idempotent."""
         super().shutdown()
         self.stop()
 
     def _expire(self, tasks: list[TimerTask]) -> None:
-        # At once and not by the executor, so that a purgatory's round purges what they complete.
+        # At once and not by the executor, so that a purgatory's round purges what these tasks complete.
         for task in tasks:
             try:
                 self._run(task.run)
@@ -122,7 +118,7 @@ class LoopTimer(SystemTimer):
                 self._loop.call_exception_handler({"message": message, "exception": failure})
 
     def _schedule(self) -> None:
-        """Have the loop wake up for the first bucket, unless it does by then."""
+        """Make the loop wake up for the first bucket, unless it wakes up earlier anyway."""
         due_ms = self.next_expiration_ms()
         if self._stopped or self._round_is_asked or due_ms is None:
             return
@@ -161,7 +157,7 @@ class LoopTimer(SystemTimer):
             self._run(self._purger.ask)
 
     def _ask_for_round(self) -> None:
-        """Have `run` call one round; until it does, there is no reason to wake up again."""
+        """Make `run` call one round; until that has run, the loop need not wake up again."""
         if not (self._stopped or self._round_is_asked):
             self._round_is_asked = True
             self._run(self._round)
@@ -177,7 +173,7 @@ class LoopTimer(SystemTimer):
 
 
 class _LoopExecutor:
-    """Runs tasks without delay, and none within the call that adds it."""
+    """Runs a task without a delay in the next turn of the loop, never inside the call that adds it."""
 
     __slots__ = ("_context", "_loop", "_run")
 
@@ -195,7 +191,7 @@ class _LoopExecutor:
 
 
 class _LoopReaper:
-    """Stands for the reaper's thread in a purgatory."""
+    """The reaper of a LoopTimer: ends its calls on the loop, and its purge thread if it has one."""
 
     __slots__ = ("_purger", "_timer")
 
@@ -211,7 +207,7 @@ class _LoopReaper:
 
 
 class _PurgeThread:
-    """Purges on a thread of its own each time it is asked to."""
+    """Purges on a thread of its own after each `ask`."""
 
     __slots__ = ("_asked", "_purge", "_reaper")
 
@@ -222,7 +218,7 @@ class _PurgeThread:
         self._reaper.start()
 
     def ask(self) -> None:
-        """Have the thread purge soon."""
+        """Make the thread purge soon."""
         self._asked.set()
 
     def shutdown(self) -> None:

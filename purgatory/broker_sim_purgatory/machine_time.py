@@ -1,6 +1,6 @@
-"""The machine's clocks, whatever a test puts in their place: freezegun, time-machine and patches of `time`.
+"""The machine's clocks, unaffected by tests that replace them with freezegun, time-machine or patches of `time`.
 
-The functions are those of a second copy of `time`, which is in no table of modules, so nobody can replace them.
+The functions come from a second copy of `time` that is not in `sys.modules`, so nothing can replace them.
 """
 
 import sys
@@ -28,7 +28,7 @@ _time: Final = _second_copy("time")
 _modules: Final = sys.modules
 
 monotonic_ns: Callable[[], int] = _time.perf_counter_ns
-"""Nanoseconds of a clock that never goes back: the one that time-machine leaves alone."""
+"""Nanoseconds of a clock that never goes back; time-machine leaves it alone."""
 
 
 def wall_clock_ns() -> int:
@@ -39,9 +39,9 @@ def wall_clock_ns() -> int:
 
 @cache
 def _library_clock() -> Callable[[], int]:
-    """Return the wall clock of the C library: time-machine replaces the code of the functions in `time`, in all copies.
+    """Return the wall clock of the C library, because time-machine replaces the functions of all copies of `time`.
 
-    It takes half a microsecond longer. Windows does not have it.
+    It takes half a microsecond longer. On Windows, which lacks it, `time.time_ns` is returned.
     """
     import ctypes  # noqa: PLC0415 - slow to import, seldom needed
 

@@ -1,4 +1,4 @@
-"""The decorator by which a class tells mypyc how it may be used; without mypyc it does nothing.
+"""The decorator with which a class tells mypyc whether it may be subclassed; without mypyc it does nothing.
 
 The hot modules are ordinary Python that mypyc can compile (see hatch_build.py). A native class can
 only be subclassed from Python if it says so. It must not inherit from ABC: a weak reference to an

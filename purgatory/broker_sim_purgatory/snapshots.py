@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PlacedTask(NamedTuple):
-    """A task and where in the wheel it waits: level from 1 (0: due, and kept for the next round), bucket from 0."""
+    """A task and its place in the wheel: level from 1 (0: due, kept for the next round), bucket from 0."""
 
     task: TimerTask
     wheel_level: int
@@ -23,21 +23,21 @@ class PlacedTask(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimerStatistics:
-    """One moment of a timer."""
+    """A timer's figures at one moment."""
 
     size: int
     """Tasks that wait in the wheel."""
     levels: int
-    """Levels of the wheel that exist by now."""
+    """Levels of the wheel that exist so far."""
     expired: int
-    """Tasks that expired, since the start."""
+    """Tasks that have expired since the start."""
     expired_per_second: float
-    """The same per second, over the last minute."""
+    """Tasks that expired per second, over the last minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class PurgatoryStatistics:
-    """One moment of a purgatory."""
+    """A purgatory's figures at one moment."""
 
     name: str
     watched: int
@@ -51,13 +51,13 @@ class PurgatoryStatistics:
     purges: int
     """Sweeps of the watch lists so far."""
     purged: int
-    """Entries that they removed."""
+    """Entries removed by those sweeps."""
     total_watched: int
-    """Operations that had to be watched, since the start."""
+    """Operations that had to wait, since the start."""
     expired: int
-    """Operations that expired, since the start."""
+    """Operations that have expired since the start."""
     expired_per_second: float
-    """The same per second, over the last minute (ExpiresPerSec)."""
+    """Operations that expired per second, over the last minute (ExpiresPerSec)."""
 
     @property
     def completed(self) -> int:
@@ -76,7 +76,7 @@ class ParkedOperation:
     """The keys under which the operation is watched, in no particular order."""
     delay_ms: int
     age_ms: int
-    """Since it was parked."""
+    """Time since the operation was parked."""
     time_left_ms: int
     """Time until the operation expires; 0 when it is due and the timer has not reached it yet."""
     wheel_level: int

@@ -2,8 +2,8 @@
 
 Mirrors org.apache.kafka.server.util.timer.Timer and SystemTimer. Deliberate differences: the
 time comes from the injected Clock (Kafka's `add` reads the system clock itself); expired tasks
-are handed over after the lock is released, so an executor may run them on the spot; the timer
-says when it next has something to do, so that a simulator can step there.
+are handed over after the lock is released, so an executor may run them on the spot; the timer says when its next
+bucket is due, so that a simulator can step there.
 """
 
 from abc import abstractmethod
@@ -25,7 +25,7 @@ from broker_sim_purgatory.timer_task import TimerTask
 _ReadT = TypeVar("_ReadT")
 
 NO_LIMIT: Final = 1 << 60
-"""Number of tasks that no round reaches."""
+"""The limit in place of None: more tasks than a timer can hold."""
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -53,10 +53,10 @@ class Timer:
         return call
 
     def call_every(self, period_ms: int, callback: Callable[..., object], *args: Any) -> TimerTask:
-        """Call `callback(*args)` each time that `period_ms` have passed; return the task, to cancel the series.
+        """Call `callback(*args)` every `period_ms`; cancel the returned task to end the series.
 
-        The calls keep to the multiples of the period from now: one that is late moves none of the others, and of
-        several that are overdue only one is made. An exception does not end the series. ValueError for a period
+        The calls keep to multiples of the period from now: a late call does not shift the later ones, and of
+        several overdue calls only one is made. An exception does not end the series. ValueError for a period
         below 1 ms.
         """
         call = _PeriodicCall(self, period_ms, callback, args)
@@ -65,13 +65,12 @@ class Timer:
 
     def postpone(
         self,
-        task: TimerTask,  # noqa: ARG002 - of a timer that cannot
+        task: TimerTask,  # noqa: ARG002 - used by timers that can postpone
         delay_ms: int | None = None,  # noqa: ARG002
     ) -> bool:
-        """Let a task that waits wait its whole delay again from now; return whether it does.
+        """Restart the delay of a waiting task; return whether it waits on.
 
-        With `delay_ms` its delay is that from now on. False stands for a timer that cannot: cancel the task there
-        and add another.
+        `delay_ms` replaces its delay. A timer that returns False cannot do it: cancel the task and add another.
         """
         return False
 
@@ -91,7 +90,7 @@ class Timer:
 
     @abstractmethod
     def hand_over(self, task: TimerTask) -> None:
-        """Have `task` run at once. The lock is free."""
+        """Run `task` at once. The lock is free."""
         raise NotImplementedError
 
     @abstractmethod
@@ -101,7 +100,7 @@ class Timer:
 
     @abstractmethod
     def next_expiration_ms(self) -> int | None:
-        """Return when to advance next, None if nothing waits."""
+        """Return the time of the next `advance_clock` in ms, None if nothing waits."""
         raise NotImplementedError
 
     @abstractmethod
@@ -116,7 +115,7 @@ class Timer:
 
     @abstractmethod
     def statistics(self) -> TimerStatistics:
-        """Return one moment of the timer."""
+        """Return the timer's figures at this moment."""
         raise NotImplementedError
 
     @abstractmethod
@@ -136,9 +135,9 @@ class Timer:
 
     @abstractmethod
     def start_reaper(self, name: str, work: Callable[[int], object], purge: Callable[[], object]) -> Reaper:
-        """Have `work(timeout_ms)`, which advances this timer and purges, called when it is due.
+        """Arrange for `work(timeout_ms)`, which advances this timer and purges, to be called when it is due.
 
-        `purge()` is the second half of it, for a timer that does the halves in different places.
+        `purge()` only purges, for a timer that does the two in different places.
         """
         raise NotImplementedError
 
@@ -171,11 +170,11 @@ class _PeriodicCall(_Call):
     def __init__(self, timer: Timer, period_ms: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         super().__init__(period_ms, callback, args)
         if period_ms < 1:
-            raise ValueError(f"A period is at least 1 ms, not {period_ms}.")
+            raise ValueError(f"a period is at least 1 ms, not {period_ms}")
         self._timer = timer
 
     def run(self) -> None:
-        """Have the next call made at the next multiple of the period, then make this one."""
+        """Schedule the next call at the next multiple of the period, then make this one."""
         timer = self._timer
         overdue_ms = timer.clock.now_ms() - self.expiration_ms
         expiration_ms = self.expiration_ms + (max(overdue_ms, 0) // self.delay_ms + 1) * self.delay_ms
@@ -195,11 +194,10 @@ class _PeriodicCall(_Call):
 class SystemTimer(Timer):
     """The hierarchical timing wheel as a thread-safe timer.
 
-    `name` names the default executor's thread (`executor-<name>`), `clock` is a SystemClock and
-    `executor` one daemon thread unless given; the default wheel is 20 buckets of 1 ms. `advance_clock`
-    has to be called in a loop: a purgatory's reaper, an event loop or a simulator. With `max_per_round`
-    one call of it hands over at most so many tasks; the others that are due wait for the next call, which
-    does not wait.
+    Defaults: `clock` a SystemClock, `executor` one daemon thread (`executor-<name>`), 20 buckets of 1 ms.
+    `advance_clock` has to be called in a loop, by a purgatory's reaper, an event loop or a simulator. One call hands
+    over at most `max_per_round` tasks (default: no limit); the next call hands over the other due tasks without
+    waiting.
 
     With the 1 ms tick a task never runs before its delay has truly passed; a coarser tick runs
     it at the start of the tick in which it is due, as Kafka's does. Any thread may call anything.
@@ -225,7 +223,7 @@ class SystemTimer(Timer):
         if max_per_round is not None and max_per_round < 1:
             raise ValueError(f"max_per_round is {max_per_round}: a round needs room for at least 1 task")
         if tick_ms < 1 or wheel_size < 2:
-            raise ValueError(f"a wheel needs tick >= 1 ms and size >= 2: {tick_ms}, {wheel_size}")
+            raise ValueError(f"a wheel needs tick_ms >= 1 and wheel_size >= 2, not {tick_ms} and {wheel_size}")
         self.name = name
         super().__init__(clock if clock is not None else SystemClock())
         self._own_executor = SingleThreadExecutor(name) if executor is None else None
@@ -237,13 +235,13 @@ class SystemTimer(Timer):
         self._rate = RateWindow(now_ms)
         self._max_per_round = NO_LIMIT if max_per_round is None else max_per_round
         self._overdue = TimerTaskList(self.owner, level=0)
-        """Tasks that are due and had no room in the last round."""
+        """Due tasks beyond `max_per_round` in the last round."""
 
     def add(self, task: TimerTask) -> None:
         """Run `task` on the executor once its `delay_ms` have passed from now.
 
-        Without delay it goes to the executor at once, as far as the wheel's clock has come. A
-        task that already waits is moved to its new deadline. RuntimeError after `shutdown`.
+        A task without a delay goes to the executor at once. A task that already waits is moved to its new deadline.
+        RuntimeError after `shutdown`.
         """
         owner = self.owner
         if task.owner is not owner and task.owner is not None:
@@ -261,14 +259,11 @@ class SystemTimer(Timer):
             self.hand_over(task)
 
     def postpone(self, task: TimerTask, delay_ms: int | None = None) -> bool:
-        """Let a task that waits wait its whole delay again from now; return whether it does.
+        """Restart the delay of a waiting task; return whether it waits on.
 
-        With `delay_ms` its delay is that from now on. False for one that has been handed over, was cancelled or
-        never added: nothing happens to it. One whose whole delay is over within the current tick is handed over
-        now, and that is False too.
-
-        A task that is now due later stays in its bucket. When that bucket expires, the task moves on to where it
-        belongs.
+        `delay_ms` replaces its delay. False, without effect, for a task that was handed over, cancelled or never
+        added. A task that is due within the current tick is handed over now; that returns False too.
+        A task that is now due later stays in its bucket; when the bucket expires, the task moves to its new one.
         """
         if delay_ms is None:
             delay_ms = task.delay_ms
@@ -331,10 +326,10 @@ class SystemTimer(Timer):
         return True
 
     def next_expiration_ms(self) -> int | None:
-        """Return when the first bucket that holds tasks is due, in `clock.now_ms()` time.
+        """Return when the first bucket that holds tasks is due, by `clock.now_ms()`; None if no task waits.
 
-        None if no task waits. A clock moved to it and `advance_clock(0)` make progress: tasks
-        run or sink to a finer level. No task is due before it.
+        No task is due earlier. If the clock is moved there, `advance_clock(0)` makes progress: tasks run or sink to a
+        finer level.
         """
         with self._lock:
             if not self._overdue.is_empty():
@@ -342,19 +337,19 @@ class SystemTimer(Timer):
             return self._queue.next_expiration_ms()
 
     def size(self) -> int:
-        """Return how many tasks wait in the wheel; cancelled ones have left."""
+        """Return the number of tasks in the wheel, without cancelled ones."""
         return self.owner.count
 
     def placements(self) -> list[PlacedTask]:
         """Return every waiting task with its level and bucket, finest level first. O(n).
 
-        On level 0 are those that are due and had no room in the last round.
+        Level 0 has the due tasks beyond `max_per_round` in the last round.
         """
         with self._lock:
             return self.locked_placements()
 
     def statistics(self) -> TimerStatistics:
-        """Return one moment of this timer."""
+        """Return the timer's figures at this moment."""
         with self._lock:
             return self.locked_statistics()
 
@@ -376,7 +371,7 @@ class SystemTimer(Timer):
         )
 
     def read_wheels(self, read: Callable[[list[TimingWheel]], _ReadT]) -> _ReadT:
-        """Return `read(wheels)`, the finest first; it is called under the timer's lock: be quick."""
+        """Return `read(wheels)`, called with the finest wheel first, under the timer's lock: be quick."""
         with self._lock:
             return read(self._wheel.levels())
 
@@ -400,9 +395,9 @@ class SystemTimer(Timer):
             self._queue.wakeup()
 
     def shutdown(self) -> None:
-        """Drop what waits, refuse what comes, and end the executor's thread if it is our own.
+        """Drop waiting tasks, refuse new ones, and end the default executor's thread.
 
-        Tasks that were handed over still run (at most 5 s are waited for that). Idempotent.
+        Tasks that were handed over still run; waits at most 5 s for them. Idempotent.
         """
         with self._lock:
             self.owner.closed = True
@@ -410,7 +405,7 @@ class SystemTimer(Timer):
             dropped.append(self._overdue.flush())
             self._queue.clear()
             self._queue.wakeup()
-        del dropped  # without the lock: what a task does when it is freed is the user's code
+        del dropped  # without the lock: freeing a task may run the user's code
         if self._own_executor is not None:
             self._own_executor.shutdown()
 
@@ -418,15 +413,15 @@ class SystemTimer(Timer):
         return [bucket for wheel in self._wheel.levels() for bucket in wheel.used_buckets()]
 
     def _take_overdue(self) -> list[TimerTask]:
-        """Return the tasks for which there was no room in the last round, as many as there is room for now."""
+        """Return the overdue tasks of the last round, at most `max_per_round`."""
         expired: list[TimerTask] = []
         while not (expired or self._overdue.is_empty()):
-            # One that was postponed meanwhile goes back into the wheel.
+            # A task that was postponed meanwhile goes back into the wheel.
             expired = [task for task in self._overdue.take(self._max_per_round) if self._wheel.add(task) == DUE]
         return expired
 
     def _drain(self, first: TimerTaskList) -> list[TimerTask]:
-        """Take what is due out of the wheel, as far as a round has room; tasks that are not due yet sink a level."""
+        """Take up to `max_per_round` due tasks out of the wheel; tasks that are not due yet sink a level."""
         wheel = self._wheel
         expired: list[TimerTask] = []
         bucket: TimerTaskList | None = first

@@ -17,12 +17,12 @@ from broker_sim_purgatory.native import mypyc_attr
 
 
 def whole_ms(delay_ms: object) -> int:
-    """Return a delay that is an int of another class, such as a bool or an IntEnum; TypeError for all else."""
+    """Return an int of a subclass, such as a bool or an IntEnum, as a plain int; TypeError for anything else."""
     if isinstance(delay_ms, int):
         return int(delay_ms)
     raise TypeError(
-        f"A delay is a whole number of milliseconds, not the {type(delay_ms).__name__} {delay_ms!r}:"
-        " give an int, for 1.5 seconds 1500."
+        f"a delay is a whole number of milliseconds, not the {type(delay_ms).__name__} {delay_ms!r}:"
+        " pass an int, such as 1500 for 1.5 seconds"
     )
 
 

@@ -15,9 +15,9 @@ from broker_sim_purgatory.system_timer import SystemTimer
 class VirtualTimer(SystemTimer):
     """A SystemTimer with a clock of its own that `advance` moves; nothing blocks, no threads.
 
-    Give it to a purgatory where a SystemTimer would stand, and real time becomes virtual. Tasks
-    run in the thread that advances; what they raise comes out of `advance` as an ExceptionGroup.
-    A step also stops where a purge is due: 200 ms after so many operations have completed.
+    A purgatory that gets it in place of a SystemTimer lives in virtual time. Tasks run in the thread that calls
+    `advance`, which raises their exceptions as an ExceptionGroup. A step also stops where a purge runs: 200 ms after
+    it became due.
     """
 
     __slots__ = ("_purge_at_ms", "_virtual_clock", "_work")
@@ -39,17 +39,17 @@ class VirtualTimer(SystemTimer):
         self.owner.on_purge_due = self._ask_for_purge
 
     def start_reaper(self, name: str, work: Callable[[int], object], purge: Callable[[], object]) -> Reaper:
-        """Call `work(0)` at every deadline and purge that `advance` passes. Starts nothing."""
+        """Call `work(0)` at every deadline and purge that `advance` passes; no thread is started."""
         del name, purge
         self._work = work
         return _NothingToEnd()
 
     def advance(self, by_ms: int) -> None:
-        """Let `by_ms` pass; what is due on the way runs at its time. ValueError when negative."""
+        """Let `by_ms` pass; each task runs at its deadline. ValueError when negative."""
         self.advance_to(self._virtual_clock.now_ms() + by_ms)
 
     def advance_to(self, now_ms: int) -> None:
-        """Let time pass until `now_ms`; ValueError when that lies in the past."""
+        """Let time pass until `now_ms`; ValueError if that is in the past."""
         clock = self._virtual_clock
         while (stop_ms := self._next_stop_ms()) is not None and stop_ms <= now_ms:
             clock.advance_to(max(stop_ms, clock.now_ms()))
@@ -58,7 +58,7 @@ class VirtualTimer(SystemTimer):
         clock.advance_to(now_ms)
 
     def run_until_idle(self) -> None:
-        """Let time pass until nothing waits any more; endless if tasks always add others."""
+        """Let time pass until no task waits; endless if tasks always add others."""
         while (due_ms := self.next_expiration_ms()) is not None:
             self.advance_to(max(due_ms, self._virtual_clock.now_ms()))
 

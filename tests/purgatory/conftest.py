@@ -94,7 +94,7 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return self.timers[-1]
 
     def scheduled(self):
-        """List the timers that were asked of it and are still to run."""
+        """Return the scheduled timers that have not run."""
         return [each for each in self.timers if not each.cancelled() and each in self._scheduled]
 
 
@@ -165,7 +165,7 @@ def ran() -> list[tuple[object, int]]:
 
 @pytest.fixture
 def task(clock, ran) -> Callable[..., RecordingTask]:
-    """Make a task of a delay, named after it unless told otherwise."""
+    """Make a task with a delay; its default name is the delay."""
 
     def make(delay_ms, name=None):
         return RecordingTask(delay_ms, delay_ms if name is None else name, clock, ran)
@@ -212,7 +212,7 @@ def place() -> Callable[[TimingWheel, int], tuple[int, int, int] | None]:
 
 @pytest.fixture
 def placement(timer) -> Callable[[TimerTask], tuple[int, int] | None]:
-    """Tell where in `timer` a task waits: (level, bucket), None if it does not."""
+    """Return the place of a task in `timer`: (level, bucket), None if it does not wait."""
 
     def find(task):
         found = [(level, bucket) for found, level, bucket in timer.placements() if found is task]

@@ -83,7 +83,7 @@ def test_an_attempt_after_it_has_completed_does_not_change_the_result(run):
     run(main)
 
 
-def test_without_it_the_wait_returns_the_last_value_at_the_deadline(run):
+def test_at_the_deadline_the_wait_returns_the_last_value(run):
     async def main(purgatory):
         assert await wait_until(list, purgatory, ["a"], 0.0005) == []
         assert _now_ms() == 1, "parts of a millisecond are rounded up"

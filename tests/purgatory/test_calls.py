@@ -135,7 +135,7 @@ def run_with(jumping_loop):
     return run
 
 
-def test_a_round_hands_over_at_most_so_many_tasks_in_the_order_of_deadlines(clock):
+def test_a_round_hands_over_at_most_max_per_round_tasks_by_deadline(clock):
     timer = SystemTimer("limit", clock, InlineExecutor(), max_per_round=3)
     calls = []
     deadlines = [5] * 7 + [6, 7, 100]
@@ -150,7 +150,7 @@ def test_a_round_hands_over_at_most_so_many_tasks_in_the_order_of_deadlines(cloc
     assert timer.size() == 1
 
 
-def test_what_had_no_room_still_waits(clock):
+def test_tasks_beyond_max_per_round_still_wait(clock):
     timer = SystemTimer("limit", clock, InlineExecutor(), max_per_round=1)
     calls = []
     first, cancelled, postponed, last = (timer.call_later(5, calls.append, name) for name in "fcpl")
@@ -215,7 +215,7 @@ def test_a_loop_gets_to_its_other_callbacks_between_two_rounds(run_with):
     run_with(main)
 
 
-def test_a_round_without_room_is_refused():
+def test_max_per_round_below_1_is_refused():
     with pytest.raises(ValueError, match="room for at least 1"):
         VirtualTimer(max_per_round=0)
 
@@ -224,7 +224,7 @@ def test_a_round_without_room_is_refused():
 @pytest.mark.parametrize(
     "make", [DelayedOperation, PendingOperation, lambda delay: VirtualTimer().call_later(delay, print)]
 )
-def test_a_delay_that_is_no_int_is_refused_where_the_task_is_made(make, delay_ms):
+def test_a_delay_that_is_not_an_int_is_refused_by_the_constructor(make, delay_ms):
     with pytest.raises(TypeError) as refused:
         make(delay_ms)
     # A native build refuses it before the first line of the function.
@@ -241,13 +241,13 @@ def test_a_delay_may_be_an_int_of_another_class(timer, made):
 def test_one_string_as_the_keys_is_refused(timer, operation, keys):
     purgatory = DelayedOperationPurgatory("text", timer)
     poll = operation()
-    with pytest.raises(TypeError, match=r"give a collection of keys, \[b?'orders'\]"):
+    with pytest.raises(TypeError, match=r"pass a collection, \[b?'orders'\]"):
         purgatory.try_complete_else_watch(poll, keys)
     assert (purgatory.watched(), purgatory.num_delayed()) == (0, 0)
     assert purgatory.try_complete_else_watch(poll, [keys]) is False
 
 
-def test_a_full_purgatory_refuses_what_would_have_to_wait(timer):
+def test_a_full_purgatory_refuses_an_operation_that_has_to_wait(timer):
     purgatory = DelayedOperationPurgatory("small", timer, max_delayed=2)
     ended = []
     operations = [PendingOperation(100, ended.append) for _ in range(4)]

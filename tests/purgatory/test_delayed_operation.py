@@ -67,7 +67,7 @@ def test_force_complete_leaves_the_timer_before_on_complete(timer):
 
 
 def test_lock_that_is_not_reentrant_is_refused(operation):
-    with pytest.raises(ValueError, match=r"^lock is not reentrant: give a threading.RLock"):
+    with pytest.raises(ValueError, match=r"^lock is not reentrant: pass a threading.RLock"):
         operation(lock=threading.Lock())
 
 
@@ -96,7 +96,7 @@ def test_expiry_of_a_completed_operation_does_nothing():
     assert op.calls == [("complete", True)]
 
 
-def test_an_operation_has_a_reentrant_lock_of_its_own_unless_it_is_of_one_thread(operation):
+def test_an_operation_has_its_own_reentrant_lock_unless_one_thread(operation):
     one, other = operation(), operation()
     assert isinstance(one.lock, type(threading.RLock()))
     assert one.lock is not other.lock
@@ -105,7 +105,7 @@ def test_an_operation_has_a_reentrant_lock_of_its_own_unless_it_is_of_one_thread
     assert DelayedOperation(100, one_thread=True).lock is None
 
 
-def test_of_one_thread_an_operation_is_tried_once_before_it_waits(timer):
+def test_a_one_thread_operation_is_tried_once_before_it_waits(timer):
     tries = []
 
     class Operation(DelayedOperation):

@@ -127,7 +127,7 @@ def test_observed_purgatory_postpones_nothing(timer, operation):
 @pytest.mark.parametrize("keys", [(), []])
 def test_parking_without_keys_raises_and_tries_nothing(purgatory, operation, keys):
     op = operation()
-    with pytest.raises(ValueError, match="SwitchedOperation has no keys: park it under at least"):
+    with pytest.raises(ValueError, match="SwitchedOperation has no keys: pass at least"):
         purgatory.try_complete_else_watch(op, keys)
     assert (op.tries, purgatory.num_delayed()) == (0, 0)
 

@@ -112,7 +112,7 @@ def test_every_operation_completes_exactly_once_in_any_race(together, real_purga
     assert sorted(map(id, completions)) == sorted(id(op) for mine in operations for op in mine)
 
 
-def test_cancelling_keys_against_completing_and_expiring_ends_each_operation_once(together, real_purgatory, operation):
+def test_racing_cancel_complete_and_expire_end_each_operation_once(together, real_purgatory, operation):
     observer = _Ends()
     purgatory = real_purgatory(observer=observer)
     operations = []
@@ -161,7 +161,7 @@ def test_no_event_is_lost_between_watching_and_trying_again(together, real_purga
         assert purgatory.num_delayed() == 0
 
 
-def test_operations_that_become_completable_at_the_last_of_many_attempts_complete(together, real_purgatory, operation):
+def test_operations_completable_at_the_last_of_many_attempts_complete(together, real_purgatory, operation):
     """Like Kafka's test of many attempts under a contended lock: the last attempt may not be lost."""
     purgatory = real_purgatory()
     attempts = 5
@@ -185,9 +185,7 @@ def test_operations_that_become_completable_at_the_last_of_many_attempts_complet
     assert [op.completions for op in operations] == [1] * len(operations)
 
 
-def test_two_purgatories_whose_operations_announce_each_others_keys_do_not_deadlock(
-    together, real_purgatory, operation
-):
+def test_two_purgatories_that_announce_each_others_keys_do_not_deadlock(together, real_purgatory, operation):
     """Completing in one purgatory checks the other while it is doing the same the other way."""
     purgatories = [real_purgatory(name) for name in ("one", "two")]
 

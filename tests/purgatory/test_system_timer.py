@@ -170,7 +170,7 @@ def test_task_that_was_handed_over_cannot_be_postponed(timer, task, ran, step):
 
 
 @pytest.mark.parametrize("delay_ms", DELAYS_MS)
-def test_stepping_to_the_next_expiration_reaches_the_deadline_in_a_step_per_level(timer, clock, task, ran, delay_ms):
+def test_stepping_to_the_next_expiration_takes_one_step_per_level(timer, clock, task, ran, delay_ms):
     timer.add(task(delay_ms))
     levels = timer.statistics().levels
     steps = 0
@@ -316,7 +316,7 @@ def test_a_failing_task_does_not_stop_the_others(timer, clock, task, ran):
     assert timer.size() == 0
 
 
-def test_statistics_count_what_expired_and_not_what_was_cancelled(timer, clock, task, step):
+def test_statistics_count_expired_but_not_cancelled_tasks(timer, clock, task, step):
     for delay_ms in (0, 5, 5, 40, 500):
         timer.add(task(delay_ms))
     cancelled = task(5)
@@ -337,7 +337,7 @@ def test_a_tick_below_1_ms_or_fewer_than_2_buckets_raises_value_error(tick_ms, w
         SystemTimer("test", VirtualClock(), InlineExecutor(), tick_ms, wheel_size)
 
 
-def test_shutdown_drops_what_waits_and_refuses_what_comes(timer, clock, task, ran):
+def test_shutdown_drops_waiting_tasks_and_refuses_new_ones(timer, clock, task, ran):
     dropped = [task(10), task(1_000)]
     for each in dropped:
         timer.add(each)

@@ -125,7 +125,7 @@ def test_case_6_a_task_may_skip_a_level_on_its_way_down(clock, ran, task):
     assert ran == [(700_000, 700_000)]
 
 
-def test_case_7_which_bucket_covers_what_while_the_clock_moves(wheel, place):
+def test_case_7_the_ranges_of_the_buckets_move_with_the_clock(wheel, place):
     start = 27
 
     def ranges(now):
@@ -225,7 +225,7 @@ def test_case_10_a_cancelled_task_leaves_at_once_and_its_bucket_later(timer, tas
 
 
 @pytest.mark.parametrize("completed_by", ["the second try", "another thread"])
-def test_case_11_an_operation_completed_while_it_is_watched_is_watched_no_further(purgatory, operation, completed_by):
+def test_case_11_an_operation_completed_while_parked_leaves_all_lists(purgatory, operation, completed_by):
     """All keys are watched in one step. What comes meanwhile is found by the second try.
 
     interleavings/test_operations.py has the event come from another thread at every moment.

@@ -112,7 +112,7 @@ def test_operations_complete_once_with_switches_at_fields_read_without_a_lock(ex
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_an_observer_is_told_exactly_one_end_of_each_operation(explore, world, verb):
+def test_an_observer_gets_exactly_one_end_of_each_operation(explore, world, verb):
     def scenario(explorer):
         here = world(explorer, observed=True)
 
@@ -161,7 +161,7 @@ def test_a_purge_removes_nothing_that_waits(explore, world):
     explore(scenario, more_than=50)
 
 
-def test_an_operation_parked_while_the_last_of_its_key_leaves_is_found_by_the_next_event(explore, world):
+def test_an_operation_parked_while_its_keys_list_empties_gets_the_next_event(explore, world):
     def scenario(explorer):
         here = world(explorer)
         last = here.new_operation()

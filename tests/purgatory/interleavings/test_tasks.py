@@ -14,7 +14,7 @@ class _Task(TimerTask):
 
 
 @pytest.mark.parametrize("delay_ms", [10, 450])
-def test_a_task_that_is_cancelled_while_its_bucket_expires_runs_or_not_and_is_gone(explore, delay_ms):
+def test_a_task_cancelled_while_its_bucket_expires_leaves_the_timer(explore, delay_ms):
     def scenario(explorer):
         explorer.pauses_after = True
         clock = VirtualClock()
@@ -37,7 +37,7 @@ def test_a_task_that_is_cancelled_while_its_bucket_expires_runs_or_not_and_is_go
     explore(scenario, more_than=20)
 
 
-def test_a_task_that_moves_to_another_timer_while_it_is_cancelled_waits_in_one_or_none(explore):
+def test_a_task_moved_while_it_is_cancelled_waits_in_at_most_one_timer(explore):
     def scenario(explorer):
         explorer.pauses_after = True
         clock = VirtualClock()
