@@ -6,15 +6,15 @@ of the broker. A public method that a program does not name fails the test.
 """
 
 import json
-import os
 import subprocess
 import sys
-import venv
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 
 import pytest
+
+from tests.clients.environments import NotInstalledError, python_with
 
 METHODS = Path(__file__).parent / "methods"
 PROGRAM_TIMEOUT_S = 240
@@ -27,47 +27,6 @@ AT_A_TIME = 2
 MISTAKES = {"NameError", "AttributeError", "TypeError", "ValueError", "TimeoutError"}
 """What a mistake of the program would raise, or a client that waits."""
 _numbers = count(1)
-INSTALL_TIMEOUT_S = 300
-
-
-# -- older versions, each in a virtual environment of its own, kept in a cache directory ----------
-
-
-class NotInstalledError(Exception):
-    """An environment could not be made; the text is one line with the remedy."""
-
-
-def python_with(requirement):
-    """Return the Python of an environment that has `requirement`, such as "aiokafka==0.13.0".
-
-    Made once with pip's own settings and used again by later runs. Raises NotInstalledError.
-    """
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    home = _cache() / f"{requirement.replace('==', '-')}-py{version}"
-    python = home / "bin" / "python"
-    made = home / "made"
-    if made.exists():
-        return python
-    venv.create(home, clear=True, with_pip=False, symlinks=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", requirement],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=INSTALL_TIMEOUT_S,
-    )
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or ["no reason told"])[-1]
-        raise NotInstalledError(f"pip install {requirement} fails: {last}; check pip's index")
-    made.touch()
-    return python
-
-
-def _cache():
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    path = Path(base) / "broker-sim" / "clients"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 # -- the programs -----------------------------------------------------------------------------------

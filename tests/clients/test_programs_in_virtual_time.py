@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -48,31 +49,13 @@ CONFLUENT_WORKER = """
     consumer.close()
     print("closed")
 """
-KAFKA_PYTHON = """
-    import os, time
-    from kafka import KafkaConsumer, KafkaProducer
-    servers = os.environ["KAFKA_BOOTSTRAP_SERVERS"]
-    producer = KafkaProducer(bootstrap_servers=servers, acks="all")
-    for number in range(20):
-        producer.send("orders", str(number).encode())
-    producer.flush()
-    consumer = KafkaConsumer("orders", bootstrap_servers=servers, group_id="shop", auto_offset_reset="earliest")
-    records = []
-    while len(records) < 20:
-        for batch in consumer.poll(timeout_ms=1000).values():
-            records += batch
-    start = time.monotonic()
-    consumer.poll(timeout_ms=60_000)
-    print(len(records), "records,", round(time.monotonic() - start), "s idle")
-    consumer.close()
-    producer.close()
-"""
+KAFKA_PYTHON = Path(__file__).parent / "idle_minute" / "idle_kafka_python.py"
 
 
-async def shop(kafka):
-    producer = kafka.start_program("python", "-c", textwrap.dedent(CONFLUENT_PRODUCER), name="producer")
+async def shop(kafka, python="python"):
+    producer = kafka.start_program(python, "-c", textwrap.dedent(CONFLUENT_PRODUCER), name="producer")
     assert await producer.wait() == 0, producer.text
-    worker = "python", "-c", textwrap.dedent(CONFLUENT_WORKER)
+    worker = python, "-c", textwrap.dedent(CONFLUENT_WORKER)
     one = kafka.start_program(*worker, name="worker-1")
     two = kafka.start_program(*worker, name="worker-2")
     await asyncio.sleep(7.25)
@@ -86,8 +69,8 @@ async def shop(kafka):
     return one.text + two.text + again.text
 
 
-async def kafka_python(kafka):
-    program = kafka.start_program("python", "-c", textwrap.dedent(KAFKA_PYTHON))
+async def idle_minute(kafka, *command):
+    program = kafka.start_program(*(command or ("python", KAFKA_PYTHON)))
     assert await program.wait() == 0, program.text
     return program.text
 
@@ -115,9 +98,9 @@ def test_confluent_kafka_group_with_a_killed_worker_repeats():
 
 
 def test_kafka_python_repeats():
-    printed, digest = play(kafka_python)
+    printed, digest = play(idle_minute)
     assert printed == "20 records, 60 s idle\n"
-    assert play(kafka_python) == (printed, digest)
+    assert play(idle_minute) == (printed, digest)
 
 
 VARIATIONS = {
@@ -128,7 +111,7 @@ VARIATIONS = {
 
 
 @pytest.mark.soak(part="clients")
-@pytest.mark.parametrize("client", [shop, kafka_python], ids=["confluent-kafka", "kafka-python"])
+@pytest.mark.parametrize("client", [shop, idle_minute], ids=["confluent-kafka", "kafka-python"])
 @pytest.mark.parametrize("variation", VARIATIONS)
 def test_surroundings_do_not_matter(client, variation, monkeypatch):
     usual = play(client)

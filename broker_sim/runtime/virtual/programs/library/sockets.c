@@ -13,7 +13,9 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -22,11 +24,14 @@
 #define BUFFER_BYTES (128 * 1024)
 #define FIRST_LOCAL_PORT 40000
 #define LOCAL_PORTS 20000
+#define EPOLL_FILE "anon_inode:[eventpoll]"
+#define MAX_REGISTRATIONS 16
 
 struct connection {
     uint32_t number;  /* 0: the file is no connection */
     int family, error;
     struct sockaddr_in peer, own;
+    int is_begun;  /* connect has said EINPROGRESS: once it is established, the next call says so by 0 */
 };
 
 static struct connection connections[MAX_FDS];
@@ -109,7 +114,7 @@ static int is_of_internet(int family) { return family == AF_INET || family == AF
 
 void vt_adopt(int fd, uint32_t number, int family, struct sockaddr_in peer, struct sockaddr_in own) {
     if (fd >= MAX_FDS) return;
-    connections[fd] = (struct connection){number, family, 0, peer, own};
+    connections[fd] = (struct connection){number, family, 0, peer, own, 0};
     vt_on_socket(fd);
 }
 
@@ -151,15 +156,71 @@ static int64_t fill(int fd) {
     return bytes;
 }
 
+/* -- registrations with epoll: the kernel keeps them with the file, not with its number -- */
+
+struct registration {
+    int epoll;
+    struct epoll_event event;
+};
+
+/* Find `fd` among the files of an epoll, which /proc lists one a line. */
+static int is_registered(int epoll, int fd, struct registration *registration) {
+    static char text[4096];
+    char path[48];
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll);
+    int info = (int)raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC), is_found = 0;
+    size_t used = 0;
+    for (long bytes; !is_found && (bytes = raw(SYS_read, info, text + used, sizeof text - 1 - used)) > 0;) {
+        char *line = text, *end;
+        text[used += (size_t)bytes] = 0;
+        for (; !is_found && (end = strchr(line, '\n')); line = end + 1) {
+            unsigned long long data;
+            int number;
+            unsigned events;
+            is_found = sscanf(line, "tfd: %d events: %x data: %llx", &number, &events, &data) == 3 && number == fd;
+            if (is_found) *registration = (struct registration){epoll, {.events = events, .data.u64 = data}};
+        }
+        memmove(text, line, used = strlen(line));
+    }
+    raw(SYS_close, info);
+    return is_found;
+}
+
+/* Return the number of registrations of `fd`, at most `size`. */
+static int find_registrations(int fd, struct registration *registrations, int size) {
+    char name[32];
+    int count = 0, folder = (int)raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct {
+        uint64_t inode, offset;
+        uint16_t length;
+        uint8_t type;
+        char name[];
+    } *entry;
+    char entries[2048] __attribute__((aligned(8)));
+    for (long bytes; (bytes = raw(SYS_getdents64, folder, entries, sizeof entries)) > 0;)
+        for (char *place = entries; place < entries + bytes && count < size; place += entry->length) {
+            entry = (void *)place;
+            long length = raw(SYS_readlinkat, folder, entry->name, name, sizeof name);
+            int is_epoll = length == sizeof EPOLL_FILE - 1 && !memcmp(name, EPOLL_FILE, (size_t)length);
+            if (is_epoll) count += is_registered(atoi(entry->name), fd, &registrations[count]);
+        }
+    raw(SYS_close, folder);
+    return count;
+}
+
 /* Put one end of a new pair in the place of the program's socket; return the other end, or a negative errno. */
 int vt_replace_by_pair(int fd, int kind, long status) {
     int ends[2], bytes = BUFFER_BYTES;
     long error = raw(SYS_socketpair, AF_UNIX, kind | SOCK_CLOEXEC, 0, ends);
     if (error < 0) return (int)error;
     raw(SYS_setsockopt, ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    struct registration registrations[MAX_REGISTRATIONS];
+    int count = find_registrations(fd, registrations, MAX_REGISTRATIONS);
     long flags = raw(SYS_fcntl, fd, F_GETFD, 0);
     raw(SYS_dup3, ends[0], fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
     raw(SYS_close, ends[0]);
+    for (int i = 0; i < count; i++)
+        raw(SYS_epoll_ctl, registrations[i].epoll, EPOLL_CTL_ADD, fd, &registrations[i].event);
     raw(SYS_fcntl, fd, F_SETFL, status);
     return ends[1];
 }
@@ -169,7 +230,9 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length) {
         return (int)with_errno(raw(SYS_connect, fd, address, length));
     struct connection *connection = &connections[fd];
     if (connection->number) {
-        int error = connection->error == EINPROGRESS ? EALREADY : connection->error ? connection->error : EISCONN;
+        int error = connection->error == EINPROGRESS ? EALREADY : connection->error;
+        if (!error && !connection->is_begun) error = EISCONN;
+        connection->is_begun = error == EALREADY;
         return (int)with_errno(-error);
     }
     struct sockaddr_in own;
@@ -186,7 +249,7 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length) {
         own.sin_port = htons((uint16_t)(FIRST_LOCAL_PORT + (connection_count + 1) % LOCAL_PORTS));
     }
     vt_forget_server(fd);
-    *connection = (struct connection){++connection_count, address->sa_family, EINPROGRESS, peer, own};
+    *connection = (struct connection){++connection_count, address->sa_family, EINPROGRESS, peer, own, !!(status & O_NONBLOCK)};
     vt_on_socket(fd);
     int64_t target = (int64_t)ntohl(peer.sin_addr.s_addr) << 16 | ntohs(peer.sin_port);
     vt_send_connect(connection->number, target, fill(fd), far_end);

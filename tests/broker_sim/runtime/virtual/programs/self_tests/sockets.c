@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -107,11 +108,36 @@ static void test_non_blocking(void) {
     struct pollfd one = {fd, POLLOUT, 0};
     RESULT("poll of a connect", poll(&one, 1, 60000));
     RESULT("SO_ERROR", error_of(fd));
+    RESULT("connect, established", connect(fd, (struct sockaddr *)&address, sizeof address));
+    RESULT("connect, once more", connect(fd, (struct sockaddr *)&address, sizeof address) == -1 && errno == EISCONN);
     RESULT("send", send(fd, "z", 1, 0));
     one.events = POLLIN;
     RESULT("poll of an answer", poll(&one, 1, 60000));
     RESULT("recv", recv(fd, much, 1, 0));
     close(fd);
+}
+
+/* Clients register a socket before they connect it; other files of the epoll have room for two reads of its list. */
+static void test_registered_before_connect(void) {
+    struct sockaddr_in address = at_port(echo_port);
+    int epoll = epoll_create1(0), other = epoll_create1(0), pairs[60][2];
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = 7};
+    for (int i = 0; i < 60; i++)
+        if (!pipe(pairs[i])) epoll_ctl(epoll, EPOLL_CTL_ADD, pairs[i][0], &event);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    event = (struct epoll_event){.events = EPOLLOUT, .data.u64 = 0x123456789abcdefULL};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+    event = (struct epoll_event){.events = EPOLLIN, .data.u64 = 8};
+    epoll_ctl(other, EPOLL_CTL_ADD, fd, &event);
+    connect(fd, (struct sockaddr *)&address, sizeof address);
+    RESULT("epoll_wait of a connect", epoll_wait(epoll, &event, 1, 60000));
+    RESULT("its event", event.events == EPOLLOUT && event.data.u64 == 0x123456789abcdefULL);
+    RESULT("send", send(fd, "z", 1, 0));
+    RESULT("epoll_wait of an answer", epoll_wait(other, &event, 1, 60000));
+    RESULT("its event", event.events == EPOLLIN && event.data.u64 == 8);
+    RESULT("epoll_ctl of a connection", epoll_ctl(epoll, EPOLL_CTL_DEL, fd, &event));
+    for (int i = 0; i < 60; i++) close(pairs[i][0]), close(pairs[i][1]);
+    close(fd), close(epoll), close(other);
 }
 
 static void test_refused(void) {
@@ -142,6 +168,7 @@ void test_sockets(void) {
     test_blocking();
     test_server();
     test_non_blocking();
+    test_registered_before_connect();
     test_refused();
     test_names();
     int pair[2];
