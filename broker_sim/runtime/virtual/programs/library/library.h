@@ -219,6 +219,7 @@ int vt_take_signal(int number, pid_t thread);
 
 int vt_poll(const char *call, struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 int vt_await(const char *call, int fd, short events);
+int64_t vt_deadline_of(int fd, short events);  /* of a blocking call that begins now: SO_RCVTIMEO or SO_SNDTIMEO */
 void vt_on_connected(uint32_t number, int error);
 void vt_number_connections_from(uint32_t number);
 void vt_on_close(int fd);

@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -208,12 +209,20 @@ static int find_registrations(int fd, struct registration *registrations, int si
     return count;
 }
 
+static const int LIMITS[] = {SO_RCVTIMEO, SO_SNDTIMEO};  /* how long a blocking read or write waits */
+
 /* Put one end of a new pair in the place of the program's socket; return the other end, or a negative errno. */
 int vt_replace_by_pair(int fd, int kind, long status) {
     int ends[2], bytes = BUFFER_BYTES;
     long error = raw(SYS_socketpair, AF_UNIX, kind | SOCK_CLOEXEC, 0, ends);
     if (error < 0) return (int)error;
     raw(SYS_setsockopt, ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof LIMITS / sizeof *LIMITS; i++) {
+        struct timeval limit;
+        socklen_t size = sizeof limit;
+        raw(SYS_getsockopt, fd, SOL_SOCKET, LIMITS[i], &limit, &size);
+        raw(SYS_setsockopt, ends[0], SOL_SOCKET, LIMITS[i], &limit, size);
+    }
     struct registration registrations[MAX_REGISTRATIONS];
     int count = find_registrations(fd, registrations, MAX_REGISTRATIONS);
     long flags = raw(SYS_fcntl, fd, F_GETFD, 0);
@@ -340,7 +349,7 @@ static ssize_t write_all(int fd, const struct iovec *parts, size_t count, int fl
             long sent = raw(SYS_sendto, fd, rest, parts[i].iov_len - done, flags | MSG_DONTWAIT, 0, 0);
             if (sent == -EAGAIN && blocks) {
                 struct pollfd one = {fd, POLLOUT, 0};
-                vt_poll("send", &one, 1, NEVER);
+                if (!vt_poll("send", &one, 1, vt_deadline_of(fd, POLLOUT))) return written ? written : with_errno(-EAGAIN);
             } else if (sent < 0) {
                 return written ? written : with_errno(sent);
             } else {

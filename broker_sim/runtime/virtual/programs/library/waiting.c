@@ -123,15 +123,24 @@ EXPORT int epoll_pwait2(
 
 /* -- blocking reads -- */
 
+int64_t vt_deadline_of(int fd, short events) {
+    struct timeval limit = {0, 0};
+    socklen_t size = sizeof limit;
+    raw(SYS_getsockopt, fd, SOL_SOCKET, events & POLLIN ? SO_RCVTIMEO : SO_SNDTIMEO, &limit, &size);
+    return limit.tv_sec || limit.tv_usec ? vt_now_ns + limit.tv_sec * NS_PER_S + limit.tv_usec * 1000 : NEVER;
+}
+
 int vt_await(const char *call, int fd, short events) {
     vt_count_call();
     if (!vt_active()) return 0;
     struct pollfd one = {fd, events, 0};
     if (poll_now(&one, 1)) return 0;
     if (raw(SYS_fcntl, fd, F_GETFL, 0) & O_NONBLOCK) return 0;
-    while (vt_poll(call, &one, 1, NEVER) < 0)
-        if (errno != EINTR || !vt_restarts) return -1;
-    return 0;
+    int64_t deadline_ns = vt_deadline_of(fd, events);
+    int ready;
+    while ((ready = vt_poll(call, &one, 1, deadline_ns)) < 0)
+        if (errno != EINTR || !vt_restarts || deadline_ns != NEVER) return -1;
+    return ready ? 0 : (int)with_errno(-EAGAIN);
 }
 
 EXPORT ssize_t read(int fd, void *buffer, size_t size) {

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -65,6 +66,27 @@ static void test_blocking(void) {
     RESULT("shutdown", shutdown(fd, SHUT_WR));
     RESULT("end of file", recv(fd, much, 1, 0));
     RESULT("close", close(fd));
+}
+
+static void test_limits_of_blocking_calls(void) {
+    struct sockaddr_in address = at_port(echo_port);
+    struct timeval limit = {0, 20000};
+    int fd = socket(AF_INET, SOCK_STREAM, 0), ends[2];
+    RESULT("SO_RCVTIMEO", setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+    connect(fd, (struct sockaddr *)&address, sizeof address);
+    TIMED("recv of nothing", 20, recv(fd, much, 1, 0) == -1 && errno == EAGAIN);
+    TIMED("read of nothing", 20, read(fd, much, 1) == -1 && errno == EAGAIN);
+    send(fd, "x", 1, 0);
+    limit = (struct timeval){60, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    WOKEN("recv before its limit", 0, recv(fd, much, 1, 0));
+    close(fd);
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends)) return;
+    while (send(ends[0], much, sizeof much, MSG_DONTWAIT) > 0) {}
+    limit = (struct timeval){0, 20000};
+    setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    TIMED("send to a full socket", 20, send(ends[0], "x", 1, 0) == -1 && errno == EAGAIN);
+    close(ends[0]), close(ends[1]);
 }
 
 static void test_server(void) {
@@ -167,6 +189,7 @@ static void test_names(void) {
 void test_sockets(void) {
     test_blocking();
     test_server();
+    test_limits_of_blocking_calls();
     test_non_blocking();
     test_registered_before_connect();
     test_refused();
