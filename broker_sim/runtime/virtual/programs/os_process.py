@@ -36,7 +36,7 @@ WATCHED_EVERY_S: Final = 1.0
 HANGS_AFTER_S: Final = 20.0
 """Processor time of a program between two waits after which it counts as hanging."""
 STANDS_STILL_AFTER_S: Final = 120.0
-"""Real time of a program between two waits after which it counts as hanging, whatever it computes."""
+"""Real time that all threads of a program sleep between two waits after which it counts as hanging."""
 MOST_ALONE_NS: Final = 3_600 * 10**9
 """Virtual time that a program may pass without asking the loop."""
 END_S: Final = 5.0
@@ -259,14 +259,14 @@ class OsProcess:
 
     def _next_message(self) -> tuple[tuple[int, int, int, int], bytes, list[int]] | None:
         """Return the next message, its text and its files; None if the process has ended."""
-        cpu_s, real_s = -1.0, 0.0
+        cpu_s, asleep_s = -1.0, 0.0
         while True:
             try:
                 data, ancillary, _, _ = self._control.recvmsg(MESSAGE_BYTES, _FILE_BYTES)
             except TimeoutError:
                 cpu_s = self._cpu_s() if cpu_s < 0 else cpu_s
-                real_s += WATCHED_EVERY_S
-                self._check_progress(self._cpu_s() - cpu_s, real_s)
+                asleep_s += WATCHED_EVERY_S if self._is_asleep() else 0
+                self._check_progress(self._cpu_s() - cpu_s, asleep_s)
             except OSError as error:
                 if self.has_ended or isinstance(error, ConnectionResetError):
                     return None
@@ -313,12 +313,19 @@ class OsProcess:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def _check_progress(self, cpu_s: float, real_s: float) -> None:
-        """Give up on a process that hangs. Its processor time counts: a busy machine makes it wait."""
-        if cpu_s < HANGS_AFTER_S and real_s < STANDS_STILL_AFTER_S:
+    def _is_asleep(self) -> bool:
+        """Whether none of its threads runs, waits for a processor (R) or a disk, or for a child that begins (D)."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
+        with suppress(OSError):
+            return all(thread.read_text().rsplit(")", 1)[1].split()[0] not in "RD" for thread in threads)
+        return False
+
+    def _check_progress(self, cpu_s: float, asleep_s: float) -> None:
+        """Give up on a process that hangs; one that a busy machine keeps waiting for a processor does not."""
+        if cpu_s < HANGS_AFTER_S and asleep_s < STANDS_STILL_AFTER_S:
             return
         what = "computes for" if cpu_s >= HANGS_AFTER_S else "waits outside of virtual time for"
-        raise self._failure(ProgramHangsError, f"{what} {max(cpu_s, real_s):.0f} s without a wait in virtual time")
+        raise self._failure(ProgramHangsError, f"{what} {max(cpu_s, asleep_s):.0f} s without a wait in virtual time")
 
     def _failure(
         self, kind: Callable[[str], VirtualRunError], text: str, *, aborts_itself: bool = False

@@ -1,6 +1,7 @@
 """A program is killed, frozen and told signals at exact virtual times; what it may not do is refused by name."""
 
 import asyncio
+import fcntl
 import platform
 import shutil
 
@@ -150,6 +151,24 @@ def test_program_that_never_waits_is_told_by_its_line(monkeypatch):
     with pytest.raises(ProgramHangsError, match="without a wait") as caught:
         play(until_the_end, *python(text))
     assert "in spin" in str(caught.value)
+
+
+def test_program_that_sleeps_outside_of_virtual_time_is_told_by_its_line(monkeypatch, tmp_path):
+    monkeypatch.setattr(os_process, "STANDS_STILL_AFTER_S", 0.3)
+    monkeypatch.setattr(os_process, "WATCHED_EVERY_S", 0.1)
+    text = f"import fcntl\ndef lock():\n    fcntl.flock(open({str(tmp_path / 'lock')!r}, 'w'), fcntl.LOCK_EX)\nlock()"
+    with (tmp_path / "lock").open("w") as ours:
+        fcntl.flock(ours, fcntl.LOCK_EX)
+        with pytest.raises(ProgramHangsError, match="waits outside of virtual time") as caught:
+            play(until_the_end, *python(text))
+    assert "in lock" in str(caught.value)
+
+
+def test_program_that_computes_or_is_kept_from_a_processor_goes_on(monkeypatch):
+    monkeypatch.setattr(os_process, "STANDS_STILL_AFTER_S", 0.1)
+    monkeypatch.setattr(os_process, "WATCHED_EVERY_S", 0.05)
+    _, app = play(until_the_end, *python("for _ in range(10_000_000): pass\nprint('over')"))
+    assert app.text == "over\n"
 
 
 def test_loop_on_the_clock_ends():
