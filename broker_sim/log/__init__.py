@@ -1,6 +1,7 @@
 """The log of a partition: segments, offsets, leader epochs, producers, retention."""
 
 from broker_sim.log.append_info import (
+    EMPTY_FETCH,
     AppendOrigin,
     FetchDataInfo,
     LogAppendInfo,
@@ -30,6 +31,7 @@ from broker_sim.log.transaction_index import AbortedTxn
 from broker_sim.log.validator import Appendable, ValidatedRecords, batch_of
 
 __all__ = [
+    "EMPTY_FETCH",
     "MEMORY",
     "AbortedTxn",
     "AppendOrigin",

@@ -61,14 +61,15 @@ class LogAppendInfo:
         return info
 
     @classmethod
-    def of_replicated(cls, headers: Sequence[BatchHeader]) -> LogAppendInfo:
+    def of_replicated(cls, batches: Sequence[tuple[BatchHeader, bytes]]) -> LogAppendInfo:
         """Return the result of a follower's append of one batch or more, in the order of their offsets."""
-        return cls(
-            headers[0].base_offset,
-            headers[-1].last_offset,
-            max([header.max_timestamp for header in headers]),
-            sum([header.size_bytes for header in headers]),
-        )
+        first, batch = batches[0]
+        last_offset, max_timestamp, size_bytes = first.last_offset, first.max_timestamp, len(batch)
+        for header, batch in batches[1:]:
+            last_offset = header.last_offset
+            max_timestamp = max(max_timestamp, header.max_timestamp)
+            size_bytes += len(batch)
+        return cls(first.base_offset, last_offset, max_timestamp, size_bytes)
 
     def too_large_for_segment(self, topic_partition: TopicPartition, max_bytes: int) -> ApiError:
         """Return the error of an append that no segment of `max_bytes` can hold."""

@@ -41,12 +41,12 @@ class LogOffsets:
 
     __slots__ = (
         "_epochs",
-        "_local_log",
         "_memory",
         "_moved",
         "_producer_state",
         "_storage",
         "high_watermark",
+        "local_log",
         "log_start_offset",
         "on_log_start_moved",
         "on_moved",
@@ -73,7 +73,8 @@ class LogOffsets:
         """Called after any of the offsets, the log end included, has moved."""
         self.on_log_start_moved: Callable[[], object] = lambda: None
         """Called after the log start offset has moved."""
-        self._local_log = local_log
+        self.local_log = local_log
+        """The segments; their `log_end_offset` is the log's, without the step over the property here."""
         self._epochs = epochs
         self._producer_state = producer_state
         self._storage = storage
@@ -83,7 +84,7 @@ class LogOffsets:
     @property
     def log_end_offset(self) -> int:
         """The offset that the next record gets."""
-        return self._local_log.log_end_offset
+        return self.local_log.log_end_offset
 
     @property
     def last_stable_offset(self) -> int:
@@ -92,7 +93,7 @@ class LogOffsets:
         if first_unstable is None or first_unstable >= self.high_watermark:
             return self.high_watermark
         if first_unstable < self.log_start_offset:
-            return self._local_log.base_offset_of_batch(self.log_start_offset)
+            return self.local_log.base_offset_of_batch(self.log_start_offset)
         return first_unstable
 
     def note_moved(self) -> None:
@@ -102,8 +103,7 @@ class LogOffsets:
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, clamped into [log start, log end]; return it."""
-        end_offset = self._local_log.log_end_offset
-        high_watermark = min(max(offset, self.log_start_offset), end_offset)
+        high_watermark = min(max(offset, self.log_start_offset), self.local_log.log_end_offset)
         self._set_high_watermark(high_watermark)
         return high_watermark
 
@@ -120,7 +120,7 @@ class LogOffsets:
         """
         if offset <= self.high_watermark:
             return False
-        if offset > self._local_log.log_end_offset:
+        if offset > self.local_log.log_end_offset:
             raise ValueError(
                 f"High watermark {offset} of {self.topic_partition} would exceed "
                 f"the log end offset {self.log_end_offset}"
@@ -162,7 +162,7 @@ class LogOffsets:
     def checkpoint_log_start_offset(self) -> None:
         """Keep the log start for `PartitionLog.recover`, and free the batches below it, which nothing reads again."""
         self._storage.log_start_offset = self.log_start_offset
-        self._local_log.release_before(self.log_start_offset)
+        self.local_log.release_before(self.log_start_offset)
 
 
 class ChangedLogs:

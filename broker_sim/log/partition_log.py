@@ -201,11 +201,11 @@ class PartitionLog:
         Raises `ApiError` and leaves the log as it was: the errors of `read_replicated_batches`, or
         RECORD_LIST_TOO_LARGE.
         """
-        batches = read_replicated_batches(records, self.topic_partition, self.log_end_offset, leader_epoch)
+        batches = read_replicated_batches(records, self.topic_partition, self._local_log.log_end_offset, leader_epoch)
         if not batches:
             return EMPTY_APPEND
         now_ms = self.clock.wall_clock_ms()
-        info = LogAppendInfo.of_replicated([header for header, _ in batches])
+        info = LogAppendInfo.of_replicated(batches)
         info.log_start_offset = self.offsets.log_start_offset
         self._maybe_roll(info, now_ms)
         for header, batch in batches:

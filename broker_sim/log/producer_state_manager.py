@@ -59,38 +59,35 @@ class UnreplicatedTransactions:
     that end behind its last snapshot, so no operation goes through all of them.
     """
 
-    __slots__ = ("_first_offsets", "_markers")
+    __slots__ = ("_first_offsets", "markers")
 
     def __init__(self) -> None:
-        self._markers: dict[int, int] = {}
+        self.markers: dict[int, int] = {}
         """First offset -> marker's offset, in the order of the markers."""
         self._first_offsets: list[int] = []
         """A heap; removed entries stay in it until they are the lowest."""
 
-    def __len__(self) -> int:
-        return len(self._markers)
-
     def add(self, first_offset: int, marker_offset: int) -> None:
         """Add the transaction whose marker was just written."""
-        self._markers[first_offset] = marker_offset
+        self.markers[first_offset] = marker_offset
         heappush(self._first_offsets, first_offset)
 
     def forget_below(self, offset: int) -> None:
         """Remove the transactions whose marker is before `offset`."""
-        below = takewhile(lambda item: item[1] < offset, self._markers.items())
+        below = takewhile(lambda item: item[1] < offset, self.markers.items())
         for first_offset in [first for first, _ in below]:
-            del self._markers[first_offset]
+            del self.markers[first_offset]
 
     def lowest(self) -> int | None:
         """Return the lowest first offset, None if there is no transaction."""
         heap = self._first_offsets
-        while heap and heap[0] not in self._markers:
+        while heap and heap[0] not in self.markers:
             heappop(heap)
         return heap[0] if heap else None
 
     def clear(self) -> None:
         """Remove all transactions."""
-        self._markers.clear()
+        self.markers.clear()
         self._first_offsets.clear()
 
 
@@ -136,7 +133,7 @@ class ProducerStateManager:
     @property
     def is_empty(self) -> bool:
         """Whether neither producers nor unreplicated transactions are known."""
-        return not self._producers and not self._unreplicated_txns
+        return not self._producers and not self._unreplicated_txns.markers
 
     # -- appending ------------------------------------------------------------------------------
 
@@ -278,7 +275,7 @@ class ProducerStateManager:
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Forget the ended transactions whose markers are below the high watermark."""
-        if self._unreplicated_txns:
+        if self._unreplicated_txns.markers:
             self._remove_unreplicated_txns(high_watermark)
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:

@@ -416,13 +416,12 @@ def read_replicated_batches(
             if leader_epoch is not None and header.partition_leader_epoch > leader_epoch:
                 return _checked_start(batches, topic_partition, log_end_offset)
             verify_crc(view, header)
-            if header.last_offset <= last_offset:
+            offset_before, last_offset = last_offset, header.last_offset
+            if last_offset <= offset_before:
                 raise OffsetsOutOfOrderError(
-                    f"Out of order offsets found in append to {topic_partition}: "
-                    f"{header.last_offset} after {last_offset}"
+                    f"Out of order offsets found in append to {topic_partition}: {last_offset} after {offset_before}"
                 )
-            last_offset = header.last_offset
-            if header.is_control and header.records_count and header.producer_id != NO_PRODUCER_ID:
+            if header.attributes & CONTROL_FLAG and header.records_count and header.producer_id != NO_PRODUCER_ID:
                 read_end_txn_marker(view, header)  # raises for a marker that could not be applied later
             is_whole = isinstance(buffer, bytes) and len(view) == len(buffer)
             batches.append((header, buffer if is_whole else bytes(view)))  # type: ignore[arg-type]  # bytes, if whole

@@ -90,25 +90,25 @@ class DelayedFetch(DelayedRequest):
 
         Raises `ApiError` in the cases A, E, and H with an epoch that is not known here.
         """
-        params = self._params
-        log = partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
+        params, log = self._params, partition.log
+        if not (partition.is_leader and fetch.current_leader_epoch == partition.leader_epoch):
+            partition.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
         end_offset = partition.fetch_end_offset(params.isolation)
         offset = fetch.fetch_offset
         available_bytes = 0
         if offset > end_offset:
             if _is_beyond(log, offset, end_offset):  # Case F, truncated
                 return None
-        elif offset < end_offset and not self._is_throttled(partition):
+        elif offset < end_offset and not (
+            params.is_from_follower and self._is_follower_throttled(partition, params.replica_id)
+        ):
             if _is_on_older_segment(log, offset, end_offset):  # Case F, rolled
                 return None
-            available_bytes = min(log.position(end_offset) - log.position(offset), fetch.max_bytes)
+            local_log = log.offsets.local_log
+            available_bytes = min(local_log.position(end_offset) - local_log.position(offset), fetch.max_bytes)
         if fetch.last_fetched_epoch >= 0 and partition.diverging_epoch(fetch):  # Case H
             return None
         return available_bytes
-
-    def _is_throttled(self, partition: Partition) -> bool:
-        params = self._params
-        return params.is_from_follower and self._is_follower_throttled(partition, params.replica_id)
 
     def on_expiration(self) -> None:
         """Do nothing: the answer is what can be read now."""
@@ -125,7 +125,7 @@ def _is_beyond(log: PartitionLog, offset: int, end_offset: int) -> bool:
 
 def _is_on_older_segment(log: PartitionLog, offset: int, end_offset: int) -> bool:
     """Whether a segment begins between the two offsets."""
-    segments = log.segments
+    segments = log.offsets.local_log.segments
     return len(segments) > 1 and any(offset < segment.base_offset <= end_offset for segment in segments)
 
 

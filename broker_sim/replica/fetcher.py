@@ -56,8 +56,8 @@ _FAILED: Final = Outcome.FAILED
 class FetchState:
     """The position in one followed partition; mirrors `PartitionFetchState`. `fetch` is replaced, never changed.
 
-    `sent` is what the leader's session has of it, `lag` how many records it lacked of those below the leader's
-    high watermark when it got some last; None before it has heard.
+    `sent` is what the leader's session has of it, the current position where it is the same object; `lag` how many
+    records it lacked of those below the leader's high watermark when it got some last, None before it has heard.
     """
 
     __slots__ = ("delayed_until_ms", "fetch", "lag", "partition", "sent")
@@ -68,10 +68,6 @@ class FetchState:
         self.sent: FetchPartition | None = None
         self.delayed_until_ms = 0
         self.lag: int | None = None
-
-    def is_sent(self) -> bool:
-        """Whether the leader's session has the current position."""
-        return self.fetch is self.sent
 
     def is_in_sync(self) -> bool:
         """Whether the follower has all records that it knows of."""
@@ -168,7 +164,7 @@ class ReplicaFetcher:
             fetch_offset=fetch_offset,
             max_bytes=self._config.replica_fetch_max_bytes,
             topic_id=partition.topic_id,
-            log_start_offset=local_log.log_start_offset,
+            log_start_offset=local_log.offsets.log_start_offset,
             current_leader_epoch=partition.leader_epoch,
             last_fetched_epoch=-1 if latest_epoch is None else latest_epoch,
         )
@@ -302,14 +298,14 @@ class ReplicaFetcher:
         for topic_partition, data in results:
             state = self._states.get(topic_partition)
             # Meanwhile the partition may have been removed, or added again in a newer epoch.
-            if state is None or not state.is_sent():
+            if state is None or state.fetch is not state.sent:
                 continue
             outcome = self._take(topic_partition, state, data)
             if outcome is _ADVANCED:
                 advanced.append(topic_partition)
             elif outcome is _FAILED:
                 failed.append(topic_partition)
-            if not state.is_sent() and topic_partition in self._states:
+            if state.fetch is not state.sent and topic_partition in self._states:
                 self._unsent[topic_partition] = state
         if failed:
             self._delay(failed)
@@ -330,28 +326,28 @@ class ReplicaFetcher:
     def _process_data(self, topic_partition: TopicPartition, state: FetchState, data: FetchPartitionData) -> Outcome:
         """Append the records, and take over the leader's offsets."""
         partition = state.partition
-        local_log = partition.log
+        offsets = partition.log.offsets
         try:
             if data.size_bytes:
                 partition.append_records_to_follower(data.records)
-            old_high_watermark = local_log.high_watermark
-            local_log.offsets.update_high_watermark(data.high_watermark)
-            local_log.offsets.maybe_increment_log_start_offset(data.log_start_offset)
+            old_high_watermark = offsets.high_watermark
+            offsets.update_high_watermark(data.high_watermark)
+            offsets.maybe_increment_log_start_offset(data.log_start_offset)
         except (ApiError, UnexpectedAppendOffsetError, OffsetsOutOfOrderError) as error:
             self._log.warning("replica_append_failed", partition=str(topic_partition), error=str(error))
             return _FAILED
         if self._quota.is_throttled(topic_partition):
             self._quota.record(data.size_bytes)
         if data.size_bytes or state.lag is None:
-            state.lag = max(0, data.high_watermark - local_log.log_end_offset)
+            state.lag = max(0, data.high_watermark - offsets.local_log.log_end_offset)
         fetch = state.fetch
         if (
             data.size_bytes
-            or local_log.log_start_offset != fetch.log_start_offset
+            or offsets.log_start_offset != fetch.log_start_offset
             or partition.leader_epoch != fetch.current_leader_epoch
         ):
-            state.fetch = self._next_fetch(partition, local_log.log_end_offset)
-        return _TAKEN if local_log.high_watermark == old_high_watermark else _ADVANCED
+            state.fetch = self._next_fetch(partition, offsets.local_log.log_end_offset)
+        return _TAKEN if offsets.high_watermark == old_high_watermark else _ADVANCED
 
     def _truncate(self, state: FetchState, leader_epoch: int, leader_end_offset: int) -> None:
         """Truncate the log to where the leader's log diverges."""

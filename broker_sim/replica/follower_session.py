@@ -102,9 +102,9 @@ class FollowerSession:
             self._forget(topic_partition)
             self.keys.discard(topic_partition)
         for topic_partition, fetch in request.to_send:
-            self._forget(topic_partition)
+            if not self._forget(topic_partition):
+                self.keys.add(topic_partition)
             self.unread[topic_partition] = fetch
-            self.keys.add(topic_partition)
 
     def admit(self, params: FetchParams) -> None:
         """Count the idle partitions as fetched now.
@@ -132,13 +132,13 @@ class FollowerSession:
                 continue
             fetch = self.unread[topic_partition]
             partition = partitions[topic_partition]
-            log, states = partition.log, partition.replica_states
+            offsets, states = partition.log.offsets, partition.replica_states
             replica = states.followers.get(params.replica_id)
             if (
                 replica is not None
-                and fetch.fetch_offset == log.log_end_offset
-                and data.high_watermark == log.high_watermark
-                and data.log_start_offset == log.log_start_offset
+                and fetch.fetch_offset == offsets.local_log.log_end_offset
+                and data.high_watermark == offsets.high_watermark
+                and data.log_start_offset == offsets.log_start_offset
                 and states.may_be_idle(replica)
             ):
                 del self.unread[topic_partition]
@@ -171,9 +171,10 @@ class FollowerSession:
         for idle in list(self._idle.values()):
             self.wake(idle)
 
-    def _forget(self, topic_partition: TopicPartition) -> None:
+    def _forget(self, topic_partition: TopicPartition) -> bool:
+        """Take a partition out; return whether it was in the session."""
         idle = self._idle.get(topic_partition)
         if idle is not None:
             self.wake(idle)
-        self.unread.pop(topic_partition, None)
         self._news.pop(topic_partition, None)
+        return self.unread.pop(topic_partition, None) is not None

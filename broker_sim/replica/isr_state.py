@@ -9,7 +9,7 @@ not have.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,16 +20,12 @@ class CommittedIsr:
     """The ISR that the controller has confirmed."""
 
     isr: frozenset[int]
+    is_inflight: ClassVar[bool] = False
 
     @property
     def maximal_isr(self) -> frozenset[int]:
         """The confirmed ISR itself."""
         return self.isr
-
-    @property
-    def is_inflight(self) -> bool:
-        """Always False: no change is in flight."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +37,8 @@ class PendingIsr:
     last_committed: CommittedIsr
     leader_epoch: int
     partition_epoch: int
+    is_inflight: ClassVar[bool] = True
+    """No other change may start."""
 
     @property
     def proposed_isr(self) -> frozenset[int]:
@@ -56,11 +54,6 @@ class PendingIsr:
     def maximal_isr(self) -> frozenset[int]:
         """All members of the committed and of the proposed ISR."""
         return self.last_committed.isr | self.proposed_isr
-
-    @property
-    def is_inflight(self) -> bool:
-        """Always True: no other change may start."""
-        return True
 
 
 IsrState = CommittedIsr | PendingIsr

@@ -93,7 +93,7 @@ class LeaderReplicas:
 
     def check_broker_epoch(self, follower_id: int, broker_epoch: int) -> None:
         """Raise NOT_LEADER_OR_FOLLOWER for a fetch of a follower's previous epoch (KIP-903)."""
-        if self.is_stale_epoch(follower_id, broker_epoch):
+        if self._metadata.is_stale_epoch(follower_id, broker_epoch):
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def is_stale_epoch(self, follower_id: int, broker_epoch: int) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.log import AppendOrigin, UnexpectedAppendOffsetError
+from broker_sim.log import EMPTY_FETCH, AppendOrigin, UnexpectedAppendOffsetError
 from broker_sim.protocol.special_values import ACKS_ALL, NO_EPOCH
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 from broker_sim.replica.leader_replicas import LeaderReplicas
@@ -147,11 +147,12 @@ class Partition:
 
     def fetch_end_offset(self, isolation: FetchIsolation) -> int:
         """Return where a fetch with this isolation ends."""
+        offsets = self.log.offsets
         if isolation is _LOG_END:
-            return self.log.log_end_offset
+            return offsets.local_log.log_end_offset
         if isolation is _HIGH_WATERMARK:
-            return self.log.high_watermark
-        return self.log.last_stable_offset
+            return offsets.high_watermark
+        return offsets.last_stable_offset
 
     def fetch_records(
         self,
@@ -166,7 +167,9 @@ class Partition:
 
         Raises `ApiError` as `local_log` does, or with OFFSET_OUT_OF_RANGE.
         """
-        local_log = self.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
+        local_log = self.log
+        if not (self.is_leader and fetch.current_leader_epoch == self.leader_epoch):
+            self.local_log(fetch.current_leader_epoch, params.fetch_only_leader)
         replica: Replica | None = None
         if params.is_from_follower:
             replica = self.replica_states.followers.get(params.replica_id)
@@ -186,16 +189,19 @@ class Partition:
                 return FetchPartitionData(
                     _NO_ERROR, high_watermark, last_stable_offset, log_start_offset, diverging_epoch=diverging
                 )
-        leader_end_offset = offsets.log_end_offset
+        leader_end_offset = offsets.local_log.log_end_offset
         isolation = params.isolation
         end = high_watermark if isolation is _HIGH_WATERMARK else self.fetch_end_offset(isolation)
-        data = local_log.read(
-            fetch.fetch_offset,
-            max_bytes,
-            upper_bound_offset=end,
-            min_one_message=min_one_message,
-            as_view=params.as_views,
-        )
+        if end <= fetch.fetch_offset <= leader_end_offset and fetch.fetch_offset >= log_start_offset:
+            data = EMPTY_FETCH  # as most fetches that come to wait
+        else:
+            data = local_log.read(
+                fetch.fetch_offset,
+                max_bytes,
+                upper_bound_offset=end,
+                min_one_message=min_one_message,
+                as_view=params.as_views,
+            )
         if replica is not None and update_fetch_state:
             self._update_follower_fetch_state(replica, fetch, leader_end_offset, params.replica_epoch)
         result = FetchPartitionData(_NO_ERROR, high_watermark, last_stable_offset, log_start_offset)
@@ -214,14 +220,14 @@ class Partition:
 
         None if it does not diverge. Raises OFFSET_OUT_OF_RANGE for an epoch that is unknown here.
         """
-        local_log = self.log
+        offsets = self.log.offsets
         if (
-            fetch.last_fetched_epoch == local_log.leader_epoch_cache.latest_epoch
-            and local_log.log_start_offset <= fetch.fetch_offset <= local_log.log_end_offset
+            fetch.last_fetched_epoch == self.log.leader_epoch_cache.latest_epoch
+            and offsets.log_start_offset <= fetch.fetch_offset <= offsets.local_log.log_end_offset
         ):
             return None
         epoch, end_offset = self.end_offset_for_epoch(fetch.last_fetched_epoch)
-        if epoch < 0 or end_offset < 0 or fetch.fetch_offset < local_log.log_start_offset:
+        if epoch < 0 or end_offset < 0 or fetch.fetch_offset < offsets.log_start_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < fetch.last_fetched_epoch or end_offset < fetch.fetch_offset:
             return (epoch, end_offset)
@@ -277,9 +283,9 @@ class Partition:
         """Return whether an acks=all append up to `required_offset` is done, and the error code."""
         if not self.is_leader:
             return (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        if self.log.high_watermark < required_offset:
+        if self.log.offsets.high_watermark < required_offset:
             return (False, _NO_ERROR)
-        is_enough = len(self.isr_state.maximal_isr) >= self.effective_min_isr
+        is_enough = len(self.replica_states.isr_state.maximal_isr) >= self.effective_min_isr
         return (True, _NO_ERROR if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def delete_records_on_leader(self, offset: int) -> tuple[int, int]:
@@ -340,7 +346,7 @@ class Partition:
         )
         start_offset = self.leader_epoch_start_offset
         if start_offset is not None and self.replica_states.may_join_isr(
-            replica, self.log.high_watermark, start_offset
+            replica, self.log.offsets.high_watermark, start_offset
         ):
             self._propose_isr(self.isr_state.isr | {replica.broker_id})
         moved = previous_end_offset != replica.log_end_offset and self._maybe_increment_leader_hw()
@@ -351,8 +357,9 @@ class Partition:
         """Move the high watermark if the ISR allows; it stays while the ISR is too small (KIP-966)."""
         if not isr_is_checked and self.is_under_min_isr:
             return False
-        candidate = self.replica_states.high_watermark_candidate(self.log.log_end_offset)
-        return self.log.offsets.maybe_increment_high_watermark(candidate)
+        offsets = self.log.offsets
+        candidate = self.replica_states.high_watermark_candidate(offsets.local_log.log_end_offset)
+        return offsets.maybe_increment_high_watermark(candidate)
 
     def maybe_shrink_isr(self) -> None:
         """Propose to remove the followers that have not caught up for `replica.lag.time.max.ms`."""

@@ -163,7 +163,7 @@ class ReplicaManager:
             return True
         for key, status in statuses.items():
             log = self.partitions[key].log if not status.error_code else None
-            if log is not None and log.high_watermark < status.required_offset:
+            if log is not None and log.offsets.high_watermark < status.required_offset:
                 return True
         return False
 
@@ -250,7 +250,7 @@ class ReplicaManager:
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
             response_callback = partial(self._answer_follower, response_callback)
-            self._complete_before_waiting()
+            self._actions.try_complete_actions()  # before the fetch waits, as below
         if not infos or is_answered_now(params, results):
             response_callback(results)
             return
@@ -272,7 +272,8 @@ class ReplicaManager:
         unread = list(session.unread.items())
         results = self.read_from_log(params, unread, update_fetch_state=True)
         session.note_read(params, results, self.partitions)
-        self._complete_before_waiting()
+        # As in Kafka the produces that waited for this follower are answered before its fetch waits.
+        self._actions.try_complete_actions()
         if not session.keys or is_answered_now(params, results):
             response_callback(session.answer(()))
             return
@@ -291,7 +292,7 @@ class ReplicaManager:
         """Whether a follower gets no records of the partition now."""
         quota = self.leader_quota
         return (
-            replica_id not in partition.isr_state.isr
+            replica_id not in partition.replica_states.isr_state.isr
             and quota.is_throttled(partition.topic_partition)
             and quota.is_quota_exceeded()
         )
@@ -302,21 +303,17 @@ class ReplicaManager:
         record_response(self.leader_quota, results)
         response_callback(results)
 
-    def _complete_before_waiting(self) -> None:
-        """Answer the produces that waited for this follower before its fetch waits, as in Kafka."""
-        self._actions.try_complete_actions()
-
     def read_from_log(
         self, params: FetchParams, infos: Sequence[tuple[TopicPartition, FetchPartition]], *, update_fetch_state: bool
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
         """Read the partitions in order, up to `max_bytes`; the first batch comes whole (KIP-74)."""
-        selector = self._replica_selector
+        selector, partitions = self._replica_selector, self.partitions
         limit_bytes = params.max_bytes
         min_one_message = True
         results: list[tuple[TopicPartition, FetchPartitionData]] = []
         for topic_partition, fetch in infos:
             try:
-                partition = self.get_partition(topic_partition)
+                partition = partitions.get(topic_partition) or self.get_partition(topic_partition)
                 if fetch.topic_id not in (partition.topic_id, NO_TOPIC_ID):
                     raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)  # noqa: TRY301 - as any other
                 if (

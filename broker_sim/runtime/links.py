@@ -81,8 +81,13 @@ class Call:
         self._links.send(self.callee, self.source, self._finish, result)
 
     def _finish(self, result: object) -> None:
-        if self._links.close_call(self):
-            self.on_result(result)
+        """Hand the result over, unless the call has failed already."""
+        links = self._links
+        if not links.open_calls.pop(self, False):
+            return
+        if links.calls is not None:
+            self.ended_ms = links.now_ms()
+        self.on_result(result)
 
 
 def drawn_latency(rng: random.Random, most_ms: int) -> Callable[[int, int], int]:
@@ -118,7 +123,8 @@ class Links:
         self._held: dict[tuple[int, int], deque[_Message]] = {}
         self._delayed: dict[tuple[int, int], deque[_Message]] = {}
         self._last_arrival_ms: dict[tuple[int, int], int] = {}
-        self._open_calls: dict[Call, bool] = {}
+        self.open_calls: dict[Call, bool] = {}
+        """The calls that wait for their results, the oldest first; a call removes itself."""
         self.calls: deque[Call] | None = None
         """The calls so far, for those who want to see them: they put a deque here."""
         self.choose_arrival: Callable[[Sequence[tuple[int, int]]], int] | None = None
@@ -143,9 +149,9 @@ class Links:
         """Remove a dead node: calls to it fail, now and until it attaches again."""
         dead = self._processes.pop(node_id)
         self._listening.discard(node_id)
-        for call in list(self._open_calls):
+        for call in list(self.open_calls):
             if call.caller is dead:
-                del self._open_calls[call]
+                del self.open_calls[call]
             elif call.callee == node_id:
                 self._fail(call)
 
@@ -202,15 +208,16 @@ class Links:
         self._scheduler.call_later(arrival_ms - now_ms, self._arrive_delayed, link)
 
     def _arrive_all(self) -> None:
-        arriving = self._arriving
+        arriving, processes = self._arriving, self._processes
         try:
             for _ in range(MOST_PER_TURN):
                 if not arriving:
                     break
                 if self.choose_arrival is not None and len(arriving) > 1:
                     self._put_in_front(self.choose_arrival([link for link, _ in arriving]))
-                (_, target), message = arriving.popleft()
-                self._arrive(target, message)
+                (_, target), (process, callback, args) = arriving.popleft()
+                if processes.get(target) is process:
+                    process.deliver_with(callback, args)
         finally:
             self._is_arriving = bool(arriving)
             if arriving:
@@ -224,11 +231,8 @@ class Links:
 
     def _arrive_delayed(self, link: tuple[int, int]) -> None:
         """Deliver the oldest message: timers that are due in the same millisecond may run in any order."""
-        self._arrive(link[1], self._delayed[link].popleft())
-
-    def _arrive(self, target: int, message: _Message) -> None:
-        process, callback, args = message
-        if self._processes.get(target) is process:
+        process, callback, args = self._delayed[link].popleft()
+        if self._processes.get(link[1]) is process:
             process.deliver_with(callback, args)
 
     def call(
@@ -252,20 +256,16 @@ class Links:
             self._scheduler.call_soon(caller.deliver, on_failure)
             return
         call = Call(self, source, target, caller, on_result, on_failure, subject)
-        self._open_calls[call] = True
+        self.open_calls[call] = True
         if self.calls is not None:
-            call.begun_ms = self._scheduler.clock.now_ms()
+            call.begun_ms = self.now_ms()
             self.calls.append(call)
-        self.send(source, target, procedure, call.send_result)
+        self._transmit((source, target), (self._processes[target], procedure, (call.send_result,)))
 
-    def close_call(self, call: Call) -> bool:
-        """Remove a call that was answered; False if it has failed already."""
-        if not self._open_calls.pop(call, False):
-            return False
-        if self.calls is not None:
-            call.ended_ms = self._scheduler.clock.now_ms()
-        return True
+    def now_ms(self) -> int:
+        """Return the time that calls are kept with."""
+        return self._scheduler.clock.now_ms()
 
     def _fail(self, call: Call) -> None:
-        del self._open_calls[call]
+        del self.open_calls[call]
         self._scheduler.call_soon(call.caller.deliver, call.on_failure)

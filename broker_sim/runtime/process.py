@@ -41,19 +41,19 @@ class CallLater(Protocol):
 class MachineClock(Clock):
     """The clock of one machine: its monotonic time is that of all, its wall clock can be set."""
 
-    __slots__ = ("_clock", "_shift_ms")
+    __slots__ = ("_clock", "_shift_ms", "now_ms")
+
+    now_ms: Callable[[], int]
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._shift_ms = 0
+        # The other clock's method itself: a replicated record asks for the time a dozen times.
+        self.now_ms = clock.now_ms
 
     def shift(self, shift_ms: int) -> None:
         """Let the wall clock jump forward, or back for a negative number; timers do not notice."""
         self._shift_ms += shift_ms
-
-    def now_ms(self) -> int:
-        """Return the monotonic time in whole milliseconds."""
-        return self._clock.now_ms()
 
     def wall_clock_ms(self) -> int:
         """Return the milliseconds since 1970 by this machine's wall clock."""

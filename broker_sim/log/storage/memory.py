@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class MemoryBatches:
     """The `Batches` of a segment in memory; what is read are the batches themselves, not copies."""
 
-    __slots__ = ("_batches", "_entries", "_released")
+    __slots__ = ("_batches", "_entries", "_released", "size_bytes")
 
     is_found_by_maps = False
 
@@ -35,16 +35,13 @@ class MemoryBatches:
         self._batches: list[bytes] = []
         self._entries = BatchEntries(base_offset, index_interval_bytes)
         self._released = 0
+        self.size_bytes = 0
+        """The bytes of all batches, those that are released included."""
 
     @property
     def end_offset(self) -> int:
         """The offset after the last batch."""
         return self._entries.end_offset
-
-    @property
-    def size_bytes(self) -> int:
-        """The bytes of all batches, those that are released included."""
-        return self._entries.size_bytes
 
     @property
     def memory_bytes(self) -> int:
@@ -67,13 +64,16 @@ class MemoryBatches:
     def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:
         """Add a batch behind the last one."""
         self._batches.append(batch)
-        self._entries.add(end_offset, len(batch), max_timestamp)
+        size_bytes = len(batch)
+        self._entries.add(end_offset, size_bytes, max_timestamp)
+        self.size_bytes += size_bytes
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all later ones."""
         keep = self._entries.number_of(offset)
         del self._batches[keep:]
         self._entries.truncate_to(keep)
+        self.size_bytes = self._entries.size_bytes
         self._released = min(self._released, keep)
 
     def release_before(self, offset: int) -> None:

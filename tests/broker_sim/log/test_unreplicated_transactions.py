@@ -46,9 +46,9 @@ def test_lowest_first_offset_is_that_of_a_simple_model(seed):
             model = {first: end for first, end in model.items() if end >= bound}
             transactions.forget_below(bound)
         assert transactions.lowest() == min(model, default=None)
-        assert len(transactions) == len(model)
+        assert len(transactions.markers) == len(model)
     transactions.clear()
-    assert (transactions.lowest(), len(transactions)) == (None, 0)
+    assert (transactions.lowest(), len(transactions.markers)) == (None, 0)
 
 
 def test_work_for_a_log_of_transactions_grows_with_their_number():
