@@ -1,14 +1,15 @@
 """Verifies transactions with their coordinators, for a leader; mirrors `AddPartitionsToTxnManager`.
 
-Before the first append of a transaction to a partition its leader asks the coordinator whether the partition is
-part of the transaction, or adds it, for clients that leave that to the leader (KIP-890). Questions to one
-coordinator go together, in one request at a time, with at most one for each transactional id:
+Before the first append of a transaction to a partition, its leader asks the coordinator whether the partition is
+part of the transaction, or adds it for clients that leave that to the leader (KIP-890). Verifications for one
+coordinator are sent together, one request at a time, with at most one per transactional id. If the same id
+already waits:
 
-| question that waits already | result |
+| producer epoch that waits | result |
 |---|---|
-| the same id, in an older epoch | INVALID_PRODUCER_EPOCH for the older one |
-| the same id, in the same epoch | NETWORK_EXCEPTION for the one that waits: its client has sent again |
-| the same id, in a newer epoch | INVALID_PRODUCER_EPOCH for the one that comes |
+| older than the new one | INVALID_PRODUCER_EPOCH for the one that waits |
+| the same | NETWORK_EXCEPTION for the one that waits: its client has retried |
+| newer than the new one | INVALID_PRODUCER_EPOCH for the new one |
 """
 
 from __future__ import annotations
@@ -37,33 +38,33 @@ Topic = messages.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 
 
 class TransactionSupportedOperation(Enum):
-    """Errors that a client that writes to a transaction can handle; mirrors the enum in `AddPartitionsToTxnManager`."""
+    """Errors that a transactional client can handle; mirrors the enum in `AddPartitionsToTxnManager`."""
 
-    DEFAULT_ERROR = "errors of before KIP-890"
-    GENERIC_ERROR_SUPPORTED = "TRANSACTION_ABORTABLE too"
-    ADD_PARTITION = "it leaves to the leader to add the partition (transaction version 2)"
+    DEFAULT_ERROR = "only errors from before KIP-890"
+    GENERIC_ERROR_SUPPORTED = "also TRANSACTION_ABORTABLE"
+    ADD_PARTITION = "the leader adds the partition (transaction version 2)"
 
     @property
     def supports_epoch_bump(self) -> bool:
-        """Whether the producer's epoch grows with each transaction."""
+        """Whether each transaction bumps the producer's epoch."""
         return self is TransactionSupportedOperation.ADD_PARTITION
 
     @classmethod
     def of_produce(cls, version: int) -> TransactionSupportedOperation:
-        """Return what a client of that version of Produce can handle."""
+        """Return what a client that sends this version of Produce can handle."""
         if version >= 12:
             return cls.ADD_PARTITION
         return cls.GENERIC_ERROR_SUPPORTED if version == 11 else cls.DEFAULT_ERROR
 
     @classmethod
     def of_txn_offset_commit(cls, version: int) -> TransactionSupportedOperation:
-        """Return what a client of that version of TxnOffsetCommit can handle."""
+        """Return what a client that sends this version of TxnOffsetCommit can handle."""
         if version >= 5:
             return cls.ADD_PARTITION
         return cls.GENERIC_ERROR_SUPPORTED if version == 4 else cls.DEFAULT_ERROR
 
 
-class _Question(NamedTuple):
+class _Verification(NamedTuple):
     transactional_id: str
     producer_id: int
     producer_epoch: int
@@ -85,7 +86,7 @@ class _Question(NamedTuple):
 
 
 class AddPartitionsToTxnManager:
-    """Asks the coordinators of transactions over links. Thread rule: the broker's loop."""
+    """Sends verifications to transaction coordinators. Thread rule: the broker's loop."""
 
     def __init__(
         self,
@@ -94,9 +95,9 @@ class AddPartitionsToTxnManager:
         image: Callable[[], MetadataImage],
         partition_for: Callable[[str], int],
     ) -> None:
-        """`partition_for(transactional_id)` is the partition of `__transaction_state` that the id is in."""
-        self._queue = InterBrokerQueue(sender, dict[str, _Question], self._take_questions, after_serving)
-        """Questions by transactional id, for their coordinators."""
+        """`partition_for(transactional_id)` returns the id's partition of `__transaction_state`."""
+        self._queue = InterBrokerQueue(sender, dict[str, _Verification], self._take_verifications, after_serving)
+        """For each coordinator, the verifications that wait, by transactional id."""
         self._image = image
         self._partition_for = partition_for
 
@@ -110,27 +111,28 @@ class AddPartitionsToTxnManager:
         *,
         adds: bool,
     ) -> None:
-        """Ask whether the partitions are part of the transaction; with `adds` they become so.
+        """Ask the coordinator whether the partitions are part of the transaction, or add them if `adds`.
 
-        `on_result(errors)` has the partitions with errors: those of the coordinator, with
-        INVALID_PRODUCER_EPOCH for PRODUCER_FENCED; COORDINATOR_NOT_AVAILABLE without one,
-        NETWORK_EXCEPTION where it does not answer.
+        `on_result(errors)` gets the partitions with errors: the coordinator's own (PRODUCER_FENCED as
+        INVALID_PRODUCER_EPOCH), COORDINATOR_NOT_AVAILABLE if there is no coordinator, or
+        NETWORK_EXCEPTION if it does not answer.
         """
-        question = _Question(transactional_id, producer_id, producer_epoch, tuple(topic_partitions), adds, on_result)
+        partitions = tuple(topic_partitions)
+        verification = _Verification(transactional_id, producer_id, producer_epoch, partitions, adds, on_result)
         coordinator = self._coordinator(transactional_id)
         if coordinator is None:
-            question.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            verification.fail(ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
         waiting = self._queue.waiting_for(coordinator)
         other = waiting.get(transactional_id)
         if other is not None:
             if other.producer_epoch > producer_epoch:
-                question.fail(ErrorCode.INVALID_PRODUCER_EPOCH)
+                verification.fail(ErrorCode.INVALID_PRODUCER_EPOCH)
                 return
             is_same = other.producer_epoch == producer_epoch
             del waiting[transactional_id]
             other.fail(ErrorCode.NETWORK_EXCEPTION if is_same else ErrorCode.INVALID_PRODUCER_EPOCH)
-        waiting[transactional_id] = question
+        waiting[transactional_id] = verification
         self._queue.send_soon()
 
     def _coordinator(self, transactional_id: str) -> int | None:
@@ -140,37 +142,37 @@ class AddPartitionsToTxnManager:
         node = None if state is None else image.alive_broker(state.leader)
         return None if node is None else node.broker_id
 
-    def _take_questions(
-        self, waiting: dict[str, _Question]
+    def _take_verifications(
+        self, waiting: dict[str, _Verification]
     ) -> tuple[messages.AddPartitionsToTxnRequest, Callable[[messages.AddPartitionsToTxnResponse | None], object]]:
-        questions = dict(waiting)
+        verifications = dict(waiting)
         waiting.clear()
-        request = messages.AddPartitionsToTxnRequest([question.message() for question in questions.values()])
-        return request, partial(self._take_answer, questions)
+        request = messages.AddPartitionsToTxnRequest([each.message() for each in verifications.values()])
+        return request, partial(self._on_response, verifications)
 
-    def _take_answer(
-        self, questions: dict[str, _Question], response: messages.AddPartitionsToTxnResponse | None
+    def _on_response(
+        self, verifications: dict[str, _Verification], response: messages.AddPartitionsToTxnResponse | None
     ) -> None:
-        _tell(questions, response)
+        _complete(verifications, response)
         self._queue.send_all()
 
 
-def _tell(questions: dict[str, _Question], response: messages.AddPartitionsToTxnResponse | None) -> None:
+def _complete(verifications: dict[str, _Verification], response: messages.AddPartitionsToTxnResponse | None) -> None:
     results = () if response is None else response.results_by_transaction
     for result in results:
         errors = {
-            TopicPartition(topic.name, part.partition_index): _told(part.partition_error_code)
+            TopicPartition(topic.name, part.partition_index): _client_error(part.partition_error_code)
             for topic in result.topic_results
             for part in topic.results_by_partition
             if part.partition_error_code
         }
-        questions.pop(result.transactional_id).on_result(errors)
-    for question in questions.values():
-        question.fail(ErrorCode.NETWORK_EXCEPTION)
+        verifications.pop(result.transactional_id).on_result(errors)
+    for verification in verifications.values():
+        verification.fail(ErrorCode.NETWORK_EXCEPTION)
 
 
-def _told(code: int) -> ErrorCode:
-    """Return the error code that producers of any version get."""
+def _client_error(code: int) -> ErrorCode:
+    """Return the error code that producers get, whatever their version."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return ErrorCode(code)

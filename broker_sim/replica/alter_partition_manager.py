@@ -36,7 +36,7 @@ class IsrDecision(NamedTuple):
 
 
 class AlterPartitionManager:
-    """Collects proposals and gives the decisions to the partitions."""
+    """Collects proposals, and passes the controller's decisions to the partitions."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class AlterPartitionManager:
         self.isr_shrinks = 0
         """Shrinks that the controller accepted from this broker, as in `IsrShrinksPerSec`."""
         self.isr_expands = 0
-        """Expansions that it accepted, as in `IsrExpandsPerSec`."""
+        """Expansions that the controller accepted, as in `IsrExpandsPerSec`."""
         self.failed_isr_updates = 0
         """Refusals by the controller, as in `FailedIsrUpdatesPerSec`."""
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AwaitedPartition:
-    """The state of one partition of the request, and whether its replicas are still awaited."""
+    """The state of one partition of the request, and whether it still waits for replicas."""
 
     __slots__ = ("acks_pending", "error_code")
 
@@ -35,12 +35,12 @@ class AwaitedPartition:
         return bool(self.error_code)
 
     def await_acks(self) -> None:
-        """Wait for the replicas; until they acknowledge, the error code is REQUEST_TIMED_OUT."""
+        """Start to wait for the replicas; until they acknowledge, the error code is REQUEST_TIMED_OUT."""
         self.acks_pending = True
         self.error_code = ErrorCode.REQUEST_TIMED_OUT
 
     def end(self, error_code: ErrorCode) -> None:
-        """Stop waiting, with that error code."""
+        """Stop waiting, and set the error code of the response."""
         self.acks_pending = False
         self.error_code = error_code
 
@@ -49,7 +49,7 @@ StatusT = TypeVar("StatusT", bound=AwaitedPartition)
 
 
 class DelayedAcks(DelayedRequest, Generic[StatusT]):
-    """Waits until no partition is awaited any more, or for `delay_ms`."""
+    """Waits until no partition has acks pending, or for `delay_ms`."""
 
     __slots__ = ("_get_partition", "_response_callback", "_statuses")
 
@@ -72,11 +72,11 @@ class DelayedAcks(DelayedRequest, Generic[StatusT]):
 
     @abstractmethod
     def try_partition(self, status: StatusT, partition: Partition | ErrorCode) -> None:
-        """End the status if one of the cases holds for the partition, or for its error code."""
+        """End `status` if one of the cases holds for the partition, or for the error code in its place."""
         raise NotImplementedError
 
     def try_complete(self) -> bool:
-        """Complete if no partition is awaited any more."""
+        """Complete if no partition has acks pending."""
         pending = False
         for topic_partition, status in self._statuses.items():
             if status.acks_pending:
@@ -91,7 +91,7 @@ class DelayedAcks(DelayedRequest, Generic[StatusT]):
         return first_error([status.error_code for status in self._statuses.values()])
 
     def on_expiration(self) -> None:
-        """Do nothing: the partitions that are still awaited have REQUEST_TIMED_OUT already."""
+        """Do nothing: partitions with acks pending already have REQUEST_TIMED_OUT."""
 
     def on_complete(self) -> None:
         """Call the response callback with the status of every partition."""

@@ -34,7 +34,7 @@ class DeleteRecordsPartitionStatus(AwaitedPartition):
         return bool(self.error_code) or self.low_watermark >= self.requested_offset
 
     def end(self, error_code: ErrorCode, low_watermark: int = INVALID_LOW_WATERMARK) -> None:
-        """Stop waiting; before, the low watermark is that of the start of the request."""
+        """Stop waiting; until then `low_watermark` is its value when the request arrived."""
         super().end(error_code)
         self.low_watermark = low_watermark
 
@@ -47,7 +47,7 @@ class DelayedDeleteRecords(DelayedAcks[DeleteRecordsPartitionStatus]):
     api = "DeleteRecords"
 
     def try_partition(self, status: DeleteRecordsPartitionStatus, partition: Partition | ErrorCode) -> None:
-        """Check the cases A to C."""
+        """Check cases A to C."""
         if not isinstance(partition, Partition):  # Case A
             status.end(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif not partition.is_leader:  # Case B

@@ -46,7 +46,7 @@ class DelayedElectLeader(DelayedRequest):
         return not self._waiting and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Do nothing: the answer is the controller's reply."""
+        """Do nothing: the response is the controller's reply."""
 
     def on_complete(self) -> None:
         """Call the response callback."""

@@ -14,7 +14,7 @@ or when
 
 * Case G: the partitions together have `min_bytes`
 
-What a follower does not get now, because it is throttled, counts for neither F, if it is there, nor G.
+Records that a throttled follower does not get now count neither for a roll in case F nor for case G.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class DelayedFetch(DelayedRequest):
     """Waits until there are enough bytes or an error to return, or for `max_wait_ms`.
 
-    `infos` is read anew at each try; a follower's session changes it meanwhile.
+    `infos` is read again at each try, because a follower's session changes it in the meantime.
     """
 
     __slots__ = ("_complete", "_get_partition", "_infos", "_is_follower_throttled", "_params")
@@ -52,7 +52,7 @@ class DelayedFetch(DelayedRequest):
         is_follower_throttled: Callable[[Partition, int], bool],
         complete: Callable[[], None],
     ) -> None:
-        """`is_follower_throttled(partition, replica_id)` tells whether a follower gets no records of it now."""
+        """`is_follower_throttled(partition, replica_id)` returns whether the follower now gets no records."""
         super().__init__(params.max_wait_ms, params.client_id)
         self._params = params
         self._infos = infos
@@ -61,13 +61,13 @@ class DelayedFetch(DelayedRequest):
         self._complete = complete
 
     def try_complete(self) -> bool:
-        """Complete in the cases above."""
+        """Complete if one of the cases above holds."""
         if self._is_satisfied():
             return self.force_complete()
         return False
 
     def _is_satisfied(self) -> bool:
-        """Check the cases; a partition counts towards min bytes up to its own limit."""
+        """Whether one of the cases holds; a partition counts towards `min_bytes` up to its own `max_bytes`."""
         params = self._params
         accumulated_bytes = 0
         for topic_partition, fetch in self._infos:
@@ -76,19 +76,19 @@ class DelayedFetch(DelayedRequest):
                 return True
             try:
                 available_bytes = self._available_bytes(partition, fetch)
-            except ApiError:  # Cases A, E, and H with an epoch that is not known here
+            except ApiError:  # Cases A, E, and H with an epoch that this log does not know
                 return True
             if available_bytes is None:  # Cases F, H
                 return True
             accumulated_bytes += available_bytes
-            if accumulated_bytes >= params.min_bytes:  # Case G, whatever the others have
+            if accumulated_bytes >= params.min_bytes:  # Case G; the other partitions do not matter
                 return True
         return False
 
     def _available_bytes(self, partition: Partition, fetch: FetchPartition) -> int | None:
-        """Return what the partition counts towards min bytes, None if it has to be answered now.
+        """Return the bytes that the partition adds towards `min_bytes`; None if the fetch must be answered now.
 
-        Raises `ApiError` in the cases A, E, and H with an epoch that is not known here.
+        Raises `ApiError` in cases A, E, and in case H with an epoch that this log does not know.
         """
         params, log = self._params, partition.log
         if not (partition.is_leader and fetch.current_leader_epoch == partition.leader_epoch):
@@ -111,10 +111,10 @@ class DelayedFetch(DelayedRequest):
         return available_bytes
 
     def on_expiration(self) -> None:
-        """Do nothing: the answer is what can be read now."""
+        """Do nothing: the response is whatever can be read now."""
 
     def on_complete(self) -> None:
-        """Read again and answer."""
+        """Read again and send the response."""
         self._complete()
 
 
@@ -130,7 +130,7 @@ def _is_on_older_segment(log: PartitionLog, offset: int, end_offset: int) -> boo
 
 
 def is_answered_now(params: FetchParams, results: Sequence[tuple[TopicPartition, FetchPartitionData]]) -> bool:
-    """Whether a fetch that found this does not wait."""
+    """Whether a fetch with these results is answered without waiting."""
     bytes_readable = 0
     for _, data in results:
         bytes_readable += data.size_bytes

@@ -34,12 +34,12 @@ EXPECTED_APPEND_ERRORS: Final = frozenset(
     }
 )
 """Errors that Kafka returns without the log start offset."""
-# Python 3.11 takes 0.1 us to look up a member of an enum, and every append needs this one.
+# Python 3.11 takes 0.1 us to look up an enum member, and every append needs this one.
 _NO_ERROR: Final = ErrorCode.NONE
 
 
 class ProducePartitionStatus(AwaitedPartition):
-    """The result of one partition's append, and whether its replicas are still awaited."""
+    """The result of one partition's append, and whether it still waits for replicas."""
 
     __slots__ = (
         "base_offset",
@@ -71,7 +71,7 @@ class ProducePartitionStatus(AwaitedPartition):
 
     @classmethod
     def appended(cls, info: LogAppendInfo) -> ProducePartitionStatus:
-        """Return the status of records that the leader's log has."""
+        """Return the status of an append that succeeded."""
         return cls(
             _NO_ERROR,
             required_offset=info.last_offset + 1,
@@ -82,7 +82,7 @@ class ProducePartitionStatus(AwaitedPartition):
 
     @classmethod
     def refused(cls, error: ApiError, partition: Partition | None) -> ProducePartitionStatus:
-        """Return the status of records that were not appended, to the `partition` if it is hosted here."""
+        """Return the status of an append that failed; `partition` is None if this broker does not host it."""
         status = cls(error.error_code)
         if error.error_code not in EXPECTED_APPEND_ERRORS and partition and partition.is_leader:
             status.log_start_offset = partition.log.log_start_offset
@@ -102,10 +102,10 @@ class DelayedProduce(DelayedAcks[ProducePartitionStatus]):
     api = "Produce"
 
     def try_partition(self, status: ProducePartitionStatus, partition: Partition | ErrorCode) -> None:
-        """Check the cases A to C."""
+        """Check cases A to C."""
         if not isinstance(partition, Partition):  # Case A
             status.end(partition)
             return
-        enough, error_code = partition.check_enough_replicas_reach_offset(status.required_offset)
-        if enough or error_code:  # Cases B, C.1, C.2
+        is_enough, error_code = partition.check_enough_replicas_reach_offset(status.required_offset)
+        if is_enough or error_code:  # Cases B, C.1, C.2
             status.end(error_code)

@@ -75,10 +75,7 @@ class FetchParams:
 
 
 class FetchPartition:
-    """Where to read one partition; -1 stands for an epoch that the request does not name.
-
-    For reading only.
-    """
+    """Where to read one partition; read-only. An epoch of -1 is not in the request."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -142,12 +139,12 @@ class FetchPartitionData:
         self.records = records
         self.size_bytes = size_bytes
         self.view: FileView | None = None
-        """The records as a view of files, in place of `records`, if the fetch accepts views."""
+        """The records as a view of files, instead of `records`, if the fetch accepts views."""
         self.diverging_epoch = diverging_epoch
         self.preferred_read_replica = preferred_read_replica
-        """The broker that the consumer should ask in place of this one; -1 without one."""
+        """Broker id that the consumer should fetch from instead; -1 for this broker."""
         self.aborted_transactions: Sequence[AbortedTxn] | None = None
-        """Aborted transactions that the read may have touched; None unless it reads committed records only."""
+        """Aborted transactions that may overlap the records; None unless the isolation is TXN_COMMITTED."""
 
     def leave_out_records(self) -> None:
         """Drop the records; the offsets stay."""

@@ -2,12 +2,12 @@
 
 There is one fetcher for every leader that this broker follows.
 
-One fetch is in flight at a time, for all partitions that this broker follows on that leader. It names
-those that the leader's session does not have yet, or has otherwise (KIP-227); a session ends with a fetch
-that fails. A follower truncates its log to the diverging epoch in the leader's response (KIP-595).
+One fetch is in flight at a time, for all partitions that this broker follows on that leader. It lists only
+the partitions that are new or changed since the session's last fetch (KIP-227); a failed fetch ends the
+session. A follower truncates its log to the diverging epoch in the leader's response (KIP-595).
 
-Deliberate differences: callbacks instead of a thread; a log start that retention has moved is named
-within `replica.fetch.wait.max.ms`, not in the next fetch.
+Deliberate differences: callbacks instead of a thread; a log start offset that retention has moved is sent
+within `replica.fetch.wait.max.ms`, not with the next fetch.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ MIN_PAUSE_MS = 1
 
 
 class Outcome(Enum):
-    """Outcome of the leader's answer for one partition."""
+    """Result of the leader's response for one partition."""
 
-    TAKEN = "taken"
-    ADVANCED = "taken, and the high watermark has moved"
-    FAILED = "not taken; the partition waits for the backoff"
+    APPLIED = "applied"
+    ADVANCED = "applied, and the high watermark has moved"
+    FAILED = "not applied; the partition is delayed by the backoff"
 
 
-# Python 3.11 takes 0.1 us to look up a member of an enum, and every answer needs one.
-_TAKEN: Final = Outcome.TAKEN
+# Python 3.11 takes 0.1 us to look up an enum member, and every response needs one.
+_APPLIED: Final = Outcome.APPLIED
 _ADVANCED: Final = Outcome.ADVANCED
 _FAILED: Final = Outcome.FAILED
 
@@ -56,8 +56,9 @@ _FAILED: Final = Outcome.FAILED
 class FetchState:
     """The position in one followed partition; mirrors `PartitionFetchState`. `fetch` is replaced, never changed.
 
-    `sent` is what the leader's session has of it, the current position where it is the same object; `lag` how many
-    records it lacked of those below the leader's high watermark when it got some last, None before it has heard.
+    `sent` is the fetch that the leader's session has; it is the same object as `fetch` unless that has changed
+    since. `lag` is the distance from the log end offset to the leader's high watermark when records last arrived,
+    None before the first response.
     """
 
     __slots__ = ("delayed_until_ms", "fetch", "lag", "partition", "sent")
@@ -70,7 +71,7 @@ class FetchState:
         self.lag: int | None = None
 
     def is_in_sync(self) -> bool:
-        """Whether the follower has all records that it knows of."""
+        """Whether the follower has reached the leader's high watermark, as far as it knows."""
         return self.lag is not None and self.lag <= 0
 
 
@@ -93,7 +94,7 @@ class ReplicaFetcher:
         self._process = process
         self._config = config
         self._leaders = leaders
-        # A pause of 0 ms would let fetches follow each other without end in one moment of virtual time.
+        # With a pause of 0 ms, fetches would follow each other endlessly at one instant of virtual time.
         self._backoff_ms = max(config.replica_fetch_backoff_ms, MIN_PAUSE_MS)
         self._replica_id = replica_id
         self._broker_epoch = broker_epoch
@@ -108,7 +109,7 @@ class ReplicaFetcher:
         self._to_forget: list[TopicPartition] = []
         self._checked_ms = 0
         self._moved: dict[TopicPartition, None] = {}
-        """The partitions whose log start has moved here since the last check."""
+        """Partitions whose log start offset has moved on this broker since the last check."""
         self._request: object | None = None
         self._backoff: Handle | None = None
         self._timeout: Handle | None = None
@@ -118,7 +119,7 @@ class ReplicaFetcher:
         return len(self._states)
 
     def add(self, partition: Partition) -> None:
-        """Start to fetch the partition in its current leader epoch."""
+        """Start fetching the partition in its current leader epoch."""
         topic_partition = partition.topic_partition
         self.remove(topic_partition)
         state = FetchState(partition, self._initial_fetch(partition))
@@ -134,7 +135,7 @@ class ReplicaFetcher:
             del self._unsent[topic_partition]
 
     def _take_back(self, topic_partition: TopicPartition, state: FetchState) -> None:
-        """Let the next fetch take the partition out of the leader's session."""
+        """Make the next fetch remove the partition from the leader's session."""
         self._unsent[topic_partition] = state
         if state.sent is not None:
             state.sent = None
@@ -151,7 +152,7 @@ class ReplicaFetcher:
         self._backoff = self._timeout = None
 
     def _initial_fetch(self, partition: Partition) -> FetchPartition:
-        """Start at the log's end; a log without epochs is truncated to its high watermark first."""
+        """Return a fetch from the log end; a log without epochs is truncated to its high watermark first."""
         local_log = partition.log
         if local_log.leader_epoch_cache.latest_epoch is None:
             local_log.truncate_to(local_log.high_watermark)
@@ -172,7 +173,7 @@ class ReplicaFetcher:
     # -- the loop -------------------------------------------------------------------------------
 
     def _maybe_fetch(self) -> None:
-        """Send the next fetch unless one is in flight; if no partition is ready, wait the backoff."""
+        """Send the next fetch unless one is in flight; if no partition is ready, wait for the backoff."""
         if self._request is not None or self._backoff is not None or not self._states:
             return
         now_ms = self._clock.now_ms()
@@ -189,7 +190,7 @@ class ReplicaFetcher:
         )
 
     def _next_request(self, now_ms: int) -> FollowerFetch | None:
-        """Return what the leader's session has not got yet; None while all partitions have to wait."""
+        """Return a fetch of all changes to the leader's session; None while all partitions are delayed."""
         params = self._fetch_params()
         if now_ms - self._checked_ms >= self._config.replica_fetch_wait_max_ms:
             self._check_log_starts(now_ms)
@@ -208,7 +209,7 @@ class ReplicaFetcher:
         return FollowerFetch(params, epoch, to_send, to_forget)
 
     def _take_throttled_back(self) -> set[TopicPartition]:
-        """Take the throttled partitions out of the session, and return them; mirrors `shouldFollowerThrottle`."""
+        """Remove the throttled partitions from the session, and return them; mirrors `shouldFollowerThrottle`."""
         throttled = set()
         for topic_partition, state in self._states.items():
             if not state.is_in_sync() and self._quota.is_throttled(topic_partition):
@@ -220,7 +221,7 @@ class ReplicaFetcher:
         self._moved[topic_partition] = None
 
     def _check_log_starts(self, now_ms: int) -> None:
-        """Name the log starts that retention has moved here; partitions where none has cost nothing."""
+        """Send the log start offsets that retention has moved on this broker; the others cost nothing."""
         self._checked_ms = now_ms
         moved, self._moved = self._moved, {}
         for topic_partition in moved:
@@ -233,7 +234,7 @@ class ReplicaFetcher:
                 self._unsent[topic_partition] = state
 
     def _begin_session(self) -> None:
-        """Let the next fetch begin a session, with all partitions."""
+        """Make the next fetch begin a new session, with all partitions."""
         self._epoch = INITIAL_EPOCH
         self._to_forget.clear()
         self._unsent = dict(self._states)
@@ -241,7 +242,7 @@ class ReplicaFetcher:
             state.sent = None
 
     def _fetch_params(self) -> FetchParams:
-        """Return the parameters, which change only with the broker epoch; so does the session."""
+        """Return the fetch parameters; a new broker epoch changes them and begins a new session."""
         broker_epoch = self._broker_epoch()
         if self._params is None or self._params.replica_epoch != broker_epoch:
             self._begin_session()
@@ -263,7 +264,7 @@ class ReplicaFetcher:
         self._maybe_fetch()
 
     def _check_timeout(self) -> None:
-        """Give up a fetch without a response in time; one timer serves all fetches in turn."""
+        """Fail a fetch that has timed out; one timer serves all fetches in turn."""
         self._timeout = None
         if self._request is None:
             return
@@ -297,10 +298,10 @@ class ReplicaFetcher:
         advanced: list[TopicPartition] = []
         for topic_partition, data in results:
             state = self._states.get(topic_partition)
-            # Meanwhile the partition may have been removed, or added again in a newer epoch.
+            # The partition may have been removed since, or added again in a newer epoch.
             if state is None or state.fetch is not state.sent:
                 continue
-            outcome = self._take(topic_partition, state, data)
+            outcome = self._apply(topic_partition, state, data)
             if outcome is _ADVANCED:
                 advanced.append(topic_partition)
             elif outcome is _FAILED:
@@ -313,18 +314,18 @@ class ReplicaFetcher:
         for topic_partition in advanced:
             self._complete_delayed_fetches(topic_partition)
 
-    def _take(self, topic_partition: TopicPartition, state: FetchState, data: FetchPartitionData) -> Outcome:
-        """Process the leader's answer for one partition."""
+    def _apply(self, topic_partition: TopicPartition, state: FetchState, data: FetchPartitionData) -> Outcome:
+        """Process the leader's response for one partition."""
         if data.error_code:
             return self._handle_error(topic_partition, state, data.error_code)
         if data.diverging_epoch is None:
             return self._process_data(topic_partition, state, data)
         with suppress_storage_error():
             self._truncate(state, *data.diverging_epoch)
-        return _TAKEN
+        return _APPLIED
 
     def _process_data(self, topic_partition: TopicPartition, state: FetchState, data: FetchPartitionData) -> Outcome:
-        """Append the records, and take over the leader's offsets."""
+        """Append the records, and adopt the leader's high watermark and log start offset."""
         partition = state.partition
         offsets = partition.log.offsets
         try:
@@ -347,10 +348,10 @@ class ReplicaFetcher:
             or partition.leader_epoch != fetch.current_leader_epoch
         ):
             state.fetch = self._next_fetch(partition, offsets.local_log.log_end_offset)
-        return _TAKEN if offsets.high_watermark == old_high_watermark else _ADVANCED
+        return _APPLIED if offsets.high_watermark == old_high_watermark else _ADVANCED
 
     def _truncate(self, state: FetchState, leader_epoch: int, leader_end_offset: int) -> None:
-        """Truncate the log to where the leader's log diverges."""
+        """Truncate the log to the point where the leader's log diverges."""
         local_log = state.partition.log
         target = truncation_offset(local_log, leader_epoch, leader_end_offset)
         name = str(state.partition.topic_partition)
@@ -367,7 +368,7 @@ class ReplicaFetcher:
         else:
             self._log.debug("replica_fetch_failed", partition=str(topic_partition), error=error_code.name)
             return _FAILED
-        return _TAKEN
+        return _APPLIED
 
     def _delay(self, topic_partitions: Sequence[TopicPartition]) -> None:
         until_ms = self._clock.now_ms() + self._backoff_ms
@@ -378,7 +379,7 @@ class ReplicaFetcher:
                 self._take_back(topic_partition, state)
 
     def _reset_offset(self, topic_partition: TopicPartition, state: FetchState) -> None:
-        """Move the log into the leader's range; mirrors `fetchOffsetAndTruncate`."""
+        """Move the fetch offset into the leader's offset range; mirrors `fetchOffsetAndTruncate`."""
         fetch = state.fetch
         self._delay([topic_partition])
 
@@ -405,7 +406,7 @@ class ReplicaFetcher:
 
 
 def truncation_offset(log: PartitionLog, leader_epoch: int, leader_end_offset: int) -> int:
-    """Return the offset from which on the leader does not have the log; mirrors `getOffsetTruncationState`."""
+    """Return the offset to truncate the follower's log to; mirrors `getOffsetTruncationState`."""
     end_offset = log.log_end_offset
     epoch, epoch_end_offset = log.leader_epoch_cache.end_offset_for(leader_epoch, end_offset)
     if epoch < 0:
@@ -439,7 +440,7 @@ class FetcherManager:
         self._fetchers: dict[int, ReplicaFetcher] = {}
 
     def follow(self, partition: Partition) -> None:
-        """Fetch the partition from its current leader only."""
+        """Fetch the partition from its current leader, and from no other."""
         self.unfollow(partition.topic_partition)
         fetcher = self._fetchers.get(partition.leader_id)
         if fetcher is None:

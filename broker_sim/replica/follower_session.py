@@ -1,15 +1,15 @@
-"""The fetch session of one follower at its leader (KIP-227): only what is new goes over the link.
+"""The fetch session of one follower at its leader (KIP-227): only changes go over the link.
 
-A follower names a partition when its fetch of it changes, and the leader answers with the partitions
-that may have news. The leader holds them in two groups:
+A follower lists a partition only when its fetch of that partition changes, and the leader returns only
+partitions that may have changed. The leader holds the partitions in two groups:
 
 * unread: read at every fetch
-* idle: the last fetch was from the log's end and found nothing, and the follower has been told the high
-  watermark and the log start, or will be with the next answer
+* idle: the last fetch was at the log end offset and returned no records, and the follower has the current
+  high watermark and log start offset, or gets them with the next response
 
 `LeaderReplicas.wake` makes an idle partition unread when an offset of its log, its ISR or its role
-changes. Kafka's leaders read all partitions of a session at each fetch, and watch a fetch that waits
-under each anew; so only the cost differs.
+changes. Kafka's leaders read all partitions of a session at each fetch, and watch each waiting fetch
+under all of them again; so only the cost differs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ INITIAL_EPOCH = 0
 
 
 class FollowerFetch:
-    """A follower's fetch; mirrors `FetchSessionHandler.FetchRequestData`. For reading only."""
+    """A follower's fetch; mirrors `FetchSessionHandler.FetchRequestData`. Read-only."""
 
     __slots__ = ("epoch", "params", "to_forget", "to_send")
 
@@ -52,7 +52,7 @@ class FollowerFetch:
 
 
 class IdlePartition(IdleFetch):
-    """A partition of a session that has nothing new for its follower."""
+    """A partition of a session that has nothing new for the follower."""
 
     __slots__ = ("fetch", "replica", "session", "states", "topic_partition")
 
@@ -72,11 +72,11 @@ class IdlePartition(IdleFetch):
 
     @property
     def time_ms(self) -> int:
-        """The time of the session's last fetch."""
+        """The time of the session's last fetch, in ms."""
         return self.session.fetch_time_ms
 
     def wake(self) -> None:
-        """Let the session's next fetch read the partition again."""
+        """Make the session's next fetch read the partition again."""
         self.session.wake(self)
 
 
@@ -87,17 +87,17 @@ class FollowerSession:
 
     def __init__(self, keys: KeySet[Any]) -> None:
         self.keys = keys
-        """Keys of all partitions, which the follower's fetches are watched by."""
+        """Keys of all partitions, under which the follower's fetches are watched."""
         self.next_epoch = INITIAL_EPOCH + 1
         """The epoch of the follower's next fetch."""
         self.fetch_time_ms = 0
-        """Time at which the follower last fetched the idle partitions, among others."""
+        """Time of the last fetch that counts for the idle partitions, in ms."""
         self.unread: dict[TopicPartition, FetchPartition] = {}
         self._idle: dict[TopicPartition, IdlePartition] = {}
         self._news: dict[TopicPartition, FetchPartitionData] = {}
 
     def update(self, request: FollowerFetch) -> None:
-        """Apply the partitions that a fetch forgets and names; those it names are read last."""
+        """Apply the partitions that a fetch forgets and sends; those it sends are read last."""
         for topic_partition in request.to_forget:
             self._forget(topic_partition)
             self.keys.discard(topic_partition)
@@ -109,7 +109,7 @@ class FollowerSession:
     def admit(self, params: FetchParams) -> None:
         """Count the idle partitions as fetched now.
 
-        They become unread where the broker epoch is old, so that each is answered with the error.
+        With an old broker epoch they become unread instead, so that each is answered with the error.
         """
         idle = next(iter(self._idle.values()), None)
         if idle is None:
@@ -125,7 +125,7 @@ class FollowerSession:
         results: Sequence[tuple[TopicPartition, FetchPartitionData]],
         partitions: Mapping[TopicPartition, Partition],
     ) -> None:
-        """Note the results of reading the unread partitions; those without news become idle."""
+        """Store the results of reading the unread partitions; those with nothing new become idle."""
         for topic_partition, data in results:
             self._news[topic_partition] = data
             if data.error_code or data.size_bytes or data.diverging_epoch is not None:
@@ -156,13 +156,13 @@ class FollowerSession:
         return list(news.items())
 
     def wake(self, idle: IdlePartition) -> None:
-        """Read the partition again from now on."""
+        """Make the partition unread: it is read again from now on."""
         del self._idle[idle.topic_partition]
         idle.replica.end_idle()
         self.unread[idle.topic_partition] = idle.fetch
 
     def close(self) -> None:
-        """Forget all partitions, because the follower has begun another session."""
+        """Drop all partitions, because the follower has begun another session."""
         self._wake_all()
         self.unread.clear()
         self.keys.clear()

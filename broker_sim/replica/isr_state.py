@@ -1,9 +1,9 @@
 """The in-sync replicas of a partition, committed or with a change in flight to the controller.
 
 Mirrors `kafka.cluster.PartitionState` (KIP-497, KIP-841). While a change is in flight, the high
-watermark uses the *maximal* ISR: with the joining members already, and with the leaving ones still.
-So, whatever the controller decides, consumers have seen no record that a member of the new ISR may
-not have.
+watermark uses the *maximal* ISR: it includes members that are joining and members that are leaving.
+So, whatever the controller decides, every record that consumers have seen is on all members of the
+new ISR.
 """
 
 from __future__ import annotations

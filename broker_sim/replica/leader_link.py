@@ -1,7 +1,7 @@
-"""Fetches of followers from leaders, over links; mirrors `RemoteLeaderEndPoint`.
+"""Followers' fetches from their leaders, over links; mirrors `RemoteLeaderEndPoint`.
 
 In Kafka followers send the Fetch, ListOffsets and OffsetForLeaderEpoch requests of clients; here `LeaderLink` at the
-follower calls `ReplicaServer` at the leader, and both come to the same `ReplicaManager`.
+follower calls `ReplicaServer` at the leader, and both lead to the same `ReplicaManager`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class LeaderLink:
-    """Sends a follower's requests to leaders; exactly one callback of each is called, unless this broker is killed."""
+    """Sends a follower's requests to leaders; each request calls one of its callbacks, unless this broker is killed."""
 
     def __init__(self, broker_id: int, links: Links, server_of: Callable[[int], ReplicaServer]) -> None:
-        """`server_of(leader_id)` is called in the leader's process, when a request has arrived there."""
+        """`server_of(leader_id)` is called in the leader's process, when a request arrives there."""
         self._broker_id = broker_id
         self._links = links
         self._server_of = server_of
@@ -41,7 +41,7 @@ class LeaderLink:
     ) -> None:
         """Send a fetch to the leader's broker.
 
-        The response has the partitions of the session with news; it is None if the leader does not have the session.
+        The response has the partitions of the session that changed; it is None if the leader lacks the session.
         """
         self._links.call(
             self._broker_id,
@@ -60,7 +60,7 @@ class LeaderLink:
         on_response: Callable[[ErrorCode, int, int], None],
         on_failure: Callable[[], None],
     ) -> None:
-        """Ask for the leader's log start and end offset."""
+        """Request the leader's log start offset and log end offset."""
 
         def serve(on_result: Callable[[tuple[ErrorCode, int, int]], None]) -> None:
             self._server_of(leader_id).serve_log_bounds(topic_partition, current_leader_epoch, on_result)
@@ -71,7 +71,7 @@ class LeaderLink:
 
 
 class ReplicaServer:
-    """Serves followers on the leader's process; `on_result` is called once, now or later."""
+    """Serves followers in the leader's process; `on_result` is called once, now or later."""
 
     def __init__(self, replica_manager: ReplicaManager, actions: ActionQueue) -> None:
         self._replica_manager = replica_manager
@@ -83,7 +83,7 @@ class ReplicaServer:
         request: FollowerFetch,
         on_result: Callable[[Sequence[tuple[TopicPartition, FetchPartitionData]] | None], None],
     ) -> None:
-        """Serve a follower's fetch, now or when there is data; None without its session here."""
+        """Serve a follower's fetch, now or when there is data; the result is None if its session is missing."""
         session = self._session_of(request)
         if session is None:
             on_result(None)
@@ -117,7 +117,7 @@ class ReplicaServer:
         current_leader_epoch: int,
         on_result: Callable[[tuple[ErrorCode, int, int]], None],
     ) -> None:
-        """Answer a follower with NONE and the log's start and end offset, or with the error."""
+        """Return NONE with the log start and log end offset, or an error code with -1 and -1."""
         try:
             partition = self._replica_manager.get_partition(topic_partition)
             local_log = partition.local_log(current_leader_epoch, require_leader=True)

@@ -1,6 +1,6 @@
 """The followers of a partition at its leader, and the ISR; part of `kafka.cluster.Partition`.
 
-It decides which followers should join or leave the ISR; the partition sends that to the controller.
+It decides which followers should join or leave the ISR; the partition sends the proposal to the controller.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ STATE_IS_OLD = frozenset(
         ErrorCode.NEW_LEADER_ELECTED,
     }
 )
-"""Refusals that mean that the leader's metadata is old: it waits for newer metadata."""
+"""Errors that mean that the leader's metadata is stale: the leader waits for newer metadata."""
 
 
 class LeaderReplicas:
-    """The followers of one partition, as their leader knows them, and the ISR."""
+    """The followers of one partition, as seen by their leader, and the ISR."""
 
     __slots__ = ("_broker_id", "_clock", "_lag_time_max_ms", "_metadata", "followers", "isr_state")
 
@@ -47,7 +47,7 @@ class LeaderReplicas:
         self._metadata = metadata
 
     def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
-        """Keep one `Replica` for each follower, and set the ISR of the controller."""
+        """Keep one `Replica` for each follower, and set the ISR that the controller has committed."""
         self.wake()
         followers = {replica for replica in replicas if replica != self._broker_id}
         for removed in self.followers.keys() - followers:
@@ -57,13 +57,13 @@ class LeaderReplicas:
         self.isr_state = CommittedIsr(frozenset(isr))
 
     def clear(self) -> None:
-        """Forget everything, because this broker does not lead the partition any more."""
+        """Drop all followers and the ISR, because this broker no longer leads the partition."""
         self.wake()
         self.followers.clear()
         self.isr_state = CommittedIsr(frozenset())
 
     def start_epoch(self, leader_end_offset: int, is_new_leader: bool) -> None:
-        """Start a leader epoch: members of the ISR count as caught up now, the others as never."""
+        """Start a leader epoch: members of the ISR count as caught up now, all others as never caught up."""
         self.wake()
         now_ms = self._clock.now_ms()
         for follower in self.followers.values():
@@ -73,7 +73,7 @@ class LeaderReplicas:
             )
 
     def high_watermark_candidate(self, leader_end_offset: int) -> int:
-        """Return the smallest log end of the maximal ISR and of the caught-up followers outside it."""
+        """Return the smallest log end offset of the maximal ISR and of the caught-up followers outside it."""
         candidate = leader_end_offset
         if not self.followers:
             return candidate
@@ -92,27 +92,27 @@ class LeaderReplicas:
         ) and self._metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
 
     def check_broker_epoch(self, follower_id: int, broker_epoch: int) -> None:
-        """Raise NOT_LEADER_OR_FOLLOWER for a fetch of a follower's previous epoch (KIP-903)."""
+        """Raise NOT_LEADER_OR_FOLLOWER if a follower fetches with an old broker epoch (KIP-903)."""
         if self._metadata.is_stale_epoch(follower_id, broker_epoch):
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def is_stale_epoch(self, follower_id: int, broker_epoch: int) -> bool:
-        """Whether a follower's fetch is of a previous epoch."""
+        """Whether `broker_epoch` is older than the follower's current broker epoch."""
         return self._metadata.is_stale_epoch(follower_id, broker_epoch)
 
     def now_ms(self) -> int:
-        """Return the time in ms that fetches are recorded with."""
+        """Return the current time in ms, as fetches are recorded with it."""
         return self._clock.now_ms()
 
     def may_be_idle(self, follower: Replica) -> bool:
-        """Whether a follower without news need not be read at each fetch.
+        """Whether the follower's fetches may skip this partition while it has nothing new.
 
-        Not while it could join the ISR: whether it may, the metadata says at each fetch anew.
+        Not while the follower could join the ISR: whether it is eligible is checked at every fetch.
         """
         return self.isr_state.is_inflight or follower.broker_id in self.isr_state.isr
 
     def wake(self) -> None:
-        """Let the followers' sessions read the partition again, because it has changed."""
+        """Make the followers' sessions read the partition again, because it has changed."""
         for follower in self.followers.values():
             if follower.idle is not None:
                 follower.idle.wake()

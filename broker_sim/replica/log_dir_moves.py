@@ -2,15 +2,15 @@
 
 A future replica in the other directory copies the log, and takes its place when it has caught up:
 
-    start      the future replica is empty; a move back to the replica's own directory ends it, one to a third
-               directory begins anew
-    copy       at most `replica.fetch.max.bytes` of a replica at a time, while the rate of all moves is below
-               `replica.alter.log.dirs.io.max.bytes.per.second`; above, again after `replica.fetch.backoff.ms`
-    truncated  the future replica is cut where the log was
-    caught up  the log is in the other directory from then on
+    start      the future replica is empty; a move back to the log's own directory cancels it, a move to a
+               third directory restarts it
+    copy       at most `replica.fetch.max.bytes` of a replica at a time; while the rate of all moves exceeds
+               `replica.alter.log.dirs.io.max.bytes.per.second`, retried every `replica.fetch.backoff.ms`
+    truncated  the future replica is truncated with the log
+    caught up  the log moves to the other directory
 
-Deliberate difference: a future replica has no files; the log's files are copied when it has caught up, in one step. A
-move that a restart interrupts is forgotten.
+Deliberate difference: a future replica has no files; the log's files are copied in one step when it has caught up. A
+restart cancels the moves that have not finished.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class MoveQuota(Protocol):
-    """The bytes per second of all moves of a broker."""
+    """Quota on the bytes per second that all moves of a broker copy."""
 
     def is_quota_exceeded(self) -> bool:
         """Whether the quota is exceeded, so that moves have to wait."""
@@ -46,21 +46,21 @@ class FutureReplica:
 
     log: PartitionLog
     directory: str
-    """The absolute path of the directory that it moves to."""
+    """Absolute path of the directory that the log moves to."""
     log_end_offset: int
 
     @property
     def size_bytes(self) -> int:
-        """The bytes that it has copied."""
+        """Bytes copied so far."""
         return self.log.position(self.log_end_offset) - self.log.position(self.log.log_start_offset)
 
     @property
     def offset_lag(self) -> int:
-        """The offsets that it lacks."""
+        """Number of offsets still to copy."""
         return self.log.log_end_offset - self.log_end_offset
 
     def copy(self, max_bytes: int) -> int:
-        """Copy up to that many bytes, one batch at least; return how many they were."""
+        """Copy up to `max_bytes`, but at least one batch; return the number of bytes copied."""
         start_offset = min(max(self.log_end_offset, self.log.log_start_offset), self.log.log_end_offset)
         self.log_end_offset = self.log.offset_after(start_offset, max_bytes)
         return self.log.position(self.log_end_offset) - self.log.position(start_offset)
@@ -78,7 +78,7 @@ class LogDirMoves:
         self._is_scheduled = False
 
     def start(self, log: PartitionLog, directory: str) -> None:
-        """Begin to move the log to that directory, unless it moves there already or is there."""
+        """Begin to move the log to `directory`, unless it is there or already on its way there."""
         key = log.topic_partition
         future = self._futures.get(key)
         if future is not None and future.log is log and future.directory == directory:
@@ -89,7 +89,7 @@ class LogDirMoves:
             self._schedule(0)
 
     def futures(self) -> Iterator[FutureReplica]:
-        """Iterate over the future replicas of logs that are still here."""
+        """Iterate over the future replicas of logs that this broker still has."""
         return (future for future in self._futures.values() if self._is_present(future))
 
     def _is_present(self, future: FutureReplica) -> bool:
@@ -101,7 +101,7 @@ class LogDirMoves:
             self._call_later(delay_ms, self._copy)
 
     def _copy(self) -> None:
-        """Copy a part of each replica, and again until all have caught up."""
+        """Copy a part of each replica, and reschedule until all have caught up."""
         self._is_scheduled = False
         for key, future in list(self._futures.items()):
             if not self._is_present(future):

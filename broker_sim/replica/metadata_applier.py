@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PartitionStore:
-    """Makes partitions on the logs that the broker keeps, and deletes logs; part of `getOrCreatePartition`."""
+    """Opens partitions on the broker's logs, and deletes logs; part of `getOrCreatePartition`."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class PartitionStore:
 
 
 class PartitionListeners:
-    """Callbacks for partitions that this broker leads no more; mirrors `PartitionListener` and its calls.
+    """Callbacks for partitions that this broker no longer leads; mirrors `PartitionListener` and its calls.
 
-    A callback stays until it is removed, or its partition is.
+    A callback stays registered until it or its partition is removed.
     """
 
     __slots__ = ("_listeners",)
@@ -80,7 +80,7 @@ class PartitionListeners:
         self._listeners: dict[TopicPartition, list[Listener]] = {}
 
     def add(self, key: TopicPartition, listener: Listener) -> None:
-        """Call `listener()` when the broker follows the partition, deletes it, or its log fails."""
+        """Call `listener()` when the broker becomes a follower, deletes the partition, or its log fails."""
         self._listeners.setdefault(key, []).append(listener)
 
     def remove(self, key: TopicPartition, listener: Listener) -> None:
@@ -92,18 +92,18 @@ class PartitionListeners:
                 del self._listeners[key]
 
     def became_follower(self, key: TopicPartition) -> None:
-        """Call the partition's listeners: the broker follows it now."""
+        """Call the partition's listeners: the broker is now a follower."""
         for listener in tuple(self._listeners.get(key, ())):
             listener()
 
     def removed(self, key: TopicPartition) -> None:
-        """Call the partition's listeners and drop them: it is not hosted any more."""
+        """Call the partition's listeners and drop them: the broker no longer hosts it."""
         for listener in self._listeners.pop(key, ()):
             listener()
 
 
 class MetadataApplier:
-    """Makes partitions leaders or followers and deletes them, as the metadata of one broker says."""
+    """Makes one broker's partitions leaders or followers and deletes them, following the metadata."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class MetadataApplier:
         self._store = store
         self._topic_config = topic_config
         self.listeners = PartitionListeners()
-        """Callbacks for partitions that this broker leads no more."""
+        """Callbacks for partitions that this broker no longer leads."""
         self._in_controlled_shutdown = False
 
     def begin_controlled_shutdown(self) -> None:
@@ -158,7 +158,7 @@ class MetadataApplier:
                 self._make_follower(key, topic, state, image)
 
     def take_offline(self, key: TopicPartition) -> None:
-        """Stop leading or following a partition whose log has failed; requests that wait for it are answered."""
+        """Stop leading or following a partition whose log has failed; its delayed operations complete."""
         partition = self._remove(key)
         self._complete_without(key, partition)
 
@@ -200,7 +200,7 @@ class MetadataApplier:
         return partition
 
     def _complete_without(self, key: TopicPartition, partition: Partition | None) -> None:
-        """Try the operations that wait for the partition: this broker does not lead it."""
+        """Try the operations that wait for a partition that this broker does not lead."""
         topic_id = NO_TOPIC_ID if partition is None else partition.topic_id
         self._replica_manager.purgatories.check_and_complete_not_leader(key, topic_id)
 

@@ -78,7 +78,7 @@ class Partition:
     # -- roles ----------------------------------------------------------------------------------
 
     def make_leader(self, state: PartitionState) -> bool:
-        """Become the leader unless `state` is old; return whether it was not the leader before."""
+        """Become the leader unless `state` is stale; return True if this broker was not the leader before."""
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
@@ -102,7 +102,7 @@ class Partition:
         return is_new_leader
 
     def make_follower(self, state: PartitionState) -> bool:
-        """Become a follower unless `state` is old; return whether the leader epoch is new."""
+        """Become a follower unless `state` is stale; return True if the leader epoch is new."""
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
@@ -118,7 +118,7 @@ class Partition:
         return is_new_epoch
 
     def reconfigure(self, config: TopicConfig) -> None:
-        """Set the changed topic configuration; a smaller min ISR may move the high watermark."""
+        """Set a new topic configuration; a smaller `min.insync.replicas` may move the high watermark."""
         self.config = config
         self.log.update_config(config)
         if self.is_leader and self._maybe_increment_leader_hw():
@@ -129,7 +129,7 @@ class Partition:
     def local_log(self, current_leader_epoch: int, require_leader: bool) -> PartitionLog:
         """Return the log, or raise FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER.
 
-        `current_leader_epoch` is that of the request; -1 means that the request has none.
+        `current_leader_epoch` is the epoch in the request, -1 if the request has none.
         """
         if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             if current_leader_epoch < self.leader_epoch:
@@ -140,13 +140,13 @@ class Partition:
         return self.log
 
     def check_high_watermark(self) -> None:
-        """Raise OFFSET_NOT_AVAILABLE while a new leader's is behind its epoch's start (KIP-207)."""
+        """Raise OFFSET_NOT_AVAILABLE while the high watermark is below the leader epoch's start (KIP-207)."""
         start_offset = self.leader_epoch_start_offset
         if start_offset is not None and start_offset > self.log.high_watermark:
             raise ApiError(ErrorCode.OFFSET_NOT_AVAILABLE)
 
     def fetch_end_offset(self, isolation: FetchIsolation) -> int:
-        """Return where a fetch with this isolation ends."""
+        """Return the offset at which a fetch with this isolation level ends."""
         offsets = self.log.offsets
         if isolation is _LOG_END:
             return offsets.local_log.log_end_offset
@@ -163,7 +163,7 @@ class Partition:
         min_one_message: bool,
         update_fetch_state: bool,
     ) -> FetchPartitionData:
-        """Read for a consumer or a follower; a follower's fetch also updates its state here.
+        """Read for a consumer or a follower; a follower's fetch also updates its `Replica`.
 
         Raises `ApiError` as `local_log` does, or with OFFSET_OUT_OF_RANGE.
         """
@@ -206,7 +206,7 @@ class Partition:
             self._update_follower_fetch_state(replica, fetch, leader_end_offset, params.replica_epoch)
         result = FetchPartitionData(_NO_ERROR, high_watermark, last_stable_offset, log_start_offset)
         if data.first_entry_incomplete:
-            # As in Kafka, no part of a batch where the next fetch may have all of it (KIP-74).
+            # As in Kafka, part of a batch is not returned: the next fetch may get the whole batch (KIP-74).
             return result
         result.records, result.size_bytes = data.records, data.size_bytes
         result.view = data.view
@@ -218,7 +218,7 @@ class Partition:
     def diverging_epoch(self, fetch: FetchPartition) -> tuple[int, int] | None:
         """Return the epoch and end offset where the fetcher's log diverges from this one (KIP-595).
 
-        None if it does not diverge. Raises OFFSET_OUT_OF_RANGE for an epoch that is unknown here.
+        None if it does not diverge. Raises OFFSET_OUT_OF_RANGE if this log does not know the epoch.
         """
         offsets = self.log.offsets
         if (
@@ -234,18 +234,18 @@ class Partition:
         return None
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
-        """Return the largest known epoch up to `leader_epoch` and where it ends; (-1, -1) if none."""
+        """Return the largest known epoch up to `leader_epoch` and its end offset; (-1, -1) if none."""
         return self.log.leader_epoch_cache.end_offset_for(leader_epoch, self.log.log_end_offset)
 
     # -- writing --------------------------------------------------------------------------------
 
     def check_append(self, required_acks: int) -> None:
-        """Raise `ApiError` where this broker may not append: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS."""
+        """Raise `ApiError` if this broker may not append: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS."""
         if not self.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if required_acks == ACKS_ALL and self.is_under_min_isr:
-            isr, least = sorted(self.isr_state.isr), self.effective_min_isr
-            text = f"The ISR {isr} of {self.topic_partition} is smaller than {least}"
+            isr, min_isr = sorted(self.isr_state.isr), self.effective_min_isr
+            text = f"The ISR {isr} of {self.topic_partition} is smaller than {min_isr}"
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, text)
 
     def append_records_to_leader(
@@ -256,7 +256,7 @@ class Partition:
         transaction_version: int = 0,
         verification_guard: VerificationGuard | None = None,
     ) -> tuple[LogAppendInfo, bool]:
-        """Append as leader; return the result, and whether the high watermark moved with it.
+        """Append as leader; return the append info, and whether the high watermark moved.
 
         Raises `ApiError` as `check_append` and `PartitionLog.append_as_leader`.
         """
@@ -265,9 +265,9 @@ class Partition:
         return info, self._maybe_increment_leader_hw(isr_is_checked=required_acks == ACKS_ALL)
 
     def append_records_to_follower(self, records: Sequence[bytes | memoryview]) -> None:
-        """Append records of the leader.
+        """Append records fetched from the leader.
 
-        The first one may be before the end of an empty log: the leader's start is inside its batch.
+        Into an empty log, the first batch may begin before the log's end: the leader's log starts inside it.
         """
         try:
             self.log.append_as_follower(records, self.leader_epoch)
@@ -289,10 +289,10 @@ class Partition:
         return (True, _NO_ERROR if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def delete_records_on_leader(self, offset: int) -> tuple[int, int]:
-        """Move the log start; return the requested offset and the low watermark.
+        """Move the log start offset to `offset`; return the new log start offset and the low watermark.
 
-        -1 requests the high watermark. Raises `ApiError`: NOT_LEADER_OR_FOLLOWER, POLICY_VIOLATION,
-        OFFSET_OUT_OF_RANGE.
+        An offset of -1 stands for the high watermark. Raises `ApiError`: NOT_LEADER_OR_FOLLOWER,
+        POLICY_VIOLATION, OFFSET_OUT_OF_RANGE.
         """
         if not self.is_leader:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -301,34 +301,34 @@ class Partition:
                 ErrorCode.POLICY_VIOLATION,
                 f"Records of {self.topic_partition} cannot be deleted: cleanup.policy has no 'delete'",
             )
-        requested = self.log.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
-        if requested < 0 or requested > self.log.high_watermark:
+        target_offset = self.log.high_watermark if offset == DELETE_TO_HIGH_WATERMARK else offset
+        if target_offset < 0 or target_offset > self.log.high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        self.log.offsets.maybe_increment_log_start_offset(requested)
-        return (requested, self.low_watermark)
+        self.log.offsets.maybe_increment_log_start_offset(target_offset)
+        return (target_offset, self.low_watermark)
 
     @property
     def low_watermark(self) -> int:
-        """The smallest log start offset of the live replicas, as the leader knows them."""
+        """The smallest log start offset of the live replicas, as last reported to the leader."""
         return self.replica_states.low_watermark(self.log.log_start_offset)
 
     # -- in-sync replicas and the high watermark ------------------------------------------------
 
     @property
     def isr_state(self) -> IsrState:
-        """The ISR, and a change of it that is in flight."""
+        """The ISR, and any change of it that is in flight."""
         return self.replica_states.isr_state
 
     @property
     def effective_min_isr(self) -> int:
-        """`min.insync.replicas`, but at most the number of replicas."""
+        """`min.insync.replicas`, capped at the number of replicas."""
         return min(self.config.min_insync_replicas, len(self.replica_states.followers) + 1)
 
     @property
     def is_under_min_isr(self) -> bool:
         """Whether the leader's ISR is smaller than `min.insync.replicas`."""
         size = len(self.replica_states.isr_state.isr)
-        is_small = size < self.config.min_insync_replicas  # as a rule it is not
+        is_small = size < self.config.min_insync_replicas  # the cheap test first: usually False
         return is_small and self.is_leader and size < self.effective_min_isr
 
     def _update_follower_fetch_state(
@@ -354,7 +354,7 @@ class Partition:
             self._complete_delayed_requests(self.topic_partition)
 
     def _maybe_increment_leader_hw(self, *, isr_is_checked: bool = False) -> bool:
-        """Move the high watermark if the ISR allows; it stays while the ISR is too small (KIP-966)."""
+        """Move the high watermark if the ISR allows it; it stays while the ISR is too small (KIP-966)."""
         if not isr_is_checked and self.is_under_min_isr:
             return False
         offsets = self.log.offsets
@@ -379,7 +379,7 @@ class Partition:
     def complete_alter_partition(
         self, proposed: PendingIsr, isr: frozenset[int], leader_epoch: int, partition_epoch: int
     ) -> None:
-        """Set the ISR that the controller has accepted, unless the state has changed meanwhile."""
+        """Set the ISR that the controller has accepted, unless the state has changed in the meantime."""
         if (
             self.isr_state is not proposed
             or leader_epoch != self.leader_epoch

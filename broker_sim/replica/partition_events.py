@@ -49,11 +49,11 @@ class PartitionEvents:
         )
 
     def isr_proposed(self, before: AbstractSet[int], after: AbstractSet[int]) -> None:
-        """Log that the leader asks the controller for another ISR."""
+        """Log that the leader proposes a new ISR to the controller."""
         self._log().debug("isr_proposed", isr=sorted(before), proposed=sorted(after))
 
     def isr_changed(self, before: AbstractSet[int], after: AbstractSet[int], partition_log: PartitionLog) -> None:
-        """Log that the ISR has shrunk or expanded; nothing if it is the same."""
+        """Log that the ISR has shrunk or expanded; log nothing if it is unchanged."""
         if before == after:
             return
         self._info(

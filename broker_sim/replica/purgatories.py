@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.delayed_request import DelayedRequest
 
 DEFAULT_PURGE_INTERVAL: Final = 1000
-"""Kafka's default, for purgatories without a configuration of their own."""
+"""Kafka's default for purgatories without a configuration of their own, in operations."""
 
 
 class DelayedShareFetchGroupKey(NamedTuple):
@@ -51,8 +51,8 @@ class DelayedShareFetchPartitionKey(NamedTuple):
 class Purgatories:
     """All purgatories of one broker, in the order in which they were made.
 
-    `make(name, purge_interval)` returns a purgatory of this broker. The first four below are keyed by
-    `TopicPartition`, share fetches by the two keys above; a coordinator gets its own with `named`.
+    `make(name, purge_interval)` returns a new purgatory for this broker. Share fetches are keyed by the two
+    classes above, the other four by `TopicPartition`; a coordinator gets its own purgatory from `named`.
     """
 
     __slots__ = ("_all", "_make", "delete_records", "elect_leader", "fetch", "produce", "share_fetch")
@@ -85,7 +85,7 @@ class Purgatories:
         return iter(self._all.values())
 
     def may_complete(self, key: TopicPartition, hw_increased: bool) -> bool:
-        """Whether an append to the partition, and with it a new high watermark, may complete anything."""
+        """Whether an append to the partition, which may have moved its high watermark, may complete an operation."""
         if self.fetch.is_watched(key):
             return True
         return hw_increased and (
@@ -93,14 +93,14 @@ class Purgatories:
         )
 
     def check_and_complete_all(self, key: TopicPartition, topic_id: bytes) -> None:
-        """Try everything that waits for the partition's high or low watermark."""
+        """Try all operations that wait for the partition's high or low watermark."""
         self.fetch.check_and_complete(key)
         self.produce.check_and_complete(key)
         self.delete_records.check_and_complete(key)
         self._check_and_complete_share_fetch(key, topic_id)
 
     def check_and_complete_not_leader(self, key: TopicPartition, topic_id: bytes) -> None:
-        """Try everything that ends when this broker stops leading or hosting the partition."""
+        """Try all operations that end when this broker stops leading or hosting the partition."""
         self.produce.check_and_complete(key)
         self.fetch.check_and_complete(key)
         self._check_and_complete_share_fetch(key, topic_id)
@@ -112,6 +112,6 @@ class Purgatories:
             share_fetch.check_and_complete(watched)
 
     def shutdown(self) -> None:
-        """Stop all purgatories; what is parked gets no answer, as in a broker that is killed."""
+        """Stop all purgatories; parked operations get no response, as in a broker that is killed."""
         for purgatory in self._all.values():
             purgatory.shutdown()

@@ -6,7 +6,7 @@ UNKNOWN_OFFSET = -1
 
 
 class IdleFetch:
-    """A fetch of a follower that has nothing new for it, in the follower's session."""
+    """A partition of a follower's fetch session that has nothing new for the follower."""
 
     __slots__ = ()
 
@@ -16,18 +16,18 @@ class IdleFetch:
         raise NotImplementedError
 
     def wake(self) -> None:
-        """Let the session read the partition again."""
+        """Make the session's next fetch read the partition again."""
         raise NotImplementedError
 
 
 class Replica:
-    """A follower's position, as the leader knows it from the follower's fetches.
+    """A follower's position, as its fetches have shown it to the leader.
 
     A follower is *caught up* if it has all of the leader's log, or had all of it at some time within
     the last `replica.lag.time.max.ms`. `last_caught_up_time_ms` is the latest such time.
 
-    `idle` is set while its session has nothing new of the partition for it; each of its fetches then
-    counts for the partition too, and the session knows the time of the last one.
+    `idle` is set while the follower's fetch session has nothing new for this partition. Each fetch of the
+    session then counts as a fetch of the partition, at the session's `time_ms`.
     """
 
     __slots__ = (
@@ -53,14 +53,14 @@ class Replica:
 
     @property
     def last_caught_up_time_ms(self) -> int:
-        """The latest time at which it had all of the leader's log."""
+        """The latest time in ms at which the follower had all of the leader's log."""
         if self.idle is None:
             return self._last_caught_up_time_ms
         return max(self._last_caught_up_time_ms, self.idle.time_ms)
 
     @property
     def last_fetch_time_ms(self) -> int:
-        """The time of its last fetch."""
+        """The time of the follower's last fetch, in ms."""
         if self.idle is None:
             return self._last_fetch_time_ms
         return max(self._last_fetch_time_ms, self.idle.time_ms)
@@ -68,7 +68,7 @@ class Replica:
     def update_fetch_state(
         self, *, fetch_offset: int, log_start_offset: int, fetch_time_ms: int, leader_end_offset: int, broker_epoch: int
     ) -> None:
-        """Update the position after a fetch, at a time when the leader's log ended at that offset.
+        """Update the position after a fetch; `leader_end_offset` is the leader's log end offset at that time.
 
         A follower that fetches from where the leader's log ended at its previous fetch had caught
         up at the time of that previous fetch.
@@ -84,13 +84,13 @@ class Replica:
         self.broker_epoch = broker_epoch
 
     def end_idle(self) -> None:
-        """End the idle fetch, keeping its time: the partition is read again from now on."""
+        """Clear `idle`, keeping its times: the partition is read again from now on."""
         self._last_caught_up_time_ms = self.last_caught_up_time_ms
         self._last_fetch_time_ms = self.last_fetch_time_ms
         self.idle = None
 
     def reset(self, *, now_ms: int, leader_end_offset: int, is_new_leader: bool, is_in_sync: bool) -> None:
-        """Start a leader epoch: a member of the ISR counts as caught up now, the others never."""
+        """Start a leader epoch: a member of the ISR counts as caught up now, any other as never caught up."""
         self._last_caught_up_time_ms = now_ms if is_in_sync else 0
         if is_new_leader:
             self.log_start_offset = UNKNOWN_OFFSET

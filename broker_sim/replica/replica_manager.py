@@ -1,7 +1,7 @@
 """The partitions of one broker: append, fetch, delete records; mirrors `kafka.server.ReplicaManager`.
 
 A request that cannot be answered at once becomes a delayed operation in one of the purgatories,
-watched under its partitions. Appends, follower fetches and new roles try these operations again.
+watched under its partitions. Appends, follower fetches and role changes try these operations again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-# Python 3.11 takes 0.1 us to look up a member of an enum, and every append needs this one.
+# Python 3.11 takes 0.1 us to look up an enum member, and every append needs this one.
 _NO_ERROR: Final = ErrorCode.NONE
 
 
@@ -54,7 +54,7 @@ class ReplicaManager:
         self.purgatories = purgatories
         self.partitions: dict[TopicPartition, Partition] = {}
         self.offline_partitions: Container[TopicPartition] = frozenset()
-        """The partitions whose logs have failed; none of them is in `partitions` for long."""
+        """Partitions whose log has failed; they are soon removed from `partitions`."""
         self._actions = action_queue
         self._is_known = is_known
         self._replica_selector = replica_selector
@@ -104,7 +104,7 @@ class ReplicaManager:
         transaction_version: int = 0,
         verification_guards: Mapping[TopicPartition, VerificationGuard] | None = None,
     ) -> None:
-        """Append to the partitions that this broker leads; answer as `required_acks` (0, 1, -1) says.
+        """Append to the partitions that this broker leads; respond according to `required_acks` (0, 1, -1).
 
         With -1 the callback waits for the in-sync replicas or the timeout, unless every append
         failed. Otherwise it is called before this returns.
@@ -136,7 +136,7 @@ class ReplicaManager:
         transaction_version: int = 0,
         verification_guard: VerificationGuard | None = None,
     ) -> None:
-        """Append a coordinator's records as with acks=-1; mirrors `appendForGroup`.
+        """Append a coordinator's records with acks=-1; mirrors `appendForGroup`.
 
         `on_appended(last_offset)` is called before anyone can see the records, unless the append
         failed; `on_done` once the in-sync replicas have them, with REQUEST_TIMED_OUT, or with the
@@ -155,9 +155,9 @@ class ReplicaManager:
             on_done(_NO_ERROR)
 
     def _must_wait(self, statuses: Mapping[TopicPartition, ProducePartitionStatus]) -> bool:
-        """Whether an append with acks=all needs an operation: without followers all is replicated.
+        """Whether an acks=all append needs a delayed operation; a partition without followers does not.
 
-        Observers hear of each operation, also of one that is complete at once.
+        With an observer it always does: observers are called for operations that complete at once, too.
         """
         if self.purgatories.produce.is_observed:
             return True
@@ -175,10 +175,10 @@ class ReplicaManager:
         *,
         timeout_ms: int,
     ) -> None:
-        """Call `on_done` once the in-sync replicas have all before `end_offset`, or with an error.
+        """Call `on_done` once the in-sync replicas have all records below `end_offset`, or with an error.
 
-        As in Kafka's coordinators, what is below the high watermark is replicated, although the ISR
-        may have become too small right after.
+        As in Kafka's coordinators, records below the high watermark count as replicated even if the ISR
+        has become too small since.
         """
 
         def done(statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
@@ -200,7 +200,7 @@ class ReplicaManager:
         transaction_version: int,
         verification_guard: VerificationGuard | None,
     ) -> ProducePartitionStatus:
-        """Append to one partition; what waits for the append is tried after the running handler."""
+        """Append to one partition; operations that wait for it are tried after the current handler returns."""
         try:
             partition = self.get_partition(topic_partition)
             info, hw_increased = partition.append_records_to_leader(
@@ -214,19 +214,19 @@ class ReplicaManager:
         return ProducePartitionStatus.appended(info)
 
     def _note_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
-        """Queue the operations that wait for the append, to be tried after the running handler."""
+        """Queue the operations that wait for the append, to be tried after the current handler returns."""
         if self.purgatories.may_complete(topic_partition, hw_increased):
             self._actions.add(partial(self._complete_after_append, topic_partition, hw_increased))
 
     def _complete_after_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
-        """Try the fetches; after a new high watermark, everything that waits for the partition."""
+        """Try the delayed fetches, or all delayed operations of the partition if its high watermark moved."""
         if hw_increased:
             self._complete_all(topic_partition)
         else:
             self.purgatories.fetch.check_and_complete(topic_partition)
 
     def complete_delayed_requests(self, topic_partition: TopicPartition) -> None:
-        """Try everything that waits for the partition, after the running handler has returned."""
+        """Try all delayed operations of the partition after the current handler returns."""
         self._actions.add(partial(self._complete_all, topic_partition))
 
     def _complete_all(self, topic_partition: TopicPartition) -> None:
@@ -244,8 +244,8 @@ class ReplicaManager:
     ) -> None:
         """Read for a fetch without a session; the callback is called now or by a `DelayedFetch`.
 
-        Now, if there is no wait, no partition, an error, a diverging epoch, another replica to read
-        from, or enough bytes.
+        It is called now if the fetch has no max wait or no partitions, or if the read gave an error, a
+        diverging epoch, a preferred read replica or enough bytes.
         """
         results = self.read_from_log(params, infos, update_fetch_state=True)
         if params.is_from_follower:
@@ -266,7 +266,7 @@ class ReplicaManager:
     def fetch_for_follower(
         self, params: FetchParams, session: FollowerSession, response_callback: FetchCallback
     ) -> None:
-        """Read the unread partitions of a follower's session; the callback is called as above."""
+        """Read the unread partitions of a follower's session; the callback is called as by `fetch_messages`."""
         response_callback = partial(self._answer_follower, response_callback)
         session.admit(params)
         unread = list(session.unread.items())
@@ -289,7 +289,7 @@ class ReplicaManager:
         self.purgatories.fetch.try_complete_else_watch(operation, session.keys)
 
     def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
-        """Whether a follower gets no records of the partition now."""
+        """Whether the replication quota now withholds the partition's records from the follower."""
         quota = self.leader_quota
         return (
             replica_id not in partition.replica_states.isr_state.isr
@@ -306,7 +306,7 @@ class ReplicaManager:
     def read_from_log(
         self, params: FetchParams, infos: Sequence[tuple[TopicPartition, FetchPartition]], *, update_fetch_state: bool
     ) -> list[tuple[TopicPartition, FetchPartitionData]]:
-        """Read the partitions in order, up to `max_bytes`; the first batch comes whole (KIP-74)."""
+        """Read the partitions in order, up to `max_bytes`; the first batch is returned whole (KIP-74)."""
         selector, partitions = self._replica_selector, self.partitions
         limit_bytes = params.max_bytes
         min_one_message = True
@@ -315,7 +315,7 @@ class ReplicaManager:
             try:
                 partition = partitions.get(topic_partition) or self.get_partition(topic_partition)
                 if fetch.topic_id not in (partition.topic_id, NO_TOPIC_ID):
-                    raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)  # noqa: TRY301 - as any other
+                    raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)  # noqa: TRY301 - handled as the errors below
                 if (
                     selector is not None
                     and (preferred := preferred_read_replica(selector, partition, params, fetch)) >= 0
@@ -354,7 +354,7 @@ class ReplicaManager:
         timeout_ms: int,
         client_id: str | None = None,
     ) -> None:
-        """Move log starts forward; answer once all live replicas did, or at the timeout."""
+        """Move log start offsets forward; respond once all live replicas have done so, or at the timeout."""
         statuses: dict[TopicPartition, DeleteRecordsPartitionStatus] = {}
         for topic_partition, offset in offsets.items():
             try:
@@ -372,9 +372,9 @@ class ReplicaManager:
         )
         self.purgatories.delete_records.try_complete_else_watch(operation, list(statuses))
 
-    # -- upkeep ---------------------------------------------------------------------------------
+    # -- periodic work --------------------------------------------------------------------------
 
     def maybe_shrink_isr(self) -> None:
-        """Propose to remove lagging followers; called every half `replica.lag.time.max.ms`."""
+        """Propose to remove lagging followers from the ISR; called every half `replica.lag.time.max.ms`."""
         for partition in self.leader_partitions():
             partition.maybe_shrink_isr()

@@ -16,7 +16,7 @@ _PARTITION_BYTES: Final = 56
 
 
 class ReplicaQuota(Protocol):
-    """The bytes of throttled replicas, as a leader or as a follower (KIP-73)."""
+    """Quota on the bytes of throttled replicas, of a leader or of a follower (KIP-73)."""
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
         """Whether this broker's replica of the partition is throttled."""
@@ -45,9 +45,10 @@ UNBOUNDED_QUOTA: Final[ReplicaQuota] = _UnboundedQuota()
 
 
 def record_response(quota: ReplicaQuota, results: Sequence[tuple[TopicPartition, FetchPartitionData]]) -> None:
-    """Count what a follower gets of throttled partitions, in sync or not; mirrors `sizeOfThrottledPartitions`.
+    """Count the bytes that a follower gets of throttled partitions, in sync or not.
 
-    As in Kafka an answer without any counts a little too, so that a rate is measured from the first fetch on.
+    Mirrors `sizeOfThrottledPartitions`. As in Kafka, a response without such partitions counts a little too, so
+    that a rate is measured from the first fetch on.
     """
     size_bytes = _RESPONSE_BYTES
     for topic_partition, data in results:

@@ -1,7 +1,7 @@
 """The replica that a consumer should read from (KIP-392); mirrors `RackAwareReplicaSelector`.
 
-A leader asks it when a consumer says which rack it is in. Its answer is the consumer's preferred read
-replica; the consumer then asks that broker until it is told otherwise.
+A leader selects a replica for each consumer that sends its rack. The response names it as the preferred
+read replica, and the consumer fetches from that broker from then on.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ NO_REPLICA: Final = -1
 
 
 class RackAwareReplicaSelector:
-    """Prefers an in-sync follower in the consumer's rack that has the record it asks for.
+    """Prefers an in-sync follower in the consumer's rack that has the fetch offset.
 
-    Of several the one with the most records, then the one that was last known to have caught up.
+    Of several, it selects the one with the largest log end offset, then the one that caught up last.
     """
 
     def __init__(self, metadata: MetadataCache) -> None:
         self._metadata = metadata
 
     def select(self, partition: Partition, fetch_offset: int, rack_id: str) -> int:
-        """Return the follower to read from, -1 for the leader itself; `partition` is led here."""
+        """Return the broker id of the follower to read from, -1 for the leader; this broker leads `partition`."""
         rack_of = self._metadata.rack_of
         if not rack_id or rack_of(partition.broker_id) == rack_id:
             return NO_REPLICA
@@ -49,7 +49,7 @@ class RackAwareReplicaSelector:
 
 
 def redirected(log: PartitionLog, broker_id: int) -> FetchPartitionData:
-    """Return the offsets of a log and no records, because the consumer should ask that broker."""
+    """Return the log's offsets without records, with `broker_id` as the preferred read replica."""
     return FetchPartitionData(
         ErrorCode.NONE,
         log.high_watermark,
@@ -62,7 +62,7 @@ def redirected(log: PartitionLog, broker_id: int) -> FetchPartitionData:
 def preferred_read_replica(
     selector: RackAwareReplicaSelector, partition: Partition, params: FetchParams, fetch: FetchPartition
 ) -> int:
-    """Return the broker that a consumer should ask for a partition led here, -1 for this one."""
+    """Return the broker id that a consumer should fetch from, -1 for this broker."""
     if not partition.is_leader or params.is_from_follower:
         return -1
     return selector.select(partition, fetch.fetch_offset, params.rack_id)

@@ -1,8 +1,8 @@
-"""Appends of transactions, which the coordinator must know of first (KIP-890).
+"""Transactional appends, which the transaction coordinator must verify first (KIP-890).
 
 Mirrors `ReplicaManager.handleProduceAppend` and `maybeSendPartitionsToTransactionCoordinator`: the
 first batch of a producer's transaction in a partition waits until the coordinator has answered. For
-later ones the log itself knows that the transaction is ongoing, and nobody is asked.
+later batches the log itself knows that the transaction is ongoing, and no request is sent.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TransactionalProducer(NamedTuple):
 
 
 class TransactionalAppends:
-    """Verifies and appends on the broker's process."""
+    """Verifies transactions and appends their records. Thread rule: the broker's loop."""
 
     def __init__(
         self,
@@ -88,9 +88,9 @@ class TransactionalAppends:
         required_acks: int,
         client_id: str | None = None,
     ) -> None:
-        """Append as `ReplicaManager.append_records`, once the transaction's coordinator agrees.
+        """Append like `ReplicaManager.append_records`, once the transaction coordinator has verified the partitions.
 
-        A partition that it refuses is answered with the reason; the others are appended. Raises
+        A partition that the coordinator refuses gets an error status; the others are appended. Raises
         `ApiError` INVALID_PRODUCER_ID_MAPPING for batches of more than one producer.
         """
         sequences: dict[TopicPartition, int] = {}
@@ -139,7 +139,7 @@ class TransactionalAppends:
         on_verified: OnVerified,
         deadline_ms: int,
     ) -> None:
-        """Verify; a producer of transaction version 2 waits here for the end of its last transaction."""
+        """Verify; with transaction version 2, retry while the producer's previous transaction is still ending."""
 
         def maybe_retry(errors: Errors, guards: Guards) -> None:
             if (
@@ -166,8 +166,8 @@ class TransactionalAppends:
     ) -> None:
         """Call `on_verified(errors, guards)`, now or when the coordinator has answered.
 
-        `sequences` are those of the first records. A partition without an error may be appended to,
-        with its guard if it has one.
+        `sequences` has the base sequence of each partition's batch. A partition without an error may be
+        appended to, with its guard if it has one.
         """
         errors: dict[TopicPartition, ErrorCode] = {}
         guards: dict[TopicPartition, VerificationGuard] = {}
@@ -202,7 +202,7 @@ class TransactionalAppends:
 
 
 def _refusal(error_code: ErrorCode, operation: TransactionSupportedOperation) -> ProducePartitionStatus:
-    """Return the answer for a partition that was not verified, in the words of a produce response."""
+    """Return the produce status of a partition that could not be verified."""
     if error_code is ErrorCode.TRANSACTION_ABORTABLE and operation is type(operation).DEFAULT_ERROR:
         error_code = ErrorCode.INVALID_TXN_STATE
     if error_code is ErrorCode.INVALID_TXN_STATE:

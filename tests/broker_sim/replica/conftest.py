@@ -23,7 +23,7 @@ LAG_TIME_MAX_MS = 10_000
 
 
 class Bench:
-    """Says what the tests do in words; all of it in virtual time."""
+    """Verbs of the tests, all in virtual time."""
 
     def __init__(self, configs=None, topic_configs=None, partitions=1):
         self.cluster = VirtualCluster(seed=11, configs={"replica.lag.time.max.ms": "10000", **(configs or {})})
@@ -45,7 +45,7 @@ class Bench:
         return (client or self.client).send(broker, request, version)
 
     def settle(self):
-        """Let what is due now happen."""
+        """Run all events that are due now."""
         self.cluster.advance(0)
 
     def wait(self, pending, timeout_ms=120_000):

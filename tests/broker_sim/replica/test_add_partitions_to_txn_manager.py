@@ -1,4 +1,4 @@
-"""Claims about a leader's questions to coordinators: together, one request at a time, and lost ones."""
+"""Verifications that a leader sends to coordinators: batched, one request at a time, and lost ones."""
 
 from types import SimpleNamespace
 
@@ -20,7 +20,7 @@ TIMEOUT_MS = 30_000
 
 
 class Bench:
-    """Broker 1, whose questions all go to broker 2; the test plays time, links and the coordinator."""
+    """Broker 1, whose verifications all go to broker 2; the test plays time, links and the coordinator."""
 
     def __init__(self):
         self.requests = []
@@ -72,9 +72,9 @@ class Bench:
         self.requests.append(SimpleNamespace(message=request, answer=send_result))
 
     def ask(self, name="tx", epoch=0, partitions=(T0,), adds=False):
-        told = []
-        self.manager.verify(name, 7, epoch, partitions, told.append, adds=adds)
-        return told
+        results = []
+        self.manager.verify(name, 7, epoch, partitions, results.append, adds=adds)
+        return results
 
 
 def response(**codes):
@@ -95,7 +95,7 @@ def bench():
     return Bench()
 
 
-def test_questions_of_one_turn_go_together(bench):
+def test_verifications_of_one_turn_are_sent_together(bench):
     first = bench.ask("a", partitions=(T0, T1))
     second = bench.ask("b", adds=True)
     bench.turn()
@@ -110,7 +110,7 @@ def test_questions_of_one_turn_go_together(bench):
     assert second == [{T0: aborted, T1: aborted}]
 
 
-def test_questions_wait_for_the_answer_before(bench):
+def test_verifications_wait_for_the_previous_response(bench):
     bench.ask("a")
     bench.turn()
     later = bench.ask("b")
@@ -123,51 +123,51 @@ def test_questions_wait_for_the_answer_before(bench):
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("code", "error"),
     [
         (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH),
         (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS),
         (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
     ],
 )
-def test_errors_are_those_of_the_coordinator(bench, code, told):
+def test_errors_are_those_of_the_coordinator(bench, code, error):
     answers = bench.ask("a")
     bench.turn()
     bench.requests[0].answer(response(a=code))
-    assert answers == [{T0: told, T1: told}]
+    assert answers == [{T0: error, T1: error}]
 
 
-def test_without_a_coordinator_the_client_comes_again(bench):
+def test_missing_coordinator_is_a_retriable_error(bench):
     bench.leader = -1
     assert bench.ask() == [{T0: ErrorCode.COORDINATOR_NOT_AVAILABLE}]
 
 
 @pytest.mark.parametrize("lost", ["lose", "time out"])
-def test_lost_request_fails_its_questions_once(bench, lost):
-    told = bench.ask(partitions=(T0, T1))
+def test_lost_request_fails_its_verifications_once(bench, lost):
+    results = bench.ask(partitions=(T0, T1))
     bench.turn()
     if lost == "lose":
         bench.requests[0].lose()
     else:
         bench.time_out()
     error = ErrorCode.NETWORK_EXCEPTION
-    assert told == [{T0: error, T1: error}]
+    assert results == [{T0: error, T1: error}]
     bench.requests[0].answer(response(tx=0))
-    assert len(told) == 1
+    assert len(results) == 1
     again = bench.ask()
     bench.turn()
     bench.requests[1].answer(response(tx=0))
     assert again == [{}]
 
 
-def test_transactional_id_without_an_answer_fails(bench):
-    told = bench.ask("a")
+def test_transactional_id_missing_from_the_response_fails(bench):
+    results = bench.ask("a")
     bench.turn()
     bench.requests[0].answer(response())
-    assert told == [{T0: ErrorCode.NETWORK_EXCEPTION}]
+    assert results == [{T0: ErrorCode.NETWORK_EXCEPTION}]
 
 
-def test_repeated_question_replaces_the_one_that_waits(bench):
+def test_repeated_verification_replaces_the_one_that_waits(bench):
     first, second = bench.ask(), bench.ask()
     assert first == [{T0: ErrorCode.NETWORK_EXCEPTION}]
     bench.turn()
@@ -176,7 +176,7 @@ def test_repeated_question_replaces_the_one_that_waits(bench):
     assert len(bench.requests) == 1
 
 
-def test_newer_epoch_goes_before_an_older_one(bench):
+def test_newer_epoch_replaces_an_older_one(bench):
     old, new = bench.ask(epoch=1), bench.ask(epoch=2)
     assert old == [{T0: ErrorCode.INVALID_PRODUCER_EPOCH}]
     late = bench.ask(epoch=1)

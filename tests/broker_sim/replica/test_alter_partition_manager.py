@@ -20,7 +20,7 @@ class Proposer:
 @pytest.mark.parametrize(
     "answer", [(ErrorCode.REQUEST_TIMED_OUT, ()), (ErrorCode.NONE, [IsrDecision(ErrorCode.INVALID_UPDATE_VERSION)])]
 )
-def test_refused_change_is_proposed_again_after_50_ms(answer):
+def test_rejected_isr_change_is_proposed_again_after_50_ms(answer):
     scheduler = VirtualScheduler()
     sent = []
 

@@ -67,7 +67,7 @@ def test_deletion_of_the_topic_does_not_end_the_wait(bench, delete):
     assert pending.elapsed_ms == 20_000
 
 
-def test_case_b_leader_that_follows_now_ends_the_wait(bench, delete):
+def test_case_b_former_leader_ends_the_wait(bench, delete):
     bench.cluster.pause(3)
     pending = delete(3, timeout_ms=60_000)
     bench.cluster.disconnect(1)
@@ -81,7 +81,7 @@ def test_case_b_leader_that_follows_now_ends_the_wait(bench, delete):
     assert (answer.error_code, answer.low_watermark) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
 
-def test_case_a_partition_that_has_left_the_broker_ends_the_wait(bench, delete):
+def test_case_a_partition_moved_off_the_broker_ends_the_wait(bench, delete):
     bench.cluster.pause(3)
     pending = delete(3, timeout_ms=60_000)
     bench.settle()

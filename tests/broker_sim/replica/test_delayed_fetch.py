@@ -49,26 +49,26 @@ def follow(partition, leader_epoch=1):
     partition.make_follower(PartitionState((1, 2), (1, 2), 2, leader_epoch, 1))
 
 
-def test_case_a_leader_that_follows_now_ends_a_fetch_for_leaders_only(broker, partition, wait):
+def test_case_a_former_leader_ends_a_leader_only_fetch(broker, partition, wait):
     answers = wait(has_client_metadata=False)
     assert completed(broker, answers) is None
     follow(partition)
     assert completed(broker, answers).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_leader_that_follows_now_goes_on_serving_a_fetch_with_client_metadata(broker, partition, wait):
+def test_former_leader_keeps_serving_a_fetch_with_client_metadata(broker, partition, wait):
     answers = wait()
     follow(partition)
     assert completed(broker, answers) is None
 
 
-def test_case_b_partition_that_other_brokers_host_now_ends_the_wait(broker, partition, wait):
+def test_case_b_partition_moved_to_other_brokers_ends_the_wait(broker, partition, wait):
     answers = wait()
     del broker.manager.partitions[partition.topic_partition]
     assert completed(broker, answers).error_code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_case_c_partition_that_no_broker_has_now_ends_the_wait(broker, partition, wait):
+def test_case_c_deleted_partition_ends_the_wait(broker, partition, wait):
     answers = wait()
     del broker.manager.partitions[partition.topic_partition]
     broker.metadata.image = MetadataImage(9, "cluster")
@@ -113,7 +113,7 @@ def test_case_g_counts_each_partition_up_to_its_own_limit(broker, partition, wai
     assert completed(broker, answers) is None
 
 
-def test_case_h_log_that_diverges_now_ends_the_wait(broker, partition, wait):
+def test_case_h_diverging_log_ends_the_wait(broker, partition, wait):
     """The record 0 of epoch 0 is truncated, and another one written in epoch 4."""
     answers = wait(last_fetched_epoch=0)
     partition.log.truncate_to(0)
@@ -182,7 +182,7 @@ def test_min_bytes_add_up_over_several_partitions(make_bench):
     assert [len(partition.records) for partition in topic.partitions] == [size, size]
 
 
-def test_min_bytes_are_at_most_the_max_bytes_of_the_request(bench):
+def test_min_bytes_are_capped_at_max_bytes(bench):
     bench.produced()
     pending = bench.wait(bench.fetch(max_wait_ms=5_000, min_bytes=10_000, max_bytes=10))
     assert pending.elapsed_ms == 0
@@ -291,7 +291,7 @@ def test_waiting_fetch_is_fenced_when_the_leader_epoch_changes(bench):
     assert bench.partition_answer(pending).error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
-def test_fetch_without_a_leader_epoch_keeps_waiting_at_a_leader_that_follows_now(bench):
+def test_fetch_without_a_leader_epoch_keeps_waiting_at_a_former_leader(bench):
     pending = bench.fetch(max_wait_ms=30_000)
     bench.cluster.disconnect(1)
     bench.cluster.run_until(lambda: bench.leader() == 2)
@@ -345,7 +345,7 @@ def test_fetch_that_waits_at_a_follower_ends_with_the_followers_next_fetch(bench
     assert 50 < pending.elapsed_ms <= 600
 
 
-def test_fetch_of_a_client_that_has_left_ends_at_its_max_wait(bench):
+def test_fetch_of_a_disconnected_client_ends_at_its_max_wait(bench):
     pending = bench.fetch(max_wait_ms=2_000, client=bench.cluster.client())
     bench.settle()
     bench.cluster.pause(2)

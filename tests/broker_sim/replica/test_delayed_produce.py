@@ -19,8 +19,8 @@ def test_case_c2_produce_completes_when_all_in_sync_replicas_have_the_records(be
     assert bench.partition().log.high_watermark == 1
 
 
-class Heard:
-    """An observer that keeps what it hears."""
+class RecordingObserver:
+    """An observer that records its calls."""
 
     def __init__(self):
         self.events = []
@@ -32,8 +32,8 @@ class Heard:
         self.events.append(("completed", by))
 
 
-def test_observer_hears_of_a_produce_that_is_complete_at_once(broker):
-    heard = Heard()
+def test_observer_is_called_for_a_produce_that_completes_at_once(broker):
+    heard = RecordingObserver()
     timer = SystemTimer("Produce", clock=broker.clock, executor=InlineExecutor())
     broker.purgatories.produce = DelayedOperationPurgatory("Produce", timer, reaper_enabled=False, observer=heard)
     broker.lead(isr=(1,))
@@ -81,7 +81,7 @@ def test_produce_completes_when_the_isr_shrinks(bench):
     pending = bench.wait(bench.produce(timeout_ms=60_000))
     assert bench.partition_answer(pending).error_code == ErrorCode.NONE
     assert bench.isr() == {1, 3}
-    # Out of the ISR by lag (checked every 5 s) or by the end of its session (9 s).
+    # It leaves the ISR by lag (checked every 5 s) or when its session expires (9 s).
     assert 5_000 <= pending.elapsed_ms <= 15_000
 
 
@@ -96,8 +96,8 @@ def test_case_a_deleted_partition_ends_the_wait(bench):
     assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_case_b_leader_that_follows_now_ends_the_wait(bench):
-    """A disconnected leader is replaced, and learns it when it is connected again."""
+def test_case_b_former_leader_ends_the_wait(bench):
+    """A disconnected leader is replaced, and learns of it when it reconnects."""
     bench.produced()
     bench.cluster.pause(2)
     pending = bench.produce(timeout_ms=60_000)
@@ -190,7 +190,7 @@ def test_produce_whose_partitions_all_fail_is_answered_at_once(bench):
     assert pending.elapsed_ms == 0
 
 
-def test_pipelined_produces_are_appended_one_after_the_timeout_of_the_other(bench):
+def test_pipelined_produce_is_appended_after_the_timeout_of_the_one_before(bench):
     bench.produced()
     bench.cluster.pause(2)
     pending = [bench.produce(timeout_ms=600) for _ in range(3)]
@@ -220,7 +220,7 @@ def test_transactional_batch_without_a_transactional_id_is_refused(bench):
     assert bench.partition().log.log_end_offset == 0
 
 
-def test_min_insync_replicas_is_at_most_the_number_of_replicas(make_bench):
+def test_min_insync_replicas_is_capped_at_the_number_of_replicas(make_bench):
     bench = make_bench(topic_configs={"min.insync.replicas": "9"})
     assert bench.produced().error_code == ErrorCode.NONE
 

@@ -41,7 +41,7 @@ class ScriptedLeader:
         on_response([(PARTITION, FetchPartitionData(*data, **fields))])
 
     def sent(self):
-        """Return the epoch of each request, the offsets that it names, and how much it takes back."""
+        """Return each request's epoch, its fetch offsets, and its number of forgotten partitions."""
         return [
             (request.epoch, [fetch.fetch_offset for _, fetch in request.to_send], len(request.to_forget))
             for request, _, _ in self.fetches
@@ -110,7 +110,7 @@ def test_records_are_appended_and_the_next_fetch_begins_after_them(bench, leader
     assert bench.partition(FOLLOWER).log.high_watermark == 3
 
 
-def test_fetch_names_a_partition_once_as_long_as_nothing_changes(bench, leader, follower):
+def test_fetch_lists_an_unchanged_partition_only_once(bench, leader, follower):
     leader.answer(ErrorCode.NONE, 2, 2, 0)
     leader.fetches[-1][1]([])
     batch = records(2)
@@ -118,7 +118,7 @@ def test_fetch_names_a_partition_once_as_long_as_nothing_changes(bench, leader, 
     assert leader.sent() == [(0, [2], 0), (1, [], 0), (2, [], 0), (3, [3], 0)]
 
 
-def test_partition_is_taken_back_for_the_time_of_its_backoff(bench, leader, follower):
+def test_partition_leaves_the_session_during_its_backoff(bench, leader, follower):
     follower.add(bench.partition(FOLLOWER, 1))
     leader.answer(ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
     assert leader.sent()[1:] == [(1, [0], 1)]
@@ -127,14 +127,14 @@ def test_partition_is_taken_back_for_the_time_of_its_backoff(bench, leader, foll
     assert leader.sent()[2:] == [(2, [2], 0)]
 
 
-def test_removed_partition_is_taken_back(bench, leader, follower):
+def test_removed_partition_leaves_the_session(bench, leader, follower):
     follower.add(bench.partition(FOLLOWER, 1))
     follower.remove(PARTITION)
     leader.fetches[-1][1]([])
     assert leader.sent()[1:] == [(1, [0], 1)]
 
 
-def test_session_that_the_leader_does_not_have_begins_again(bench, leader, follower):
+def test_session_unknown_to_the_leader_begins_again(bench, leader, follower):
     leader.answer(ErrorCode.NONE, 2, 2, 0)
     leader.fetches[-1][1](None)
     assert leader.sent() == [(0, [2], 0), (1, [], 0), (0, [2], 0)]
@@ -155,7 +155,7 @@ def test_new_broker_epoch_begins_a_session(bench, leader, follower, epochs):
     assert leader.fetches[-1][0].params.replica_epoch == 2
 
 
-def test_fetch_names_a_log_start_that_the_follower_moved_itself(bench, leader, follower):
+def test_fetch_sends_a_log_start_that_the_follower_moved_itself(bench, leader, follower):
     data = FetchPartitionData(ErrorCode.NONE, 2, 2, 0)
     for log_start_offset in (0, 0, 1):
         bench.partition(FOLLOWER).log.offsets.maybe_increment_log_start_offset(log_start_offset)
@@ -164,7 +164,7 @@ def test_fetch_names_a_log_start_that_the_follower_moved_itself(bench, leader, f
     assert fetch.log_start_offset == 1
 
 
-def test_log_start_that_retention_moved_is_named_after_the_longest_wait(bench, leader, follower):
+def test_log_start_moved_by_retention_is_sent_after_the_maximum_fetch_wait(bench, leader, follower):
     bench.partition(FOLLOWER).log.offsets.maybe_increment_log_start_offset(1)
     bench.cluster.advance(499)
     leader.fetches[-1][1]([])
@@ -175,8 +175,8 @@ def test_log_start_that_retention_moved_is_named_after_the_longest_wait(bench, l
     assert (fetch.fetch_offset, fetch.log_start_offset) == (2, 1)
 
 
-def test_log_starts_that_did_not_move_are_not_looked_at(bench, leader, follower):
-    # A look at all of them would find this one, which nobody was told of.
+def test_unmoved_log_starts_are_not_checked(bench, leader, follower):
+    # A check of all partitions would find this change, which was not reported.
     bench.partition(FOLLOWER).log.offsets.log_start_offset = 1
     bench.cluster.advance(500)
     leader.fetches[-1][1]([])
@@ -212,7 +212,7 @@ def test_fenced_partition_is_not_fetched_until_new_metadata_adds_it(bench, leade
     assert (len(leader.fetches), len(follower)) == (1, 0)
 
 
-def test_fetch_without_an_answer_is_given_up_and_a_late_answer_ignored(bench, leader, follower):
+def test_unanswered_fetch_times_out_and_a_late_response_is_ignored(bench, leader, follower):
     bench.cluster.advance(SOCKET_TIMEOUT_MS - 1)
     assert len(leader.fetches) == 1
     bench.cluster.advance(1 + BACKOFF_MS)
@@ -223,7 +223,7 @@ def test_fetch_without_an_answer_is_given_up_and_a_late_answer_ignored(bench, le
     assert len(leader.fetches) == 2
 
 
-def test_each_fetch_has_the_whole_time_for_its_answer(bench, leader, follower):
+def test_each_fetch_has_the_whole_timeout_for_its_response(bench, leader, follower):
     bench.cluster.advance(10_000)
     leader.answer(ErrorCode.NONE, 2, 2, 0, (), 0)
     assert len(leader.fetches) == 2
@@ -248,7 +248,7 @@ def test_fetch_before_the_leaders_start_restarts_the_log_there(bench, leader, fo
     assert leader.fetch_offset == 7
 
 
-def test_bounds_that_come_after_the_backoff_are_sent_with_the_next_fetch(bench, leader, follower):
+def test_log_bounds_received_after_the_backoff_are_used_by_the_next_fetch(bench, leader, follower):
     leader.answer(ErrorCode.OFFSET_OUT_OF_RANGE, -1, -1, -1)
     bench.cluster.advance(BACKOFF_MS)
     assert (len(leader.fetches), leader.fetch_offset) == (2, 2)
@@ -267,7 +267,7 @@ def test_diverging_epoch_truncates_the_follower_to_its_end(bench, leader, follow
 
 
 def limit(quotas, batch, seconds):
-    """Set a limit that one such batch takes so many seconds of."""
+    """Set a limit that one such batch uses up for the given number of seconds."""
     rate = ceil(len(batch) / seconds)
     quotas.reconfigure({"follower.replication.throttled.rate": str(rate)})
 
@@ -282,7 +282,7 @@ def test_partition_that_lags_is_not_fetched_above_the_quota(bench, leader, follo
     assert (len(leader.fetches), leader.fetch_offset) == (2, 3)
 
 
-def test_partition_in_sync_is_fetched_above_the_quota_and_counts(bench, leader, follower, quotas):
+def test_in_sync_partition_is_fetched_above_the_quota_and_counts_toward_it(bench, leader, follower, quotas):
     batch = records(2)
     limit(quotas, batch, seconds=2)
     leader.answer(ErrorCode.NONE, 3, 3, 0, (batch,), len(batch))
@@ -308,7 +308,7 @@ def test_other_partitions_are_fetched_without_the_throttled_one(bench, leader, f
     assert leader.sent()[5:] == [(5, [4], 0)]
 
 
-def test_partition_of_which_nothing_was_heard_yet_does_not_count_as_in_sync(bench, leader, follower, quotas):
+def test_partition_without_a_response_so_far_is_not_in_sync(bench, leader, follower, quotas):
     limit(quotas, b"1", seconds=1)
     quotas.follower.record(2)
     follower.add(bench.partition(FOLLOWER))

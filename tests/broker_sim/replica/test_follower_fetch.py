@@ -39,7 +39,7 @@ def broker_epoch(bench, broker_id):
     return bench.cluster.nodes.controller.image.brokers[broker_id].epoch
 
 
-def test_fetch_of_a_followers_previous_epoch_is_refused_and_changes_nothing(bench, fetch_as):
+def test_fetch_with_an_old_broker_epoch_is_refused_and_changes_nothing(bench, fetch_as):
     bench.produced()
     bench.cluster.pause(FOLLOWER)
     bench.produced(acks=1)
@@ -62,7 +62,7 @@ def test_fetch_of_a_replica_that_is_not_assigned_is_refused(bench, fetch_as, lea
     assert fetch_as(STRANGER, leader_epoch=leader_epoch).error_code == error
 
 
-def test_follower_gets_the_high_watermark_of_before_its_fetch(bench, fetch_as):
+def test_follower_gets_the_high_watermark_from_before_its_fetch(bench, fetch_as):
     bench.produced()
     bench.cluster.pause(FOLLOWER)
     bench.produced(acks=1)

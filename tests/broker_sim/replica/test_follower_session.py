@@ -1,4 +1,4 @@
-"""A follower's session, beside a twin that begins a session with each fetch.
+"""A follower's session, compared with a twin that begins a new session with each fetch.
 
 The twin's leader reads all partitions at each fetch, and answers with all of them.
 """
@@ -21,7 +21,7 @@ LAG_TIME_MAX_MS = 10_000
 
 
 class Leader:
-    """Broker 1, which leads two partitions, and what its followers ask of it and have heard."""
+    """Broker 1, which leads two partitions, and the requests and responses of its followers."""
 
     def __init__(self, broker, *, has_sessions=True):
         self.broker = broker
@@ -52,7 +52,7 @@ class Leader:
         self.end_session(follower)
 
     def fetch(self, follower, *offsets, log_start_offset=0, max_wait_ms=0):
-        """Fetch the partitions, the next one for each of `offsets`; return who was answered.
+        """Fetch the partitions, the next one for each of `offsets`; return the followers that were answered.
 
         Only what the session does not have is sent. A negative offset stands for none.
         """
@@ -88,9 +88,9 @@ class Leader:
         answers = []
 
         def answered(results):
-            told = {key.partition: shown(data) for key, data in results}
-            self.heard.update({(follower, number): data for number, data in told.items()})
-            answers.append(told)
+            answer = {key.partition: shown(data) for key, data in results}
+            self.heard.update({(follower, number): data for number, data in answer.items()})
+            answers.append(answer)
 
         self.server.serve_fetch(request, answered)
         return answers
@@ -140,12 +140,12 @@ class Leader:
 
 
 def shown(data):
-    """What a follower reads of an answer."""
+    """Return the fields of a response that a follower reads."""
     return (data.error_code, data.high_watermark, data.log_start_offset, b"".join(data.records), data.diverging_epoch)
 
 
 def random_step(rng, leader):
-    """Return an event, to be given to each leader."""
+    """Return an event to apply to each leader."""
     ends = [partition.log.log_end_offset for partition in leader.partitions]
     follower, number = rng.choice(FOLLOWERS), rng.choice(NUMBERS)
     some = [rng.choice([end, end, rng.randint(-1, end)]) for end in ends]
@@ -168,7 +168,7 @@ def random_step(rng, leader):
 
 
 def play(leader, step):
-    """Let the event happen."""
+    """Apply the event."""
     what, *arguments = step
     broker = leader.broker
     if what == "fetch":
@@ -184,7 +184,7 @@ def play(leader, step):
 
 
 def change(leader, what, *arguments):
-    """Let something happen that neither follower does."""
+    """Apply an event that does not come from a follower."""
     broker = leader.broker
     if what == "shrink":
         broker.manager.maybe_shrink_isr()
@@ -200,7 +200,7 @@ def change(leader, what, *arguments):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_session_tells_and_changes_the_same_as_fetches_of_everything(make_broker, seed):
+def test_session_returns_and_changes_the_same_as_full_fetches(make_broker, seed):
     rng = random.Random(seed)
     twins = [Leader(make_broker()), Leader(make_broker(), has_sessions=False)]
     idle = 0
@@ -234,7 +234,7 @@ def leader(broker):
     return leader
 
 
-def test_fetch_without_news_is_answered_without_partitions_and_counts_for_all(broker, leader):
+def test_fetch_without_changes_returns_no_partitions_and_counts_for_all(broker, leader):
     broker.advance(700)
     assert leader.fetch(2, 0, 0) == [{}]
     for partition in leader.partitions:
@@ -257,34 +257,34 @@ def test_follower_is_caught_up_as_of_its_last_fetch_before_the_append(broker, le
 def test_parked_fetch_is_answered_with_the_partition_that_was_appended_to(broker, leader):
     answers = leader.fetch(2, 0, 0, max_wait_ms=500)
     broker.produce(1, acks=1)
-    ((told,),) = [list(answer) for answer in answers]
-    assert told == 1
+    ((answer,),) = [list(answer) for answer in answers]
+    assert answer == 1
 
 
-def test_high_watermark_that_a_parked_fetch_found_is_told_when_it_expires(broker, leader):
+def test_expired_fetch_returns_the_high_watermark_that_it_read_at_first(broker, leader):
     broker.produce(0, acks=1)
     for follower in FOLLOWERS:
         leader.fetch(follower, 1, 0)
     answers = leader.fetch(2, 1, 0, max_wait_ms=500)
     assert is_idle(leader, 2)
     broker.advance(500)
-    ((told,),) = [list(answer.items()) for answer in answers]
-    assert told == (0, (ErrorCode.NONE, 1, 0, b"", None))
+    ((answer,),) = [list(answer.items()) for answer in answers]
+    assert answer == (0, (ErrorCode.NONE, 1, 0, b"", None))
 
 
-def test_fetch_of_an_old_broker_epoch_is_refused_for_every_partition(broker, leader):
+def test_fetch_with_an_old_broker_epoch_is_refused_for_every_partition(broker, leader):
     broker.set_broker(2, epoch=BROKER_EPOCH + 1)
-    ((told,),) = [leader.fetch(2, 0, 0)]
-    assert [data[0] for data in told.values()] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+    ((answer,),) = [leader.fetch(2, 0, 0)]
+    assert [data[0] for data in answer.values()] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
 
 
-def test_follower_that_left_the_isr_is_let_back_by_the_next_fetch(broker, leader):
+def test_follower_removed_from_the_isr_returns_with_its_next_fetch(broker, leader):
     leader.assign((1, 3))
     leader.fetch(2, 0, 0)
     assert [pending.proposed_isr for pending in broker.proposals] == [{1, 2, 3}] * 2
 
 
-def test_follower_joins_the_isr_by_the_first_fetch_after_it_may(broker, leader):
+def test_follower_joins_the_isr_with_its_first_fetch_once_eligible(broker, leader):
     broker.set_broker(2, fenced=True)
     leader.assign((1, 3))
     leader.fetch(2, 0, 0)
@@ -294,7 +294,7 @@ def test_follower_joins_the_isr_by_the_first_fetch_after_it_may(broker, leader):
     assert [pending.proposed_isr for pending in broker.proposals] == [{1, 2, 3}] * 2
 
 
-def test_forgotten_partition_is_neither_told_nor_counted_as_fetched(broker, leader):
+def test_forgotten_partition_is_neither_returned_nor_counted_as_fetched(broker, leader):
     fetched_ms = broker.clock.now_ms()
     broker.advance(700)
     leader.fetch(2, -1, 0)
@@ -321,7 +321,7 @@ def test_fetch_with_another_epoch_than_the_next_one_has_no_session(leader, epoch
 
 
 def test_partitions_with_records_take_turns(broker, leader):
-    """What was fetched last is read last, so that a busy partition does not starve the others."""
+    """The partition fetched last is read last, so that a busy partition does not starve the others."""
     for number in NUMBERS:
         broker.produce(number, acks=1)
     assert list(leader.fetch(2, 0, 0)[0]) == [0, 1]

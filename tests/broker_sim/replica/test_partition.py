@@ -70,7 +70,7 @@ def test_follower_fetches_anew_only_in_a_new_leader_epoch(broker):
     assert partition.leader_id == 3
 
 
-def test_leader_that_follows_forgets_its_followers(broker):
+def test_former_leader_drops_its_followers(broker):
     partition = broker.lead()
     partition.make_follower(state(leader=2, leader_epoch=1, partition_epoch=1))
     assert not partition.replica_states.followers
@@ -78,7 +78,7 @@ def test_leader_that_follows_forgets_its_followers(broker):
     assert not partition.is_under_min_isr
 
 
-def test_new_leader_knows_no_position_of_its_followers(broker):
+def test_new_leader_starts_without_positions_of_its_followers(broker):
     partition = broker.lead()
     append(partition)
     broker.replicate(2, 1)
@@ -108,7 +108,7 @@ def test_reassigned_replicas_come_and_go(broker):
     ("epoch", "expected"),
     [(-1, None), (3, None), (2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
-def test_request_names_the_current_leader_epoch_or_none(broker, epoch, expected):
+def test_request_may_have_the_current_leader_epoch_or_none(broker, epoch, expected):
     partition = broker.lead(leader_epoch=3)
     if expected is None:
         assert partition.local_log(epoch, require_leader=True) is partition.log
@@ -116,7 +116,7 @@ def test_request_names_the_current_leader_epoch_or_none(broker, epoch, expected)
         assert code_of(partition.local_log, epoch, require_leader=True) is expected
 
 
-def test_follower_refuses_what_only_a_leader_may_serve(broker):
+def test_follower_refuses_requests_that_require_the_leader(broker):
     partition = broker.open()
     partition.make_follower(state(leader=2))
     assert partition.local_log(-1, require_leader=False) is partition.log
@@ -131,7 +131,7 @@ def test_follower_refuses_what_only_a_leader_may_serve(broker):
 
 
 @pytest.mark.parametrize(("acks", "is_appended"), [(-1, False), (1, True), (0, True)])
-def test_only_acks_all_needs_the_minimal_isr(broker, acks, is_appended):
+def test_only_acks_all_needs_the_minimum_isr(broker, acks, is_appended):
     partition = broker.lead(isr=(1,), min_insync_replicas=2)
     if is_appended:
         assert append(partition, acks) == 0
@@ -142,7 +142,7 @@ def test_only_acks_all_needs_the_minimal_isr(broker, acks, is_appended):
 
 
 @pytest.mark.parametrize(("min_isr", "replicas"), [(3, (1,)), (9, (1, 2))])
-def test_minimal_isr_is_at_most_the_number_of_replicas(broker, min_isr, replicas):
+def test_minimum_isr_is_capped_at_the_number_of_replicas(broker, min_isr, replicas):
     partition = broker.lead(replicas=replicas, isr=replicas, min_insync_replicas=min_isr)
     assert partition.effective_min_isr == len(replicas)
     assert append(partition, acks=-1) == 0
@@ -155,7 +155,7 @@ def test_append_returns_whether_the_high_watermark_moved(broker):
     assert not replicated.append_records_to_leader(BATCH, 1)[1]
 
 
-def test_follower_appends_what_its_leader_sends(broker):
+def test_follower_appends_records_from_its_leader(broker):
     partition = broker.open()
     partition.make_follower(state(leader=2, leader_epoch=4))
     partition.append_records_to_follower([rebase(memoryview(BATCH), 0, 4)])
@@ -234,7 +234,7 @@ def test_high_watermark_stays_while_the_isr_is_too_small(broker):
     assert partition.log.high_watermark == 1
 
 
-def test_smaller_minimal_isr_moves_the_high_watermark_at_once(broker):
+def test_smaller_minimum_isr_moves_the_high_watermark_at_once(broker):
     partition = broker.lead(replicas=(1, 2), isr=(1,), min_insync_replicas=2)
     append(partition)
     assert partition.log.high_watermark == 0
@@ -290,14 +290,14 @@ def test_replica_joins_once_it_has_the_high_watermark_and_the_epoch_start(broker
 @pytest.mark.parametrize(
     ("is_fenced", "replica_epoch", "joins"), [(False, 5, True), (False, -1, True), (True, 5, False), (False, 6, False)]
 )
-def test_replica_joins_only_unfenced_and_in_the_epoch_that_the_metadata_knows(broker, is_fenced, replica_epoch, joins):
+def test_replica_joins_only_if_unfenced_and_in_its_current_broker_epoch(broker, is_fenced, replica_epoch, joins):
     broker.lead(isr=(1, 2))
     broker.set_broker(3, fenced=is_fenced, epoch=5)
     broker.replicate(3, 0, replica_epoch=replica_epoch)
     assert proposed(broker) == ([{1, 2, 3}] if joins else [])
 
 
-def test_fetch_of_a_previous_broker_epoch_is_refused_and_moves_nothing(broker):
+def test_fetch_with_a_previous_broker_epoch_is_refused_and_moves_nothing(broker):
     partition = broker.lead()
     append(partition)
     broker.set_broker(2, epoch=6)
@@ -335,7 +335,7 @@ def test_follower_with_the_whole_log_never_leaves(broker):
 
 @pytest.mark.parametrize("keeps_up", [True, False])
 def test_follower_that_reaches_the_leaders_previous_end_was_caught_up_then(broker, keeps_up):
-    """It never has the newest record, but it is never more than one fetch behind; else it leaves."""
+    """The follower never has the newest record, but is never more than one fetch behind; otherwise it leaves."""
     partition = broker.lead()
     for end_offset in range(1, 5):
         append(partition)
@@ -363,14 +363,14 @@ def test_refused_change_is_dropped_kept_or_sent_again(broker, error, is_sent_aga
     assert partition.isr_state.is_inflight == is_pending
 
 
-def test_answer_of_the_controller_in_an_older_epoch_changes_nothing(broker):
+def test_controller_response_with_an_older_epoch_changes_nothing(broker):
     partition = broker.lead(isr=(1, 2), leader_epoch=2)
     broker.replicate(3, 0)
     partition.complete_alter_partition(broker.proposals[0], frozenset({1, 2, 3}), 1, 1)
     assert partition.isr_state is broker.proposals[0]
 
 
-def test_answer_of_the_controller_after_newer_metadata_changes_nothing(broker):
+def test_controller_response_after_newer_metadata_changes_nothing(broker):
     partition = broker.lead(isr=(1, 2))
     broker.replicate(3, 0)
     partition.make_leader(state(isr=(1, 2), partition_epoch=3))
@@ -404,7 +404,7 @@ def test_acks_all_is_answered_once_the_slow_follower_has_left(broker):
     assert [statuses[0].error_code for statuses in answers] == [ErrorCode.NONE]
 
 
-def test_append_is_done_with_an_error_when_the_isr_is_too_small_by_then(broker):
+def test_append_completes_with_an_error_if_the_isr_became_too_small(broker):
     partition = broker.lead(isr=(1, 2))
     append(partition)
     broker.replicate(2, 1)
@@ -418,7 +418,7 @@ def test_append_is_done_with_an_error_when_the_isr_is_too_small_by_then(broker):
     assert done == (True, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
 
-def test_append_is_lost_to_a_leader_that_follows_now(broker):
+def test_append_fails_if_the_leader_has_become_a_follower(broker):
     partition = broker.lead()
     append(partition)
     partition.make_follower(state(leader=2, leader_epoch=1, partition_epoch=1))
@@ -447,7 +447,7 @@ def test_fetch_of_a_replica_that_is_not_assigned_is_refused(broker, leader_epoch
     assert result.error_code is expected
 
 
-def test_fetch_returns_the_high_watermark_of_before_it_moves(broker):
+def test_fetch_returns_the_high_watermark_from_before_it_moves_it(broker):
     partition = broker.lead(replicas=(1, 2), isr=(1, 2))
     append(partition)
     assert broker.replicate(2, 1).high_watermark == 0
@@ -479,7 +479,7 @@ def test_diverging_epoch_is_the_last_common_epoch_and_its_end(broker, offset, la
     assert answer[0].error_code is ErrorCode.NONE
 
 
-def test_epoch_that_is_unknown_here_is_out_of_range(broker):
+def test_epoch_unknown_to_the_leader_is_out_of_range(broker):
     partition = broker.lead(replicas=(1,), isr=(1,))
     append(partition)
     (answer,) = broker.fetch(offset=1, last_fetched_epoch=7)

@@ -7,7 +7,7 @@ def isr_events(caplog):
     return [line.split()[0] for line in caplog.messages if line.startswith("isr_")]
 
 
-def test_accepted_proposal_is_told_once(broker, caplog):
+def test_accepted_proposal_is_logged_once(broker, caplog):
     caplog.set_level(logging.INFO, "broker_sim")
     partition = broker.lead()
     broker.produce(acks=1)
@@ -23,7 +23,7 @@ def test_accepted_proposal_is_told_once(broker, caplog):
     assert "isr=[1, 2] previous_isr=[1]" in caplog.messages[-1]
 
 
-def test_proposals_are_told_at_debug(broker, caplog):
+def test_proposals_are_logged_at_debug(broker, caplog):
     caplog.set_level(logging.DEBUG, "broker_sim.replica")
     partition = broker.lead()
     broker.produce(acks=1)

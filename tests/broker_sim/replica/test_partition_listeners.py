@@ -1,4 +1,4 @@
-"""Who is told that a broker leads a partition no more."""
+"""Listeners that are called when a broker no longer leads a partition."""
 
 import pytest
 
@@ -9,41 +9,41 @@ KEY, OTHER = TopicPartition("topic", 0), TopicPartition("topic", 1)
 
 
 @pytest.fixture
-def told():
+def calls():
     return []
 
 
 @pytest.fixture
-def listeners(told):
+def listeners(calls):
     listeners = PartitionListeners()
-    listeners.add(KEY, lambda: told.append("first"))
-    listeners.add(KEY, lambda: told.append("second"))
-    listeners.add(OTHER, lambda: told.append("other"))
+    listeners.add(KEY, lambda: calls.append("first"))
+    listeners.add(KEY, lambda: calls.append("second"))
+    listeners.add(OTHER, lambda: calls.append("other"))
     return listeners
 
 
-def test_all_listeners_of_a_partition_hear_each_time_that_it_is_followed(listeners, told):
+def test_all_listeners_are_called_each_time_the_broker_becomes_a_follower(listeners, calls):
     listeners.became_follower(KEY)
     listeners.became_follower(KEY)
-    assert told == ["first", "second"] * 2
+    assert calls == ["first", "second"] * 2
 
 
-def test_listeners_of_a_removed_partition_hear_once(listeners, told):
+def test_listeners_of_a_removed_partition_are_called_once(listeners, calls):
     listeners.removed(KEY)
     listeners.removed(KEY)
     listeners.became_follower(KEY)
-    assert told == ["first", "second"]
+    assert calls == ["first", "second"]
 
 
-def test_removed_listener_hears_nothing(told):
+def test_removed_listener_is_not_called(calls):
     listeners = PartitionListeners()
 
     def remove_itself():
-        told.append("told")
+        calls.append("called")
         listeners.remove(KEY, remove_itself)
 
     listeners.add(KEY, remove_itself)
     listeners.became_follower(KEY)
     listeners.became_follower(KEY)
     listeners.remove(KEY, remove_itself)
-    assert told == ["told"]
+    assert calls == ["called"]

@@ -37,7 +37,7 @@ def purgatories(made):
 
 
 def key_in(purgatory):
-    """Return what an operation of that purgatory is watched by, which waits for the partition."""
+    """Return the key under which that purgatory's operations wait for the partition."""
     is_share_fetch = purgatory.name == "ShareFetch"
     return DelayedShareFetchPartitionKey(TOPIC_ID, 0) if is_share_fetch else KEY
 
@@ -67,12 +67,12 @@ def test_progress_of_a_partition_completes_all_but_elections(purgatories):
     assert completed == {"Produce", "Fetch", "DeleteRecords", "ShareFetch"}
 
 
-def test_leader_that_follows_now_completes_produces_and_fetches(purgatories):
+def test_losing_leadership_completes_produces_and_fetches(purgatories):
     completed = completed_by(purgatories, purgatories.check_and_complete_not_leader)
     assert completed == {"Produce", "Fetch", "ShareFetch"}
 
 
-def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purgatories):
+def test_added_purgatory_belongs_to_the_broker_and_shuts_down_with_it(made, purgatories):
     rebalance = purgatories.named("Rebalance")
     assert list(purgatories)[-1] is rebalance
     assert made["Rebalance"] == 1000
@@ -86,7 +86,7 @@ def test_added_purgatory_is_one_of_the_broker_and_shuts_down_with_it(made, purga
     ("name", "by_append", "by_high_watermark"),
     [("fetch", True, True), ("produce", False, True), ("delete_records", False, True)],
 )
-def test_what_waits_for_a_partition_may_be_completed_by_an_append(purgatories, name, by_append, by_high_watermark):
+def test_append_may_complete_operations_of_its_partition(purgatories, name, by_append, by_high_watermark):
     assert purgatories.may_complete(KEY, hw_increased=True) is False
     getattr(purgatories, name).try_complete_else_watch(PendingOperation(1_000), [KEY])
     assert purgatories.may_complete(KEY, hw_increased=False) is by_append
@@ -94,7 +94,7 @@ def test_what_waits_for_a_partition_may_be_completed_by_an_append(purgatories, n
     assert purgatories.may_complete(TopicPartition("topic", 1), hw_increased=True) is False
 
 
-def test_share_fetch_may_be_completed_by_any_high_watermark(purgatories):
+def test_any_new_high_watermark_may_complete_a_share_fetch(purgatories):
     park(purgatories.share_fetch)
     assert purgatories.may_complete(KEY, hw_increased=True) is True
     assert purgatories.may_complete(KEY, hw_increased=False) is False

@@ -1,4 +1,4 @@
-"""Fetches that read committed records: what wakes them, and what a follower gives."""
+"""Read-committed fetches: what wakes them, and what followers serve."""
 
 import pytest
 
@@ -75,7 +75,7 @@ def test_parked_fetch_is_woken_by_the_marker_and_not_by_the_records(alone, is_co
     assert listed == ([] if is_commit else [(7, 0)])
 
 
-def test_plain_records_behind_an_open_transaction_wake_nobody(alone):
+def test_plain_records_after_an_open_transaction_wake_no_fetch(alone):
     alone.write()
     answers = alone.read()
     alone.broker.produce(acks=1)
@@ -84,7 +84,7 @@ def test_plain_records_behind_an_open_transaction_wake_nobody(alone):
     assert len(answers[0][0].records) == 3
 
 
-def test_marker_of_another_transaction_wakes_nobody_while_an_older_one_is_open(alone):
+def test_marker_wakes_no_fetch_while_an_older_transaction_is_open(alone):
     alone.write(1)
     answers = alone.read()
     alone.write(2)
@@ -94,7 +94,7 @@ def test_marker_of_another_transaction_wakes_nobody_while_an_older_one_is_open(a
     assert len(answers[0][0].records) == 4
 
 
-def test_marker_wakes_only_when_the_in_sync_replicas_have_it(replicated):
+def test_marker_wakes_a_fetch_only_once_it_is_replicated(replicated):
     broker = replicated.broker
     replicated.write()
     for follower in (2, 3):
@@ -108,7 +108,7 @@ def test_marker_wakes_only_when_the_in_sync_replicas_have_it(replicated):
     assert (len(answers[0][0].records), answers[0][0].last_stable_offset) == (2, 2)
 
 
-def test_marker_times_out_without_its_replicas_and_decides_nothing(replicated):
+def test_marker_that_is_not_replicated_times_out_and_completes_nothing(replicated):
     broker = replicated.broker
     replicated.write()
     for follower in (2, 3):
@@ -121,7 +121,7 @@ def test_marker_times_out_without_its_replicas_and_decides_nothing(replicated):
     assert replicated.partition.log.last_stable_offset == 0
 
 
-def test_expired_fetch_has_what_is_decided(alone):
+def test_expired_fetch_returns_the_completed_transactions(alone):
     alone.broker.produce(acks=1)
     alone.write(1)
     alone.write(2)
@@ -140,14 +140,14 @@ def test_fetch_between_last_stable_offset_and_log_end_is_answered_at_once(alone)
     assert (answers[0][0].error_code, answers[0][0].size_bytes) == (ErrorCode.NONE, 0)
 
 
-def test_uncommitted_read_beside_it_is_woken_by_the_records(alone):
+def test_read_uncommitted_fetch_is_woken_by_the_records(alone):
     answers = alone.broker.fetch(max_wait_ms=60_000)
     alone.write()
     assert answers[0][0].size_bytes
     assert answers[0][0].aborted_transactions is None
 
 
-def test_list_reaches_beyond_the_records_as_kafkas_does(alone):
+def test_aborted_transactions_may_lie_beyond_the_records_as_in_kafka(alone):
     alone.broker.produce(acks=1)
     alone.write(1)
     alone.write(2)
@@ -157,7 +157,7 @@ def test_list_reaches_beyond_the_records_as_kafkas_does(alone):
     assert (len(data.records), data.last_stable_offset, listed) == (1, 1, [(2, 2)])
 
 
-def test_list_ends_at_the_next_entry_of_the_sparse_index(broker):
+def test_aborted_transactions_end_at_the_next_entry_of_the_sparse_index(broker):
     partition = broker.lead(replicas=(1,), isr=(1,), index_interval_bytes=0)
     reader = Transactions(broker, partition)
     for producer_id in (1, 2, 3):
@@ -192,7 +192,7 @@ def replicate(leader_log, broker, partition, *, high_watermark):
         broker.purgatories.fetch.check_and_complete(partition.topic_partition)
 
 
-def test_follower_wakes_a_fetch_when_it_hears_that_the_marker_is_replicated(alone, follower):
+def test_follower_wakes_a_fetch_when_the_leader_reports_the_marker_replicated(alone, follower):
     broker, partition = follower
     alone.write()
     replicate(alone.partition.log, broker, partition, high_watermark=1)
@@ -217,7 +217,7 @@ def test_new_leader_knows_the_open_transactions_of_its_log(alone, follower):
     assert len(partition.log.producer_state.collect_aborted_transactions(0, 2)) == 1
 
 
-def test_follower_that_truncates_a_marker_has_its_transaction_open_again(alone, follower):
+def test_truncating_a_marker_reopens_its_transaction_on_the_follower(alone, follower):
     broker, partition = follower
     alone.write()
     alone.end(is_commit=False)

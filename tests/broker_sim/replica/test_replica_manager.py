@@ -169,7 +169,7 @@ def test_fetch_answers_every_partition_with_its_own_error(broker):
     ("topic_id", "expected"),
     [(bytes(16), ErrorCode.NONE), (b"t" * 16, ErrorCode.NONE), (b"u" * 16, ErrorCode.INCONSISTENT_TOPIC_ID)],
 )
-def test_fetch_names_the_topic_id_or_none(broker, topic_id, expected):
+def test_fetch_may_have_the_topic_id_or_no_id(broker, topic_id, expected):
     alone(broker)
     (answer,) = broker.fetch(topic_id=topic_id, max_wait_ms=0)
     assert answer[0].error_code is expected
@@ -193,7 +193,7 @@ def test_partition_is_read_up_to_its_own_limit(broker):
     assert answer[0].size_bytes == 2 * len(BATCH)
 
 
-def test_first_batch_comes_whole_whatever_the_limits(broker):
+def test_first_batch_is_returned_whole_whatever_the_limits(broker):
     alone(broker, 0)
     alone(broker, 1)
     broker.produce(0, acks=1)
@@ -304,7 +304,7 @@ def test_refused_deletion_is_answered_at_once(broker, deletable, offset, number,
 # -- periodic work --------------------------------------------------------------------------------
 
 
-def test_lagging_followers_are_looked_for_in_all_led_partitions(broker):
+def test_isr_shrinks_are_checked_in_all_led_partitions(broker):
     partitions = [broker.lead(number) for number in (0, 1)]
     for number in (0, 1):
         broker.produce(number, acks=1)

@@ -24,14 +24,14 @@ class Racks:
     def fetch(self, rack, *, broker=1, offset=0, version=12, wait_ms=0, replica_id=-1):
         """Return the answer for the partition; None while the fetch is parked."""
         client = self._make_client(self.cluster.nodes.brokers[broker].dispatcher.handle_frame)
-        asked = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        partition = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(
             replica_id=replica_id,
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=1 << 20,
             isolation_level=0,
-            topics=[FetchRequest.FetchTopic(topic="t", partitions=[asked])],
+            topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])],
         )
         if version >= 11:
             request.rack_id = rack
@@ -64,7 +64,7 @@ def test_leader_does_not_wait_for_records_that_are_read_elsewhere(racks):
 
 
 @pytest.mark.parametrize("rack", ["", "a", "nowhere"])
-def test_leader_reads_for_its_own_rack_and_for_those_without_brokers(racks, rack):
+def test_leader_serves_its_own_rack_and_racks_without_brokers(racks, rack):
     answer = racks.fetch(rack)
     assert answer.preferred_read_replica == -1
     assert has_records(answer)
@@ -91,7 +91,7 @@ def test_offset_that_no_follower_has_is_read_from_the_leader(racks):
 def test_follower_that_fell_behind_is_not_named(racks):
     racks.cluster.pause(3)
     racks.cluster.run_until(lambda: 3 not in racks.cluster.isr("t"))
-    racks.cluster.advance(0)  # the leader hears of it
+    racks.cluster.advance(0)  # the leader learns of it
     assert racks.fetch("b").preferred_read_replica == 2
     racks.cluster.pause(2)
     racks.cluster.run_until(lambda: 2 not in racks.cluster.isr("t"))
@@ -113,7 +113,7 @@ def test_the_follower_with_most_records_is_named_first(racks):
     assert racks.fetch("b").preferred_read_replica == 2
 
 
-def test_follower_asks_as_a_follower_and_is_sent_nowhere(racks):
+def test_fetch_of_a_follower_is_never_redirected(racks):
     answer = racks.fetch("b", replica_id=2)
     assert answer.preferred_read_replica == -1
 
@@ -123,6 +123,6 @@ def test_without_the_selector_racks_do_not_matter(make_frame_client, selector):
     assert has_records(Racks(make_frame_client, selector).fetch("b"))
 
 
-def test_selector_that_kafka_does_not_have_is_refused():
+def test_unknown_selector_class_is_refused():
     with pytest.raises(ValueError, match="must be one of Kafka's: org"):
         VirtualCluster(1, configs={"replica.selector.class": "my.Selector"})

@@ -1,4 +1,4 @@
-"""A leader that holds back followers outside the ISR (KIP-73)."""
+"""A leader that throttles followers outside the ISR (KIP-73)."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from broker_sim.replica import FetchIsolation
 
 IN_SYNC, LAGGING = 2, 3
 BESIDE_RECORDS = 72
-"""What Kafka counts of an answer with one partition, beside its records."""
+"""Bytes that Kafka counts for a response with one partition, besides the records."""
 
 
 @pytest.fixture

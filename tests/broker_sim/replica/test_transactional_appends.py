@@ -19,7 +19,7 @@ def key(number):
 
 
 class Coordinator:
-    """Keeps the questions until the test answers them."""
+    """Holds the verifications until the test answers them."""
 
     def __init__(self):
         self.questions = []
@@ -31,7 +31,7 @@ class Coordinator:
         self._on_results.append(on_result)
 
     def answer(self, **errors):
-        """Answer the oldest question; `p0=code` is the error of partition 0."""
+        """Answer the oldest verification; `p0=code` is the error of partition 0."""
         self._on_results.pop(0)({key(int(name[1:])): code for name, code in errors.items()})
 
 
@@ -102,14 +102,14 @@ def test_first_batch_waits_for_the_coordinator(setup):
     assert setup.ends() == [1, 1, 0]
 
 
-def test_later_batches_of_the_transaction_wait_for_nobody(setup):
+def test_later_batches_of_the_transaction_are_not_verified(setup):
     setup.send(0)
     setup.coordinator.answer()
     assert setup.codes(setup.send(0, sequence=1)) == {0: NONE}
     assert len(setup.coordinator.questions) == 1
 
 
-def test_only_new_partitions_are_asked_about(setup):
+def test_only_new_partitions_are_verified(setup):
     setup.send(0)
     setup.coordinator.answer()
     answers = setup.send(0, 2, sequence=1)
@@ -119,7 +119,7 @@ def test_only_new_partitions_are_asked_about(setup):
     assert setup.codes(answers) == {0: NONE, 2: NONE}
 
 
-def test_refused_partition_does_not_keep_the_others_from_being_appended(setup):
+def test_other_partitions_are_appended_beside_a_refused_one(setup):
     answers = setup.send(0, 1)
     setup.coordinator.answer(p1=ErrorCode.INVALID_TXN_STATE, p0=NONE)
     assert setup.codes(answers) == {0: NONE, 1: UNVERIFIED}
@@ -145,7 +145,7 @@ def test_acks_all_waits_for_the_replicas_after_the_coordinator(make_broker):
     "error", ["NETWORK_EXCEPTION", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"]
 )
 @pytest.mark.parametrize("operation", TransactionSupportedOperation)
-def test_unreachable_coordinator_is_told_as_not_enough_replicas(setup, operation, error):
+def test_unreachable_coordinator_is_returned_as_not_enough_replicas(setup, operation, error):
     answers = setup.send(operation=operation)
     setup.coordinator.answer(p0=ErrorCode[error])
     assert setup.codes(answers) == {0: NOT_ENOUGH}
@@ -155,7 +155,7 @@ def test_unreachable_coordinator_is_told_as_not_enough_replicas(setup, operation
 
 
 @pytest.mark.parametrize(
-    ("operation", "answer", "told"),
+    ("operation", "answer", "error"),
     [
         (DEFAULT, ABORTABLE, UNVERIFIED),
         (GENERIC, ABORTABLE, ABORTABLE),
@@ -165,10 +165,10 @@ def test_unreachable_coordinator_is_told_as_not_enough_replicas(setup, operation
         (DEFAULT, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_client_is_told_what_it_can_handle(setup, operation, answer, told):
+def test_client_gets_an_error_that_it_can_handle(setup, operation, answer, error):
     answers = setup.send(operation=operation)
     setup.coordinator.answer(p0=answer)
-    assert setup.codes(answers) == {0: told}
+    assert setup.codes(answers) == {0: error}
     assert setup.timers == []
 
 
@@ -178,7 +178,7 @@ def test_producer_of_version_2_lets_the_leader_add_the_partition(setup):
 
 
 @pytest.mark.parametrize(("waited_ms", "asks_again"), [(99, True), (100, False), (101, False)])
-def test_leader_asks_again_while_the_last_transaction_is_ending(setup, waited_ms, asks_again):
+def test_leader_retries_while_the_previous_transaction_is_ending(setup, waited_ms, asks_again):
     answers = setup.send(operation=ADDS)
     setup.broker.clock.advance(waited_ms)
     setup.coordinator.answer(p0=CONCURRENT)
@@ -193,7 +193,7 @@ def test_leader_asks_again_while_the_last_transaction_is_ending(setup, waited_ms
     assert setup.codes(answers) == {0: NONE}
 
 
-def test_marker_that_overtakes_the_answer_keeps_the_batch_out(setup):
+def test_batch_is_refused_if_a_marker_overtakes_the_verification(setup):
     answers = setup.send()
     setup.end(is_commit=False)
     setup.coordinator.answer()
@@ -209,7 +209,7 @@ def test_two_requests_in_flight_are_both_appended_in_the_order_of_their_sequence
     assert setup.ends() == [2, 0, 0]
 
 
-def test_second_request_whose_answer_comes_first_is_out_of_order(setup):
+def test_second_request_verified_first_is_out_of_order(setup):
     first, second = setup.send(sequence=0), setup.send(sequence=1)
     setup.coordinator._on_results.reverse()
     setup.coordinator.answer()
@@ -218,7 +218,7 @@ def test_second_request_whose_answer_comes_first_is_out_of_order(setup):
     assert setup.codes(first) == {0: NONE}
 
 
-def test_older_epoch_is_refused_without_a_question(setup):
+def test_older_epoch_is_refused_without_verification(setup):
     setup.partitions[0].log.append_as_leader(
         build_end_txn_marker(producer_id=7, producer_epoch=5, is_commit=True, timestamp=0), 0, "coordinator"
     )
@@ -228,7 +228,7 @@ def test_older_epoch_is_refused_without_a_question(setup):
     assert setup.coordinator.questions == []
 
 
-def test_partition_that_is_led_elsewhere_is_not_asked_about(setup):
+def test_partition_led_elsewhere_is_not_verified(setup):
     setup.partitions[1].is_leader = False
     answers = setup.send(0, 1)
     assert setup.coordinator.questions[0][3] == [0]
@@ -236,7 +236,7 @@ def test_partition_that_is_led_elsewhere_is_not_asked_about(setup):
     assert setup.codes(answers) == {0: NONE, 1: ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
-def test_leader_that_is_gone_when_the_answer_comes_appends_nothing(setup):
+def test_former_leader_appends_nothing_once_verified(setup):
     answers = setup.send()
     setup.partitions[0].is_leader = False
     setup.coordinator.answer()
@@ -262,14 +262,14 @@ def test_batch_without_a_producer_is_appended_at_once(setup):
 
 
 @pytest.mark.parametrize(("operation", "asks"), [(DEFAULT, False), (GENERIC, False), (ADDS, True)])
-def test_switched_off_only_producers_of_version_2_are_asked_about(setup, operation, asks):
+def test_with_verification_disabled_only_version_2_producers_are_verified(setup, operation, asks):
     setup.broker.logs.producers.transaction_verification_enabled = False
     answers = setup.send(operation=operation)
     assert bool(setup.coordinator.questions) is asks
     assert bool(answers) is not asks
 
 
-def test_append_after_the_answer_wakes_a_fetch(setup):
+def test_append_after_verification_wakes_a_fetch(setup):
     fetched = setup.broker.fetch(max_wait_ms=60_000)
     setup.send()
     assert fetched == []
@@ -293,10 +293,10 @@ def test_group_coordinator_verifies_and_appends_by_itself(setup):
 
 
 @pytest.mark.parametrize(("version", "operation"), [(3, DEFAULT), (10, DEFAULT), (11, GENERIC), (12, ADDS), (13, ADDS)])
-def test_version_of_a_produce_request_tells_what_its_client_can_handle(version, operation):
+def test_produce_version_determines_supported_errors(version, operation):
     assert TransactionSupportedOperation.of_produce(version) is operation
 
 
 @pytest.mark.parametrize(("version", "operation"), [(0, DEFAULT), (3, DEFAULT), (4, GENERIC), (5, ADDS)])
-def test_version_of_a_commit_request_tells_what_its_client_can_handle(version, operation):
+def test_txn_offset_commit_version_determines_supported_errors(version, operation):
     assert TransactionSupportedOperation.of_txn_offset_commit(version) is operation

@@ -1,4 +1,4 @@
-"""Where a follower cuts its log, by its epochs and the end of the leader's epoch."""
+"""The offset that a follower truncates its log to, by its epochs and the leader's epoch end offset."""
 
 import pytest
 from broker_sim_purgatory import VirtualClock
@@ -23,7 +23,7 @@ def log():
     ("leader_epoch", "leader_end_offset", "offset"),
     [
         (5, 8, 8),  # the same
-        (5, 7, 7),  # what the former leader wrote alone goes
+        (5, 7, 7),  # records that only the former leader has are removed
         (5, 20, 8),  # the follower is behind
         (3, 5, 5),  # the leader's epoch ended before the follower's
         (3, 7, 7),
@@ -31,20 +31,20 @@ def log():
         (1, 2, 2),
     ],
 )
-def test_epoch_that_both_know_ends_where_it_ends_first(log, leader_epoch, leader_end_offset, offset):
+def test_common_epoch_is_truncated_to_its_smaller_end_offset(log, leader_epoch, leader_end_offset, offset):
     assert truncation_offset(log, leader_epoch, leader_end_offset) == offset
 
 
 @pytest.mark.parametrize(("leader_epoch", "offset"), [(2, 3), (4, 7)])
-def test_epoch_that_the_follower_does_not_know_leaves_those_before_it(log, leader_epoch, offset):
+def test_epoch_unknown_to_the_follower_leaves_the_earlier_epochs(log, leader_epoch, offset):
     assert truncation_offset(log, leader_epoch, 8) == offset
 
 
 @pytest.mark.parametrize(("leader_end_offset", "offset"), [(4, 4), (20, 8)])
 @pytest.mark.parametrize("leader_epoch", [-1, 6])
-def test_without_a_known_epoch_the_leaders_end_counts(log, leader_epoch, leader_end_offset, offset):
+def test_without_a_known_epoch_the_leaders_end_offset_counts(log, leader_epoch, leader_end_offset, offset):
     assert truncation_offset(log, leader_epoch, leader_end_offset) == offset
 
 
-def test_epoch_before_all_of_the_followers_leaves_nothing_of_them(log):
+def test_epoch_before_all_epochs_of_the_follower_leaves_none_of_them(log):
     assert truncation_offset(log, 0, 2) == 0
