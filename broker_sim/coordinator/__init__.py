@@ -1,1 +1,1 @@
-"""Common parts of coordinators: a runtime of shards, contexts that carry out what these decide, and records."""
+"""Shared code of all coordinators: the runtime and its shards, the contexts that write their records, and the codec."""

@@ -1,4 +1,4 @@
-"""The context that all parts of one broker share, from the broker's start to its death."""
+"""The context that all parts of one broker share, from its start until it stops or is killed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Response = TypeVar("Response")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerContext:
-    """A broker's id and configuration, its process, chance, metadata and logs, and its links to other brokers."""
+    """A broker's id, configuration, process, random numbers, metadata, logs, and links to other brokers."""
 
     broker_id: int
     config: BrokerConfig
@@ -39,26 +39,26 @@ class BrokerContext:
     random: random.Random
     links: Links
     broker_epoch: Callable[[], int]
-    """Returns the epoch of this life, -1 before the broker is registered."""
+    """Returns the broker epoch of the current registration, -1 before the broker is registered."""
     purgatory: Callable[[str], DelayedOperationPurgatory[Any]]
-    """Returns the broker's purgatory of that name, which the first call makes."""
+    """Returns the broker's purgatory with that name; the first call creates it."""
     release: Release
-    """The release of Kafka that the broker is."""
+    """The Kafka release that the broker simulates."""
     storage: Callable[[str, int], CoordinatorStorage]
-    """`storage(topic, read_bytes)` returns the partitions of an internal topic; loading reads `read_bytes` at once."""
+    """`storage(topic, read_bytes)` returns an internal topic's partitions; loading reads `read_bytes` at a time."""
 
     @property
     def clock(self) -> Clock:
-        """The broker's clock: `now_ms` for waits, `wall_clock_ms` for what is written into records."""
+        """The broker's clock: `now_ms` for timeouts, `wall_clock_ms` for timestamps in records."""
         return self.process.clock
 
     @property
     def call_later(self) -> CallLater:
-        """Runs callbacks later in the broker's process."""
+        """Schedules callbacks in the broker's process; see `CallLater`."""
         return self.process.call_later
 
     def image(self) -> MetadataImage:
-        """Return the newest metadata that the broker has heard of."""
+        """Return the newest metadata image that the broker has received."""
         return self.metadata.image
 
     def sender(

@@ -1,16 +1,16 @@
 """One partition of a coordinator's topic while this broker leads it; mirrors `CoordinatorContext`.
 
-It has a shard, and the partition is written here and nowhere else. An operation only decides; its `Result`
-is carried out in this order:
+It owns the shard, and is the only writer of the partition. An operation only decides; the context carries out
+its `Result` in this order:
 
-1. decide: the shard looks at its state and returns the result
-2. append: the records are one batch of the partition's log
-3. replay: the records change the state, as those do that loading reads
-4. timers: what the operation sets or ends is set or ended, for the leader has its records
-5. committed: the in-sync replicas have the records, or did not get them in time
-6. answer: the client gets the response, or the error
+1. decide: the shard reads its state and returns the result
+2. append: the records are appended to the partition's log as one batch
+3. replay: the records change the state, exactly as they do when the log is loaded
+4. timers: timers are set and cancelled, now that the leader has the records
+5. commit: the in-sync replicas have replicated the records, or the write has timed out
+6. answer: the client gets the response or the error
 
-Deliberate difference: each result is one batch, apart from those that share one (`WriteBuffer`).
+Deliberate difference: each result is a batch of its own, except for results that share one (`WriteBuffer`).
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
 
 
 class CoordinatorState(Enum):
-    """State of a partition at its coordinator; mirrors `CoordinatorRuntime.CoordinatorState`."""
+    """State of one partition in its coordinator; mirrors `CoordinatorRuntime.CoordinatorState`."""
 
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
     """The partition could not be loaded in this epoch."""
     CLOSED = "closed"
-    """The broker does not lead the partition any more."""
+    """The broker no longer leads the partition."""
 
 
 class Shard(Protocol):
-    """The state that results from the records of one partition; mirrors `CoordinatorShard`."""
+    """The state built from the records of one partition; mirrors `CoordinatorShard`."""
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply a record that is in the log at that offset; in a transaction if `producer_id` is set."""
+        """Apply the record at that offset of the log; it is part of a transaction if `producer_id` is set."""
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
-        """Apply the marker at that offset of the log, which ends the producer's transaction."""
+        """Apply the marker at that offset, which commits or aborts the producer's open transaction."""
 
 
 S = TypeVar("S", bound=Shard)
@@ -62,11 +62,11 @@ R = TypeVar("R")
 
 
 def _ignore(_answer: object) -> None:
-    """Do nothing: nobody waits for an answer."""
+    """Ignore the response or error: no client waits for it."""
 
 
 class CoordinatorContext(Generic[S]):
-    """The `ShardRuntime` of one partition, from when this broker leads it. Thread rule: the broker's loop."""
+    """The `ShardRuntime` of one partition that this broker leads. Thread rule: the broker's loop."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class CoordinatorContext(Generic[S]):
         make_shard: Callable[[int, ShardRuntime], S],
         reload: Callable[[int], object],
     ) -> None:
-        """`reload(partition)` is called when the state has records that could not be appended."""
+        """`reload(partition)` is called when records that are already replayed could not be appended."""
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.state = CoordinatorState.LOADING
@@ -87,10 +87,10 @@ class CoordinatorContext(Generic[S]):
         self._buffer = WriteBuffer(partition, broker, topic, self._fail)
         self._end_offset = 0
         self.change_offset = 0
-        """Offset of the record that is being replayed, otherwise of the next one; see `ShardRuntime`."""
+        """Offset of the record that is being replayed, otherwise of the next record; see `ShardRuntime`."""
         self.shard: S = make_shard(partition, self)
         self.loaded_records = 0
-        """Number of records and markers that the shard was loaded from."""
+        """Number of records and markers that `load` has replayed."""
 
     @property
     def is_active(self) -> bool:
@@ -99,13 +99,13 @@ class CoordinatorContext(Generic[S]):
 
     @property
     def high_watermark(self) -> int:
-        """The offset below which all records are committed."""
+        """High watermark of the partition: all records below it are committed."""
         return self._storage.high_watermark(self.partition)
 
     @property
     def is_committed(self) -> bool:
-        """Whether everything written is committed, so that an operation without records need not wait."""
-        # Records that wait in the buffer are replayed, so they count.
+        """Whether all written records are committed, so that a result without records is answered at once."""
+        # Buffered records count as well: they are replayed already.
         return self.is_active and self._end_offset <= self._storage.high_watermark(self.partition)
 
     def _fail(self) -> None:
@@ -132,7 +132,7 @@ class CoordinatorContext(Generic[S]):
     # -- results --------------------------------------------------------------------------------
 
     def perform(self, operation: Callable[[], Result[None]]) -> None:
-        """Carry out an operation that no request asks for; see `ShardRuntime`."""
+        """Carry out an operation that no request has started; see `ShardRuntime`."""
         if self.is_active:
             self.carry_out(operation())
 
@@ -143,12 +143,12 @@ class CoordinatorContext(Generic[S]):
         on_error: Callable[[ApiError], object] = _ignore,
         transaction: VerifiedTransaction = NO_TRANSACTION,
     ) -> None:
-        """Append the records of a result, and answer when they are committed; that may be at once.
+        """Append the records of a result, and answer once they are committed, possibly before this returns.
 
-        `on_error` gets the error as clients are told it. The append has failed (of a transaction also
-        with INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE), and then nothing was replayed; or the
-        replicas did not get the records in time (COORDINATOR_NOT_AVAILABLE), or another broker has
-        become the leader (NOT_COORDINATOR), and then the state stays.
+        `on_error` gets the error for the client. If the append failed (in a transaction also with
+        INVALID_PRODUCER_EPOCH or INVALID_TXN_STATE), nothing was replayed. If the records were not
+        replicated in time (COORDINATOR_NOT_AVAILABLE) or another broker became the leader
+        (NOT_COORDINATOR), the state keeps them.
         """
         settle = partial(_settle, result, on_response, on_error)
         if not result.records:
@@ -168,7 +168,7 @@ class CoordinatorContext(Generic[S]):
             )
 
     def _await_all(self, settle: OnDone) -> None:
-        """Settle when everything written before is committed."""
+        """Call `settle` once all records written so far are committed."""
         is_committed = self.is_committed
         if not is_committed:
             self._buffer.flush()
@@ -182,7 +182,7 @@ class CoordinatorContext(Generic[S]):
             self._storage.await_committed(self.partition, self._end_offset, timeout_ms, settle)
 
     def _append_shared(self, result: Result[R], settle: OnDone) -> None:
-        """Replay the records now and append them soon; if that fails, the shard is loaded again."""
+        """Replay the records now and buffer them for the next batch; if that append fails, the shard is reloaded."""
         error_code = self._storage.check_append(self.partition)
         if error_code:
             settle(error_code)
@@ -190,7 +190,7 @@ class CoordinatorContext(Generic[S]):
             self._take_in(result, self._buffer.end_offset, NO_PRODUCER_ID)
 
     def _take_in(self, result: Result[R], end_offset: int, producer_id: int) -> None:
-        """Replay records that the leader has up to that offset, and set and end timers."""
+        """Replay the result's records, the last of which is before `end_offset`; then run its `on_appended`."""
         self._end_offset = end_offset
         if result.replays:
             first_offset = end_offset - len(result.records)
@@ -203,7 +203,7 @@ class CoordinatorContext(Generic[S]):
     def complete_transaction(self, marker: TransactionMarker, on_done: OnDone) -> None:
         """Append the marker that ends a producer's transaction, and replay it.
 
-        `on_done` gets NONE when the marker is committed, or the error of the append as it is.
+        `on_done` gets NONE when the marker is committed, or the unmapped error of the append.
         """
 
         def appended(offset: int) -> None:

@@ -1,10 +1,10 @@
-r"""Regular expressions of clients, matched in time linear in the text, as RE2/J does in Kafka.
+r"""Regular expressions from clients, matched in linear time like RE2/J does in Kafka.
 
-The tree of an expression (`broker_sim/regex/re2j.py`) becomes a program for a machine that is in all of its possible
-places at once. So no expression makes matching exponential, and none can hold the loop.
+The syntax tree of an expression (`broker_sim/regex/re2j.py`) is compiled to the program of a nondeterministic
+automaton. Matching is never exponential, so no expression can block the event loop.
 
-Deliberate difference: an expression of more than `MAX_CHARACTERS`, `MAX_INSTRUCTIONS` or `MAX_DEPTH` is refused,
-where RE2/J has no limit but memory.
+Deliberate difference: an expression above `MAX_CHARACTERS`, `MAX_INSTRUCTIONS` or `MAX_DEPTH` is rejected; RE2/J is
+limited only by memory.
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CHARACTERS: Final = 5_000
-"""Maximum length of an expression, so that it is parsed in milliseconds."""
+"""Maximum length of an expression in characters, which keeps parsing to milliseconds."""
 MAX_INSTRUCTIONS: Final = 2_000
-"""Maximum number of instructions of a program; each step of a match visits each at most once."""
+"""Maximum number of instructions in a program; matching one character visits each at most once."""
 MAX_DEPTH: Final = 200
-"""Maximum depth of groups and repeats within each other, so that a program is built within Python's stack."""
-MAX_KNOWN_PLACES: Final = 200_000
-"""Maximum number of places in all cached steps of a pattern, about ten MB."""
+"""Maximum nesting depth of groups and repetitions, so that compiling does not overflow Python's stack."""
+MAX_CACHED_PLACES: Final = 200_000
+"""Maximum number of places in all cached steps of one pattern, about 10 MB."""
 QUICK_STEPS: Final = 100_000
-"""Number of steps, one instruction and one character each, that take about ten milliseconds."""
+"""Number of steps (instructions times characters) that run on the event loop, about 10 ms."""
 
-MOST_SETS: Final = 256
-"""Maximum number of cached tests of characters."""
-MOST_PROGRAMS: Final = 32
-"""Maximum number of cached programs, about 20 MB: a group's expressions are parsed again when they are resolved."""
+MAX_CACHED_TESTS: Final = 256
+"""Maximum number of cached character tests."""
+MAX_CACHED_PROGRAMS: Final = 32
+"""Maximum number of cached programs, about 20 MB; resolving a group's expressions again then skips the parser."""
 
 EDGE: Final = ""
-"""In place of the character before the first and behind the last."""
+"""Stands for the missing character before the first and after the last one."""
 
 
 class Pattern:
-    """A parsed expression. Not thread-safe."""
+    """A compiled expression. Not thread-safe."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._program = _program_of(text)
-        self._known: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
-        self._known_places = 0
+        self._cached_steps: dict[tuple[frozenset[int], str, str], frozenset[int]] = {}
+        self._cached_places = 0
 
     @property
     def size(self) -> int:
-        """Number of instructions of the expression."""
+        """Number of instructions in the compiled program."""
         return self._program.end
 
     def matches(self, text: str) -> bool:
@@ -69,34 +69,34 @@ class Pattern:
 
     def _next(self, places: frozenset[int], before: str, character: str) -> frozenset[int]:
         step = (places, before if self._program.looks_back else EDGE, character)
-        next_places = self._known.get(step)
+        next_places = self._cached_steps.get(step)
         if next_places is None:
             next_places = self._program.after(places, before, character)
-            self._known_places += 1 + len(next_places)
-            if self._known_places > MAX_KNOWN_PLACES:
-                self._known.clear()
-                self._known_places = 1 + len(next_places)
-            self._known[step] = next_places
+            self._cached_places += 1 + len(next_places)
+            if self._cached_places > MAX_CACHED_PLACES:
+                self._cached_steps.clear()
+                self._cached_places = 1 + len(next_places)
+            self._cached_steps[step] = next_places
         return next_places
 
 
 class _Program:
-    """Instructions: a test of a character or of a place's two neighbours, or where to go on."""
+    """Instructions at numbered places: a character test, an edge test (such as `^`), or a jump."""
 
     def __init__(self) -> None:
         self._tests: dict[int, Callable[[str], bool]] = {}
         self._edges: dict[int, Callable[[str, str], bool]] = {}
         self._jumps: dict[int, list[int]] = {}
         self.end = 0
-        """The place behind the last instruction, so their number."""
+        """The place after the last instruction, equal to the number of instructions."""
 
     @property
     def looks_back(self) -> bool:
-        """Whether a step depends on the character before."""
+        """Whether a step depends on the previous character."""
         return bool(self._edges)
 
     def reached(self, places: Iterable[int], before: str, after: str) -> set[int]:
-        """Return the places that are reached between two characters."""
+        """Return all places reachable from `places` without consuming a character."""
         reached: set[int] = set()
         waiting = list(places)
         while waiting:
@@ -111,13 +111,13 @@ class _Program:
         return reached
 
     def after(self, places: Iterable[int], before: str, character: str) -> frozenset[int]:
-        """Return the places behind a character."""
+        """Return the places after consuming `character`."""
         tests = self._tests
         reached = self.reached(places, before, character)
-        return frozenset(one + 1 for one in reached if one in tests and tests[one](character))
+        return frozenset(place + 1 for place in reached if place in tests and tests[place](character))
 
     def add(self, node: Node, depth: int = 0) -> None:
-        """Add the instructions of a tree."""
+        """Append the instructions of a syntax tree. Raises RegexError if it is too large or nests too deeply."""
         if depth > MAX_DEPTH:
             raise RegexError("expression nests too deeply")
         match node:
@@ -146,14 +146,14 @@ class _Program:
             self._jumps[fork].append(self.end)
             self.add(branch, depth)
             exits.append(self._take())
-        self._jumps |= {one: [self.end] for one in exits}
+        self._jumps |= {exit_place: [self.end] for exit_place in exits}
 
     def _add_repeat(self, node: Repeat, depth: int) -> None:
         for _ in range(node.least):
             begin = self.end
             self.add(node.part, depth)
             if self.end == begin:
-                break  # what is empty is the same however often it is repeated
+                break  # repeating an empty expression changes nothing
         if node.most is None:
             fork = self._take()
             self.add(node.part, depth)
@@ -164,12 +164,12 @@ class _Program:
         for _ in range(node.most - node.least):
             forks.append(self._take())
             self.add(node.part, depth)
-        self._jumps |= {one: [one + 1, self.end] for one in forks}
+        self._jumps |= {fork: [fork + 1, self.end] for fork in forks}
 
 
-@lru_cache(maxsize=MOST_PROGRAMS)
+@lru_cache(maxsize=MAX_CACHED_PROGRAMS)
 def _program_of(text: str) -> _Program:
-    """Return the program, which nobody changes any more: several threads may use it."""
+    """Return the compiled program, which is immutable from then on: several threads may share it."""
     program = _Program()
     program.add(parse(text))
     return program
@@ -179,9 +179,9 @@ def _is_single(ranges: Ranges) -> bool:
     return len(ranges) == 1 and ranges[0][0] == ranges[0][1]
 
 
-@lru_cache(maxsize=MOST_SETS)
+@lru_cache(maxsize=MAX_CACHED_TESTS)
 def _test(ranges: Ranges) -> Callable[[str], bool]:
-    """Return the test whether a character is in the set."""
+    """Return a function that tells whether a character is in the ranges."""
     if _is_single(ranges):
         return chr(ranges[0][0]).__eq__
     others = negated(ranges)
@@ -199,7 +199,7 @@ def _test(ranges: Ranges) -> Callable[[str], bool]:
 
 
 def compile_pattern(text: str) -> Pattern:
-    """Return the expression. Raises `RegexError` for one that RE2/J refuses or that is too large."""
+    """Return the compiled expression. Raises `RegexError` if RE2/J rejects it or it is too large."""
     if len(text) > MAX_CHARACTERS:
         raise RegexError(TOO_LARGE)
     return Pattern(text)
@@ -212,11 +212,11 @@ def match_at_once_or_beside(
     texts: Iterable[str],
     run_beside: Callable[[Callable[[], T], Callable[[T], object]], None],
 ) -> None:
-    """Call `on_done(match())`, which matches these expressions with all of the texts.
+    """Call `on_done(match())`, where `match` applies all `patterns` to all `texts`.
 
-    Where that may hold others up, `run_beside(match, on_done)` does it.
+    If that may block the event loop for more than about 10 ms, `run_beside(match, on_done)` does it instead.
     """
-    if sum(one.size for one in patterns) * sum(map(len, texts)) > QUICK_STEPS:
+    if sum(pattern.size for pattern in patterns) * sum(map(len, texts)) > QUICK_STEPS:
         run_beside(match, on_done)
     else:
         on_done(match())

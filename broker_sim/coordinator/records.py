@@ -1,6 +1,6 @@
 """Records of a coordinator, byte for byte as Kafka writes them; mirrors `CoordinatorRecordSerde`.
 
-The first two bytes of a key tell the type of the record, those of a value its version.
+A key begins with two bytes for the record type, a value with two bytes for its version.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ if TYPE_CHECKING:
 
 _VERSION: Final = Struct(">h")
 KEY_VERSION: Final = 0
-"""Every type of key has one version."""
+"""Version of all keys."""
 RECORD_OVERHEAD_BYTES: Final = 31
-"""Mirrors `DefaultRecord.MAX_RECORD_OVERHEAD`, rounded up by that of the sizes of key and value."""
+"""`DefaultRecord.MAX_RECORD_OVERHEAD` plus the largest varint sizes of the key's and value's lengths."""
 
 
 class CoordinatorRecord(NamedTuple):
-    """A key, and the value that it has from now on; None removes it (a tombstone)."""
+    """A key and its new value; a value of None is a tombstone."""
 
     key: Message
     value: Message | None
     value_version: int | None = None
-    """The version that the value is written in; None means the one that Kafka writes."""
+    """Version to write the value in; None means Kafka's default."""
 
 
 class UnknownRecordError(ValueError):
-    """A record of a type that is not known, such as one of a later release; loading skips it."""
+    """The record has an unknown type, for example from a later release; loading skips it."""
 
 
 class RecordSerde:
-    """Writes and reads the records of one internal topic.
+    """Encodes and decodes the records of one internal topic.
 
-    `classes` is the module of the keys and values, `names` tells the type of a record by its number,
-    `written_version(value)` the version that Kafka writes a value in.
+    `classes` is the module of the key and value classes, `names` maps type numbers to record names, and
+    `written_version(value)` returns the version that Kafka writes a value in.
     """
 
     def __init__(self, classes: Any, names: Mapping[int, str], written_version: Callable[[Message], int]) -> None:
@@ -50,12 +50,12 @@ class RecordSerde:
         self._written_version = written_version
 
     def encode_key(self, key: Message) -> bytes:
-        """Return the key with its type in front."""
+        """Return the encoded key, prefixed with its type."""
         assert key.API_KEY is not None
         return _VERSION.pack(key.API_KEY) + b"".join(encode(key, KEY_VERSION))
 
     def encode_value(self, value: Message | None, version: int | None = None) -> bytes | None:
-        """Return the value with its version in front; None stays None."""
+        """Return the encoded value, prefixed with its version; None for None."""
         if value is None:
             return None
         if version is None:
@@ -63,11 +63,11 @@ class RecordSerde:
         return _VERSION.pack(version) + b"".join(encode(value, version))
 
     def decode_record(self, key: bytes, value: bytes | None) -> CoordinatorRecord:
-        """Return the record. Raises UnknownRecordError, or ProtocolError for one that lies."""
+        """Return the decoded record. Raises UnknownRecordError, or ProtocolError if it is malformed."""
         (number,) = _VERSION.unpack_from(key)
         name = self._names.get(number)
         if name is None:
-            raise UnknownRecordError(f"a record of type {number}")
+            raise UnknownRecordError(f"unknown record type {number}")
         decoded_key = decode(getattr(self._classes, f"{name}Key"), KEY_VERSION, key[2:])
         if value is None:
             return CoordinatorRecord(decoded_key, None)
@@ -76,12 +76,12 @@ class RecordSerde:
         return CoordinatorRecord(decoded_key, decoded_value, version)
 
     def encode_record(self, record: CoordinatorRecord, timestamp_ms: int) -> Record:
-        """Return the record as it stands in a batch, with that timestamp (wall clock)."""
+        """Return the encoded record; `timestamp_ms` is wall-clock time."""
         value = self.encode_value(record.value, record.value_version)
         return Record(value, self.encode_key(record.key), timestamp_ms)
 
     def decode_batch(self, batch: bytes | memoryview) -> Iterator[tuple[int, CoordinatorRecord]]:
-        """Yield the batch's records with their offsets, without those that are not known.
+        """Yield the batch's records with their offsets; records of unknown types are skipped.
 
         Raises `ApiError` and ProtocolError as the decoders of batches and messages do.
         """
@@ -95,15 +95,15 @@ class RecordSerde:
 
 
 def size_in_batch(record: Record) -> int:
-    """Return at most how many bytes an encoded record takes in a batch."""
+    """Return an upper bound for the size of an encoded record in a batch, in bytes."""
     return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
 
 
 class RecordClasses:
-    """Makes the classes of a module's keys and values from the schemas in `record_schemas.jsonl` beside it."""
+    """Creates the key and value classes of a module from the `record_schemas.jsonl` beside it."""
 
     def __init__(self, module: str, loader: Any, directory: str) -> None:
-        """`loader` and `directory` are the module's, as for `read_schema_lines`."""
+        """`loader` and `directory` are those of the module; see `read_schema_lines`."""
         self._module = module
         self._loader = loader
         self._directory = directory
@@ -115,7 +115,7 @@ class RecordClasses:
         return self._lines
 
     def make(self, name: str) -> type[Message]:
-        """Return a new class for the schema of that name. Raises AttributeError without one."""
+        """Return a new class for the schema `name`. Raises AttributeError if there is none."""
         line = self._schemas().get(name)
         if line is None:
             raise AttributeError(f"module {self._module!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """The result of an operation on a coordinator's state; mirrors `CoordinatorResult` and `CoordinatorTimer`.
 
 An operation decides and returns a `Result`; the runtime does everything that can wait or fail. The order
-is always: decide, append, replay, timers, committed, answer.
+is always: decide, append, replay, timers, commit, answer.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ Response = TypeVar("Response")
 
 
 class Result(Generic[Response]):
-    """Records to append, perhaps none, and the answer of a request.
+    """Records to append, if any, and the response to a request.
 
-    * `response` is the answer. It is sent when the records are committed; a result without records waits
-      for all records before it. None: the operation answers by itself. It has answered already, or has
-      parked the request, or `on_settled` answers
-    * `replays=False` is for records that tell what the state is already, or what `on_appended` makes of it
-    * `shares_batch` puts the records into one batch with others of the same turn of the event loop
-    * `timeout_ms` is how long the replicas have to get the records; None means the coordinator's time
-    * `on_appended()` sets and ends timers. It is called as soon as the leader has the records
-    * `on_settled(NONE)` is called when they are committed, or with the error that clients are told; it
-      comes before the answer. After an error of the append neither records nor timers were taken in
+    * `response` is sent when the records are committed; a result without records waits for all earlier
+      records. None means that the operation answers itself: it has answered already, has parked the
+      request, or answers in `on_settled`
+    * `replays=False` is for records whose changes the state has already, or gets in `on_appended`
+    * `shares_batch` puts the records into one batch with others of the same event loop iteration
+    * `timeout_ms` is the time the replicas have to get the records; None means the coordinator's default
+    * `on_appended()` sets and cancels timers. It is called as soon as the leader has the records
+    * `on_settled(error_code)` is called before the response is sent: with NONE once the records are
+      committed, otherwise with the error for the client. If the append failed, neither replay nor
+      `on_appended` has happened
     """
 
     __slots__ = ("on_appended", "on_settled", "records", "replays", "response", "shares_batch", "timeout_ms")
@@ -54,7 +55,7 @@ class Result(Generic[Response]):
 
 
 class ShardRuntime(Protocol):
-    """The runtime as its shard sees it."""
+    """The part of the runtime that a shard uses."""
 
     @property
     def is_active(self) -> bool:
@@ -62,18 +63,18 @@ class ShardRuntime(Protocol):
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch in which this broker leads the partition."""
+        """Epoch in which this broker leads the partition."""
 
     @property
     def high_watermark(self) -> int:
-        """The offset of the shard's log below which all records are committed."""
+        """High watermark of the shard's partition: all records below it are committed."""
 
     @property
     def change_offset(self) -> int:
-        """The offset of the shard's log that a change of its state, made now, is committed with."""
+        """Log offset of a state change made now: the change is committed once the high watermark is above it."""
 
     def perform(self, operation: Callable[[], Result[None]]) -> None:
-        """Carry out an operation that no request asks for, such as the end of a session.
+        """Carry out an operation that no request has started, such as an expired session.
 
-        It is not called after the broker has stopped to lead the partition.
+        If the broker no longer leads the partition, the operation is dropped.
         """

@@ -1,12 +1,12 @@
 """The shards of a coordinator, one for each partition that this broker leads; mirrors `CoordinatorRuntime`.
 
-A new leader loads the shard of a partition from its log before it answers for it, and the old one drops
-it. What a shard decides is carried out by its `CoordinatorContext`.
+A new leader loads the partition's shard from the log before it serves requests for it, and the old leader
+drops its shard. A `CoordinatorContext` carries out the results of its shard.
 
-A partition that cannot be loaded (its log is offline, or damaged) is logged and failed: this broker is not its
-coordinator until it leads it in a new epoch.
+If a partition cannot be loaded (its log is offline or corrupt), the error is logged and the partition is marked as
+failed: requests get NOT_COORDINATOR until this broker leads it in a new epoch.
 
-Deliberate difference: `TransactionStateManager` logs such an error and serves the ids that it has read so far.
+Deliberate difference: Kafka's `TransactionStateManager` logs such an error and serves the ids it has read so far.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ class ShardOwner(Protocol[S]):
     """The coordinator that the shards belong to."""
 
     def make_shard(self, partition: int, runtime: ShardRuntime) -> S:
-        """Return a shard without state."""
+        """Return a new, empty shard."""
 
     def loaded(self, context: CoordinatorContext[S]) -> None:
-        """Start working with a shard that was loaded; requests find it from now on."""
+        """Start using a shard that is loaded and serves requests from now on."""
 
     def unloaded(self, context: CoordinatorContext[S]) -> None:
-        """Stop working with a shard: this broker does not lead its partition any more."""
+        """Stop using a loaded shard: this broker resigned as leader, or reloads the partition."""
 
 
 class CoordinatorRuntime(Generic[S]):
-    """The shards of one broker in one topic. Thread rule: the broker's loop."""
+    """The shards of one internal topic on one broker. Thread rule: the broker's loop."""
 
     def __init__(self, broker: BrokerContext, topic: CoordinatorTopic, owner: ShardOwner[S]) -> None:
         self._broker = broker
@@ -59,26 +59,26 @@ class CoordinatorRuntime(Generic[S]):
         self._owner = owner
         self._log = log.bind(node=f"broker-{broker.broker_id}", topic=topic.name)
         self._contexts: dict[int, CoordinatorContext[S]] = {}
-        """Partitions that this broker leads, in any state, by number."""
+        """Contexts of the partitions that this broker leads, in any state, by partition number."""
         self._count: int | None = None
-        """Number of partitions that keys are in; None without the topic."""
+        """Number of partitions that keys are spread over; None before the topic exists."""
 
     # -- requests -------------------------------------------------------------------------------
 
     def partition_for(self, key: str) -> int:
-        """Return the partition of the topic that the key is in, or will be.
+        """Return the partition number that the key maps to, even before the topic exists.
 
-        As in Kafka, partitions that are added while a broker runs have no keys.
+        As in Kafka, partitions added while the broker runs are not used.
         """
         count = self.topic.default_partitions if self._count is None else self._count
         return partition_of_key(key, count)
 
     def find(self, key: str) -> CoordinatorContext[S]:
-        """Return the context of a key. Raises `ApiError` as `get` does."""
+        """Return the context of the key's partition. Raises `ApiError` as `get` does."""
         return self.get(self.partition_for(key))
 
     def get(self, partition: int) -> CoordinatorContext[S]:
-        """Return the partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
+        """Return the partition's context. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
         context = self._contexts.get(partition)
         if context is None or context.state is CoordinatorState.FAILED:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
@@ -87,7 +87,7 @@ class CoordinatorRuntime(Generic[S]):
         return context
 
     def loaded(self) -> list[CoordinatorContext[S]]:
-        """Return the loaded partitions in the order of their numbers."""
+        """Return the contexts of all loaded partitions, ordered by partition number."""
         return [context for _, context in sorted(self._contexts.items()) if context.is_active]
 
     @property
@@ -104,9 +104,9 @@ class CoordinatorRuntime(Generic[S]):
         on_error: Callable[[ApiError], object],
         transaction: VerifiedTransaction = NO_TRANSACTION,
     ) -> None:
-        """Let the shard of a key decide, and carry out its result; see `CoordinatorContext.carry_out`.
+        """Call `decide` with the key's shard and carry out its result; see `CoordinatorContext.carry_out`.
 
-        `on_error` also gets an `ApiError` that `decide` raises, or that says why there is no shard.
+        `on_error` also gets an `ApiError` raised by `find` or `decide`.
         """
         try:
             context = self.find(key)
@@ -119,7 +119,7 @@ class CoordinatorRuntime(Generic[S]):
     # -- roles ----------------------------------------------------------------------------------
 
     def follow(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Follow new metadata: load the partitions that are led now, and drop those that are not."""
+        """Apply new metadata: load partitions that this broker now leads, drop those it no longer leads."""
         name, broker_id = self.topic.name, self._broker.broker_id
         topic = image.topics.get(name)
         if topic is None:
@@ -154,13 +154,13 @@ class CoordinatorRuntime(Generic[S]):
 
     def _load(self, context: CoordinatorContext[S]) -> None:
         if context.state is not CoordinatorState.LOADING:
-            return  # resigned or elected again meanwhile
+            return  # resigned or re-elected in the meantime
         try:
             context.load()
         except Exception as error:
             context.state = CoordinatorState.FAILED
             if not isinstance(error, ApiError | ValueError):
-                raise  # neither an unreadable log nor a record that is not understood
+                raise  # a bug: not an unreadable log or an undecodable record
             self._log.error(
                 "coordinator_load_failed",
                 partition=context.partition,
@@ -171,7 +171,7 @@ class CoordinatorRuntime(Generic[S]):
             self._owner.loaded(context)
 
     def resigned(self, partition: int) -> None:
-        """Drop the partition, which this broker does not lead any more."""
+        """Drop the partition, which this broker no longer leads."""
         context = self._contexts.pop(partition, None)
         if context is not None:
             was_active = context.is_active
@@ -180,14 +180,14 @@ class CoordinatorRuntime(Generic[S]):
                 self._owner.unloaded(context)
 
     def reload(self, partition: int) -> None:
-        """Load the partition again, because its state has records that are not in the log."""
+        """Reload the partition, because its state contains records that are not in the log."""
         context = self._contexts[partition]
         self._log.info("coordinator_reloaded", partition=partition, why="records could not be appended")
         self.resigned(partition)
         self.elected(partition, context.leader_epoch)
 
     def shutdown(self) -> None:
-        """Drop all shards without calling the owner, as a broker that is killed."""
+        """Drop all shards without calling the owner, as when a broker is killed."""
         for context in self._contexts.values():
             context.state = CoordinatorState.CLOSED
         self._contexts.clear()
@@ -195,12 +195,12 @@ class CoordinatorRuntime(Generic[S]):
 
 @lru_cache(maxsize=4_096)
 def partition_of_key(key: str, partitions: int) -> int:
-    """Return the partition that a group or a transactional id of that name is in."""
+    """Return the partition that a group id or transactional id maps to."""
     return partition_of_hash(java_hash_code(key), partitions)
 
 
 def partition_of_hash(code: int, partitions: int) -> int:
-    """Return the partition for an unsigned hash code: Kafka's `Utils.abs` of it, which is signed."""
+    """Return Kafka's `Utils.abs(hashCode) % partitions` for an unsigned 32-bit hash code."""
     if code > _MAX_INT:
         code = 0 if code == _MIN_INT else INT_MASK + 1 - code
     return code % partitions

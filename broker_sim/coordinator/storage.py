@@ -1,7 +1,7 @@
-"""The partitions of an internal topic, which hold a coordinator's records.
+"""Storage of a coordinator's records in the partitions of an internal topic.
 
 Mirrors `PartitionWriter` and the reading side of `CoordinatorLoaderImpl`; the broker implements it on its replica
-manager. Also the transactions and markers of batches, and the errors that clients get for a failed append.
+manager. Also defines transactions and markers of batches, and maps append errors to the errors that clients get.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CoordinatorStorage(Protocol):
-    """The partitions of one internal topic that this broker hosts, by their numbers."""
+    """The partitions of one internal topic that this broker hosts, addressed by number."""
 
     def append(
         self,
@@ -35,61 +35,60 @@ class CoordinatorStorage(Protocol):
         verification_guard: VerificationGuard | None = None,
         transaction_version: int = 0,
     ) -> None:
-        """Append a batch with the checks of acks=all.
+        """Append a batch with acks=all.
 
-        Those of its transaction are made too: by the guard where it has records of one, by the
-        `transaction.version` where it is a marker.
+        `verification_guard` verifies a transactional batch, `transaction_version` the epoch of a marker.
 
-        `on_appended(last_offset)` is called before this returns if the leader has appended; then
-        `on_done(NONE)` when the in-sync replicas have it, or with REQUEST_TIMED_OUT, or
-        NOT_LEADER_OR_FOLLOWER. If the append failed, only `on_done(error)` is called, at once.
+        If the leader has appended the batch, `on_appended(last_offset)` is called before this returns;
+        later `on_done` gets NONE when all in-sync replicas have it, REQUEST_TIMED_OUT or
+        NOT_LEADER_OR_FOLLOWER. If the append failed, only `on_done(error)` is called, before this returns.
         """
 
     def check_append(self, partition: int) -> ErrorCode:
-        """Return the error that an append would fail with now, whatever the batch; NONE without one."""
+        """Return the error with which any append would fail now, or NONE."""
 
     def log_end_offset(self, partition: int) -> int:
-        """Return the offset that the next record gets; 0 without the partition."""
+        """Return the log end offset; 0 if this broker does not host the partition."""
 
     def max_batch_bytes(self, partition: int) -> int:
-        """Return the largest batch that the topic allows (`max.message.bytes`); 0 without the partition."""
+        """Return the topic's `max.message.bytes`; 0 if this broker does not host the partition."""
 
     def await_committed(
         self, partition: int, end_offset: int, timeout_ms: int, on_done: Callable[[ErrorCode], object]
     ) -> None:
-        """Call `on_done` when the in-sync replicas have all records before `end_offset`, as above."""
+        """Call `on_done` as `append` does, when all in-sync replicas have the records before `end_offset`."""
 
     def delete_records(self, partition: int, before_offset: int, on_done: Callable[[ErrorCode], object]) -> None:
-        """Delete the records before the offset, from all replicas."""
+        """Delete the records before the offset on all replicas."""
 
     def high_watermark(self, partition: int) -> int:
-        """Return the offset below which everything is committed; 0 without the partition."""
+        """Return the high watermark; 0 if this broker does not host the partition."""
 
     def read(self, partition: int) -> Iterator[bytes]:
-        """Yield all batches of the partition's log, whole, from its start to its end."""
+        """Yield all batches of the partition, complete, from log start to log end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorTopic:
-    """An internal topic, and how its coordinator writes it."""
+    """An internal topic, and how its coordinator writes to it."""
 
     name: str
     storage: CoordinatorStorage
     default_partitions: int
-    """Number of partitions the topic will have where it is still to be created."""
+    """Number of partitions the topic gets when it is created."""
     serde: RecordSerde
     codec: CompressionCodec
     """Compression of the batches."""
     timeout_ms: int
-    """Time for the in-sync replicas to get what was written, unless a result says otherwise."""
+    """Time the in-sync replicas have to get the records of a result without a timeout of its own."""
     base_sequence: int = 0
     """Base sequence of every batch: coordinators do not use sequence numbers."""
     keeps_shards_when_reelected: bool = True
-    """Whether a shard goes on in a new epoch of the same leader; otherwise it is loaded again."""
+    """Whether a shard is kept when the same leader gets a new epoch; otherwise it is reloaded."""
 
 
 class VerifiedTransaction(NamedTuple):
-    """The transaction that a batch belongs to, and the guard from its verification."""
+    """The transaction of a batch, and the guard from its verification."""
 
     producer_id: int
     producer_epoch: int
@@ -100,7 +99,7 @@ NO_TRANSACTION: Final = VerifiedTransaction(NO_PRODUCER_ID, NO_PRODUCER_EPOCH, N
 
 
 class TransactionMarker(NamedTuple):
-    """The end of a transaction in a partition; mirrors `WriteTxnMarkersRequest.TxnMarkerEntry`."""
+    """A commit or abort marker for one partition; mirrors `WriteTxnMarkersRequest.TxnMarkerEntry`."""
 
     producer_id: int
     producer_epoch: int
@@ -109,7 +108,7 @@ class TransactionMarker(NamedTuple):
     transaction_version: int
 
     def batch(self, timestamp_ms: int) -> bytes:
-        """Return the marker's batch with that timestamp (wall clock)."""
+        """Return the marker as a control batch; `timestamp_ms` is wall-clock time."""
         return build_end_txn_marker(
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
@@ -133,14 +132,14 @@ _CLIENT_ERRORS: Final = {
 
 
 class AppendError(ApiError):
-    """Records were not appended, or not committed in time; its `error_code` is what clients are told."""
+    """Records were not appended, or not committed in time; `error_code` is the error for clients."""
 
     def __init__(self, append_error: ErrorCode) -> None:
-        """`append_error` is the error that the append itself failed with."""
+        """`append_error` is the unmapped error of the append."""
         super().__init__(coordinator_error(append_error))
         self.append_error = append_error
 
 
 def coordinator_error(error_code: ErrorCode) -> ErrorCode:
-    """Return the error code that clients get for the error of an append."""
+    """Map the error of an append to the error that clients get."""
     return _CLIENT_ERRORS.get(error_code, error_code)

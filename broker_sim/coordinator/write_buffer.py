@@ -1,7 +1,7 @@
-"""Records of several writes that are appended as one batch; mirrors `CoordinatorRuntime`'s `append.linger.ms`.
+"""A buffer that appends the records of several writes as one batch; mirrors `append.linger.ms` of Kafka's runtime.
 
-With its default, -1, Kafka waits for nothing and takes together what has arrived meanwhile. So here:
-what the requests of one turn of the event loop write is one batch, which the replicas fetch at once.
+With the default of -1, Kafka does not linger, but batches the writes that have queued up. Here the writes of one
+event loop iteration become one batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class WriteBuffer:
-    """Records written to one partition that are not in its log yet.
+    """Records written to one partition that are not yet in its log.
 
     `on_appended` and `on_done` are as in `CoordinatorStorage.append`.
     """
@@ -36,9 +36,9 @@ class WriteBuffer:
     def __init__(
         self, partition: int, broker: BrokerContext, topic: CoordinatorTopic, on_failed: Callable[[], object]
     ) -> None:
-        """`on_failed()` is called when a batch cannot be appended whose records are in the state.
+        """`on_failed()` is called when a batch of records that are already replayed cannot be appended.
 
-        Nothing is appended after that: another buffer goes on from what the log has.
+        This buffer then appends nothing more; a new one continues from the end of the log.
         """
         self._partition = partition
         self._broker = broker
@@ -52,24 +52,24 @@ class WriteBuffer:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record gets."""
+        """Offset of the next record, counting the buffered ones."""
         return self._storage.log_end_offset(self._partition) + len(self._records)
 
     def add(self, records: Sequence[CoordinatorRecord], on_done: OnDone) -> bool:
-        """Append the records soon, and return True.
+        """Buffer the records for the next batch; return whether they were accepted.
 
-        A batch gets no larger than the topic allows. A write that is larger alone is refused with
-        MESSAGE_TOO_LARGE, unless it is going to be compressed. After a failure all are refused.
+        A batch never exceeds the topic's `max.message.bytes`. A write that exceeds it alone is rejected
+        with MESSAGE_TOO_LARGE, unless batches are compressed. After a failed append all writes are rejected.
         """
         if self._has_failed:
             on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return False
         encoded = self._encoded(records)
         size_bytes = sum(map(size_in_batch, encoded))
-        most_bytes = self._storage.max_batch_bytes(self._partition)
-        if self._size_bytes + size_bytes > most_bytes:
+        max_batch_bytes = self._storage.max_batch_bytes(self._partition)
+        if self._size_bytes + size_bytes > max_batch_bytes:
             is_compressed = self._topic.codec is not CompressionCodec.NONE
-            if not is_compressed and BATCH_OVERHEAD_BYTES + size_bytes > most_bytes:
+            if not is_compressed and BATCH_OVERHEAD_BYTES + size_bytes > max_batch_bytes:
                 on_done(ErrorCode.MESSAGE_TOO_LARGE)
                 return False
             if not self._can_append(on_done):
@@ -104,7 +104,7 @@ class WriteBuffer:
         self._append(records, appended, done)
 
     def _can_append(self, on_done: OnDone) -> bool:
-        """Append the buffered records; return whether more may follow, otherwise call `on_done` with the error."""
+        """Flush; return whether the buffer still works, otherwise call `on_done` with the error."""
         self.flush()
         if self._has_failed:
             on_done(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -118,12 +118,12 @@ class WriteBuffer:
         transaction: VerifiedTransaction = NO_TRANSACTION,
         timeout_ms: int | None = None,
     ) -> None:
-        """Append the records at once as a batch of their own, after the buffered ones."""
+        """Append the records now as a batch of their own, after the buffered ones."""
         if self._can_append(on_done):
             self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
 
     def append_marker(self, marker: TransactionMarker, on_appended: OnAppended, on_done: OnDone) -> None:
-        """Append the marker at once, after the buffered records."""
+        """Append the marker now, after the buffered records."""
         if self._can_append(on_done):
             self._storage.append(
                 self._partition,

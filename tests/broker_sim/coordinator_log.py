@@ -1,11 +1,11 @@
-"""The log of one partition of a coordinator, as tests of coordinators play it."""
+"""An in-memory log of one coordinator partition, for tests of coordinators."""
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.record_batch import rebase
 
 
 class CoordinatorLog:
-    """A `CoordinatorStorage` that commits at once, unless `is_held`; `fails_with` refuses appends."""
+    """A `CoordinatorStorage` that commits at once unless `is_held`; `fails_with` is the error of appends."""
 
     def __init__(self, serde):
         self.records = []
@@ -36,7 +36,7 @@ class CoordinatorLog:
             on_done(ErrorCode.NONE)
 
     def release(self, error_code=ErrorCode.NONE):
-        """Let all that waits be committed, or fail."""
+        """Commit or fail all waiting appends."""
         self.is_held = False
         self._committed = len(self.records)
         waiting, self._waiting = self._waiting, []

@@ -14,7 +14,7 @@ MAX_BATCH_BYTES = 1_000
 
 
 class Storage:
-    """The offsets committed by each batch; `commit` lets them be replicated, `fails_with` refuses more."""
+    """The offsets committed by each batch; `commit` replicates them, `fails_with` is the error of appends."""
 
     def __init__(self):
         self.batches = []
@@ -51,7 +51,7 @@ class Storage:
 
 
 class Loop:
-    """Keeps what is to run in the next turn of an event loop."""
+    """Callbacks for the next iteration of an event loop, run by `turn`."""
 
     def __init__(self):
         self.soon = []
@@ -101,11 +101,11 @@ def topic(storage):
 
 @pytest.fixture
 def failed():
-    """What was called because an append failed."""
+    """The calls of `on_failed` and `reload`."""
     return []
 
 
 @pytest.fixture
 def commit():
-    """Return what makes a record that commits an offset."""
+    """Return a function that creates an offset commit record."""
     return _commit

@@ -1,4 +1,4 @@
-"""Claims about how results are carried out."""
+"""Tests of how a context carries out results."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from broker_sim.errors import ErrorCode
 
 
 class Shard:
-    """Keeps what is replayed: offsets of records, and the values in them."""
+    """Collects replayed records: their log offsets and the offsets they commit."""
 
     def __init__(self, partition, runtime):
         self.replayed = []
@@ -29,7 +29,7 @@ def write(context, *records, on_settled=print, **options):
     context.carry_out(result, print, print)
 
 
-def test_shard_has_what_shares_a_batch_at_once_under_its_later_offset(context, storage, loop, commit):
+def test_records_in_shared_batch_are_replayed_at_once_with_final_offsets(context, storage, loop, commit):
     answers = []
     write(context, commit(5), on_settled=answers.append, shares_batch=True)
     write(context, commit(6), on_settled=answers.append, shares_batch=True)
@@ -39,7 +39,7 @@ def test_shard_has_what_shares_a_batch_at_once_under_its_later_offset(context, s
     assert (storage.batches, answers) == ([[5, 6]], [ErrorCode.NONE] * 2)
 
 
-def test_shard_takes_nothing_in_that_cannot_be_appended(context, storage, loop, commit):
+def test_records_that_cannot_be_appended_are_not_replayed(context, storage, loop, commit):
     storage.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     answers = []
     for shares_batch in (True, False):
@@ -49,7 +49,7 @@ def test_shard_takes_nothing_in_that_cannot_be_appended(context, storage, loop, 
 
 
 @pytest.mark.parametrize("is_active", [True, False])
-def test_shard_is_loaded_again_when_its_state_is_ahead_of_the_log(context, storage, loop, failed, is_active, commit):
+def test_shard_is_reloaded_if_replayed_records_cannot_be_appended(context, storage, loop, failed, is_active, commit):
     write(context, commit(5), shares_batch=True)
     storage.fails_with = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if not is_active:
@@ -90,7 +90,7 @@ def test_failed_append_sets_no_timers_and_answers_with_the_error(context, storag
     assert order == ["COORDINATOR_NOT_AVAILABLE"] * 2
 
 
-def test_records_of_what_the_state_is_already_are_not_replayed(context, storage, commit):
+def test_records_with_replays_false_are_not_replayed(context, storage, commit):
     write(context, commit(5), replays=False)
     assert (storage.batches, context.shard.replayed) == ([[5]], [])
     assert not context.is_committed
@@ -98,11 +98,11 @@ def test_records_of_what_the_state_is_already_are_not_replayed(context, storage,
     assert context.is_committed
 
 
-def test_operation_without_a_trace_does_nothing(context, storage):
+def test_empty_result_writes_nothing(context, storage):
     context.perform(Result)
     assert storage.batches == []
 
 
-def test_operation_of_a_partition_that_is_led_no_more_is_not_performed(context):
+def test_operation_is_dropped_after_resignation(context):
     context.state = CoordinatorState.CLOSED
     context.perform(lambda: pytest.fail("performed"))

@@ -8,5 +8,5 @@ from broker_sim.coordinator.runtime import partition_of_hash
 @pytest.mark.parametrize(
     ("code", "partition"), [(0, 0), (57, 7), (0x7FFFFFFF, 47), (0xFFFFFFFF, 1), (0xFFFFFFFF - 56, 7), (0x80000000, 0)]
 )
-def test_partition_is_that_of_the_hash_without_its_sign(code, partition):
+def test_partition_is_absolute_hash_code_modulo_partitions(code, partition):
     assert partition_of_hash(code, 50) == partition

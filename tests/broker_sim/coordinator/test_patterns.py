@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_sim.coordinator.patterns import (
+    MAX_CACHED_PLACES,
     MAX_CHARACTERS,
     MAX_INSTRUCTIONS,
-    MAX_KNOWN_PLACES,
     compile_pattern,
     match_at_once_or_beside,
 )
@@ -62,12 +62,12 @@ def test_pattern_matches_whole_texts(expression, matching, other):
 
 
 @pytest.mark.parametrize("expression", ["(a+)+b", "(a|a)*b", "(a*)*b", "a?" * 60 + "a" * 60])
-def test_time_is_linear_where_backtracking_takes_for_ever(expression):
+def test_time_is_linear_where_backtracking_is_exponential(expression):
     assert not compile_pattern(expression).matches("a" * 59)
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("(?=a)a", "invalid or unsupported Perl syntax"),
         ("(?!a)b", "invalid or unsupported Perl syntax"),
@@ -86,8 +86,8 @@ def test_time_is_linear_where_backtracking_takes_for_ever(expression):
         ("(?i)" + "[B-\\x{ffff}]" * 20, "too large"),
     ],
 )
-def test_what_re2_has_not_and_what_is_too_large_is_refused(expression, said):
-    with pytest.raises(RegexError, match=said):
+def test_unsupported_or_too_large_expressions_are_rejected(expression, message):
+    with pytest.raises(RegexError, match=message):
         compile_pattern(expression)
 
 
@@ -99,22 +99,22 @@ def test_repetition_of_nothing_takes_no_time(inner):
     assert compile_pattern(f"a{nested}b").matches("ab")
 
 
-def test_set_is_looked_up_whatever_its_size():
+def test_character_class_of_any_size_is_one_instruction():
     pattern = compile_pattern(f"[^{''.join(map(chr, range(1_000, 5_000)))}b-c]*")
     assert pattern.size < 5
     assert pattern.matches("ad")
     assert not any(pattern.matches(text) for text in ("b", chr(1_000), chr(4_999)))
 
 
-def test_steps_that_are_kept_lead_to_a_limited_number_of_places():
+def test_step_cache_is_limited():
     pattern = compile_pattern("(?:.*a.{900}b)|.*")
     random = Random(1)
     assert pattern.matches("".join(random.choices("ab", k=2_500)))
-    assert MAX_KNOWN_PLACES // 2 < sum(map(len, pattern._known.values())) <= MAX_KNOWN_PLACES
+    assert MAX_CACHED_PLACES // 2 < sum(map(len, pattern._cached_steps.values())) <= MAX_CACHED_PLACES
 
 
 @pytest.mark.parametrize("count", [1_000, 1_001])
-def test_match_is_beside_from_so_many_instructions_and_characters_on(count):
+def test_long_match_does_not_run_on_the_event_loop(count):
     calls = []
     match_at_once_or_beside(
         lambda: "matched",
@@ -126,21 +126,21 @@ def test_match_is_beside_from_so_many_instructions_and_characters_on(count):
     assert calls == ["matched" if count <= 1_000 else ("matched", calls.append)]
 
 
-def test_expression_that_is_resolved_again_is_not_read_again():
+def test_same_expression_is_compiled_once():
     first, second = compile_pattern("read-once-.*"), compile_pattern("read-once-.*")
     assert first._program is second._program
     assert first.matches("read-once-1")
-    assert first._known
-    assert not second._known  # another thread may use it meanwhile
+    assert first._cached_steps
+    assert not second._cached_steps  # another thread may use it meanwhile
 
 
 @pytest.mark.parametrize(("regex", "text"), [("(?i)k", "\u212a"), ("(?i)ß", "ẞ")])
-def test_letters_are_the_same_in_any_case_if_asked(regex, text):
+def test_case_insensitive_flag_uses_unicode_folding(regex, text):
     assert compile_pattern(regex).matches(text)
     assert not compile_pattern(regex.removeprefix("(?i)")).matches(text)
 
 
-def test_largest_expression_is_taken():
+def test_largest_expression_is_accepted():
     assert compile_pattern("a" * MAX_INSTRUCTIONS).matches("a" * MAX_INSTRUCTIONS)
 
 
@@ -150,6 +150,6 @@ def test_many_different_texts_match_after_each_other():
 
 
 @pytest.mark.parametrize("text", ["(", "a{4294967296}", "(" * 20_000 + ")" * 20_000])
-def test_what_cannot_be_read_or_is_too_large_is_one_error(text):
+def test_invalid_or_huge_expression_raises_regex_error(text):
     with pytest.raises(RegexError):
         compile_pattern(text)

@@ -1,4 +1,4 @@
-"""Claims about the partitions that a coordinator leads: loaded before they are served, dropped at once."""
+"""Tests of the partitions that a coordinator leads: loaded before they serve requests, dropped at once."""
 
 from types import SimpleNamespace
 
@@ -20,10 +20,10 @@ class Shard:
 
 
 class Owner:
-    """A coordinator that only tells what is asked of it, and its log; callbacks run when told to."""
+    """A coordinator that logs the calls it gets in `calls`; `run` runs the callbacks that are due."""
 
     def __init__(self, keeps=True):
-        self.told = []
+        self.calls = []
         self.due = []
         self.error = None
         topic = SimpleNamespace(name=TOPIC, default_partitions=50, storage=self, keeps_shards_when_reelected=keeps)
@@ -40,7 +40,7 @@ class Owner:
             callback(*args)
 
     def read(self, partition):
-        self.told.append(f"load {partition}")
+        self.calls.append(f"load {partition}")
         if self.error is not None:
             raise self.error
         return ()
@@ -50,11 +50,11 @@ class Owner:
 
     def loaded(self, context):
         assert self.runtime.get(context.partition) is context
-        self.told.append(f"loaded {context.partition} in {context.leader_epoch}")
+        self.calls.append(f"loaded {context.partition} in {context.leader_epoch}")
 
     def unloaded(self, context):
         assert not context.is_active
-        self.told.append(f"unloaded {context.partition}")
+        self.calls.append(f"unloaded {context.partition}")
 
 
 def error_of(runtime, partition):
@@ -74,28 +74,28 @@ def test_partition_is_served_once_it_is_loaded():
     assert not owner.runtime.is_loading
     owner.runtime.resigned(3)
     assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
-    assert owner.told == ["load 3", "loaded 3 in 7", "unloaded 3"]
+    assert owner.calls == ["load 3", "loaded 3 in 7", "unloaded 3"]
 
 
-def test_partition_lost_while_it_is_loaded_is_not_loaded():
+def test_partition_lost_before_loading_is_not_loaded():
     owner = Owner()
     owner.runtime.elected(3, 7)
     owner.runtime.resigned(3)
     owner.run()
-    assert owner.told == []
+    assert owner.calls == []
     assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
 
 
-def test_partition_elected_twice_before_it_is_loaded_is_loaded_once():
+def test_partition_elected_twice_before_loading_is_loaded_once():
     owner = Owner()
     owner.runtime.elected(3, 7)
     owner.runtime.elected(3, 8)
     owner.run()
-    assert owner.told == ["load 3", "loaded 3 in 8"]
+    assert owner.calls == ["load 3", "loaded 3 in 8"]
 
 
 @pytest.mark.parametrize("epoch", [6, 7])
-def test_epoch_that_is_known_changes_nothing(epoch):
+def test_election_in_same_or_earlier_epoch_is_ignored(epoch):
     owner = Owner(keeps=False)
     owner.runtime.elected(3, 7)
     owner.run()
@@ -104,7 +104,7 @@ def test_epoch_that_is_known_changes_nothing(epoch):
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_leader_that_stays_is_asked_whether_its_state_does(keeps):
+def test_reelected_leader_keeps_or_reloads_its_shard(keeps):
     owner = Owner(keeps)
     owner.runtime.elected(3, 7)
     owner.run()
@@ -112,20 +112,20 @@ def test_leader_that_stays_is_asked_whether_its_state_does(keeps):
     owner.run()
     assert owner.runtime.get(3).leader_epoch == 8
     again = [] if keeps else ["unloaded 3", "load 3", "loaded 3 in 8"]
-    assert owner.told == ["load 3", "loaded 3 in 7", *again]
+    assert owner.calls == ["load 3", "loaded 3 in 7", *again]
 
 
-def test_partition_is_loaded_again_on_demand():
+def test_reload_drops_and_loads_the_partition():
     owner = Owner()
     owner.runtime.elected(3, 7)
     owner.run()
     owner.runtime.reload(3)
     owner.run()
-    assert owner.told == ["load 3", "loaded 3 in 7", "unloaded 3", "load 3", "loaded 3 in 7"]
+    assert owner.calls == ["load 3", "loaded 3 in 7", "unloaded 3", "load 3", "loaded 3 in 7"]
 
 
 @pytest.mark.parametrize("error", [ApiError(ErrorCode.KAFKA_STORAGE_ERROR, "offline"), ValueError("no record")])
-def test_partition_that_cannot_be_loaded_is_failed_until_a_new_epoch(caplog, error):
+def test_failed_load_is_retried_in_a_new_epoch(caplog, error):
     owner = Owner()
     owner.error = error
     owner.runtime.elected(3, 7)
@@ -139,10 +139,10 @@ def test_partition_that_cannot_be_loaded_is_failed_until_a_new_epoch(caplog, err
     assert owner.due == []
     owner.runtime.elected(3, 8)
     owner.run()
-    assert owner.told == ["load 3", "load 3", "loaded 3 in 8"]
+    assert owner.calls == ["load 3", "load 3", "loaded 3 in 8"]
 
 
-def test_shard_with_a_defect_is_failed_too_and_its_error_is_raised():
+def test_unexpected_load_error_is_raised():
     owner = Owner()
     owner.error = KeyError("a defect")
     owner.runtime.elected(3, 7)
@@ -152,7 +152,7 @@ def test_shard_with_a_defect_is_failed_too_and_its_error_is_raised():
     assert error_of(owner.runtime, 3) is ErrorCode.NOT_COORDINATOR
 
 
-def test_failed_partition_that_was_led_by_another_is_loaded_again():
+def test_failed_partition_is_loaded_after_resignation():
     owner = Owner()
     owner.error = ValueError("no record")
     owner.runtime.elected(3, 7)
@@ -172,7 +172,7 @@ def image(version, leaders, name=TOPIC):
     return MetadataImage(version, "c", topics=topics)
 
 
-def test_roles_are_those_of_the_metadata():
+def test_partitions_are_loaded_and_dropped_as_leaders_change():
     owner = Owner()
     first, second, third = image(1, [1, 2, 1]), image(2, [2, 1, 1]), image(3, [])
     owner.runtime.follow(changes_between(image(0, []), first), first)
@@ -185,27 +185,27 @@ def test_roles_are_those_of_the_metadata():
     assert owner.runtime.loaded() == []
 
 
-def test_other_topics_give_no_roles():
+def test_leaders_of_other_topics_are_ignored():
     owner = Owner()
     other = image(1, [1, 1], "other")
     owner.runtime.follow(changes_between(image(0, []), other), other)
     assert not owner.runtime.is_loading
 
 
-def test_dead_broker_tells_nobody():
+def test_shutdown_does_not_call_the_owner():
     owner = Owner()
     owner.runtime.elected(3, 7)
     owner.runtime.elected(4, 7)
     owner.run()
     owner.runtime.elected(5, 7)
-    told = list(owner.told)
+    calls = list(owner.calls)
     owner.runtime.shutdown()
     owner.run()
-    assert owner.told == told
+    assert owner.calls == calls
     assert owner.runtime.loaded() == []
 
 
-def test_partition_of_a_key_depends_on_how_many_the_topic_had_at_first():
+def test_partition_of_key_uses_the_initial_partition_count():
     runtime = Owner().runtime
     before, seen = image(0, []), []
     for version, count in enumerate((0, 3, 4, 0, 4), 1):

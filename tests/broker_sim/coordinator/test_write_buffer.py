@@ -1,4 +1,4 @@
-"""Claims about the buffer of writes."""
+"""Tests of the write buffer."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ def buffer(broker, topic, failed):
     return WriteBuffer(0, broker, topic, lambda: failed.append("failed"))
 
 
-def test_writes_of_one_turn_are_one_batch_and_are_answered_when_it_is_committed(buffer, storage, loop, commit):
+def test_writes_of_one_iteration_share_a_batch_and_its_commit(buffer, storage, loop, commit):
     answers = []
     buffer.add([commit(1)], lambda error: answers.append(("first", error)))
     buffer.add([commit(2), commit(3)], lambda error: answers.append(("second", error)))
@@ -27,7 +27,7 @@ def test_writes_of_one_turn_are_one_batch_and_are_answered_when_it_is_committed(
     assert answers == [("first", ErrorCode.NONE), ("second", ErrorCode.NONE)]
 
 
-def test_writes_of_the_next_turn_are_another_batch(buffer, storage, loop, commit):
+def test_writes_of_next_iteration_are_another_batch(buffer, storage, loop, commit):
     buffer.add([commit(1)], print)
     loop.turn()
     buffer.add([commit(2)], print)
@@ -36,7 +36,7 @@ def test_writes_of_the_next_turn_are_another_batch(buffer, storage, loop, commit
     assert storage.batches == [[1], [2]]
 
 
-def test_batch_is_appended_before_it_is_too_large(buffer, storage, loop, commit):
+def test_full_batch_is_appended_before_the_next_write(buffer, storage, loop, commit):
     for number in range(100):
         buffer.add([commit(number)], print)
     loop.turn()
@@ -47,7 +47,7 @@ def test_batch_is_appended_before_it_is_too_large(buffer, storage, loop, commit)
     assert last <= full[0]
 
 
-def test_write_that_is_too_large_alone_is_refused_alone(buffer, storage, loop, failed, commit):
+def test_only_the_oversized_write_is_rejected(buffer, storage, loop, failed, commit):
     answers = []
     assert buffer.add([commit(1)], answers.append)
     assert not buffer.add([commit(2)] * 100, answers.append)
@@ -56,7 +56,7 @@ def test_write_that_is_too_large_alone_is_refused_alone(buffer, storage, loop, f
     assert (storage.batches, failed) == ([[1]], [])
 
 
-def test_write_that_may_be_small_when_compressed_is_appended(broker, topic, storage, loop, commit):
+def test_oversized_write_is_accepted_with_compression(broker, topic, storage, loop, commit):
     compressing = replace(topic, codec=CompressionCodec.GZIP)
     buffer = WriteBuffer(0, broker, compressing, print)
     assert buffer.add([commit(2)] * 100, print)
@@ -65,7 +65,7 @@ def test_write_that_may_be_small_when_compressed_is_appended(broker, topic, stor
 
 
 @pytest.mark.parametrize("how", ["add", "append", "append_marker"])
-def test_nothing_is_appended_behind_what_has_failed(buffer, storage, failed, how, commit):
+def test_nothing_is_appended_after_a_failed_batch(buffer, storage, failed, how, commit):
     answers, appended = [], []
     buffer.add([commit(1)] * 5, lambda _: None)
     storage.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -81,14 +81,14 @@ def test_nothing_is_appended_behind_what_has_failed(buffer, storage, failed, how
     assert answers[-1] == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_append_at_once_comes_after_what_was_written_before(buffer, storage, loop, commit):
+def test_append_flushes_buffered_records_first(buffer, storage, loop, commit):
     buffer.add([commit(1)], print)
     buffer.append([commit(2)], print, print)
     loop.turn()
     assert storage.batches == [[1], [2]]
 
 
-def test_failed_batch_is_told_to_all_who_wait(buffer, storage, loop, failed, commit):
+def test_failed_batch_fails_all_its_writes(buffer, storage, loop, failed, commit):
     answers = []
     buffer.add([commit(1)], answers.append)
     buffer.add([commit(2)], answers.append)
@@ -98,7 +98,7 @@ def test_failed_batch_is_told_to_all_who_wait(buffer, storage, loop, failed, com
     assert failed == ["failed"]
 
 
-def test_write_after_a_failure_is_refused_however_small(buffer, storage, loop, failed, commit):
+def test_write_after_failure_is_rejected(buffer, storage, loop, failed, commit):
     answers = []
     buffer.add([commit(1)], print)
     storage.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
