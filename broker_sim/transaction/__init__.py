@@ -1,1 +1,1 @@
-"""The transaction coordinator: transactional ids and their transactions, kept in `__transaction_state`."""
+"""The transaction coordinator: transactional ids and their transactions, stored in `__transaction_state`."""

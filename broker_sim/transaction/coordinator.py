@@ -1,8 +1,8 @@
 """The transaction coordinator of one broker; mirrors `TransactionCoordinator`.
 
-Each partition of `__transaction_state` that the broker leads makes it the coordinator of the
-transactional ids in it. A new leader loads the partition before it answers, and completes the
-transactions whose end had been decided.
+The leader of a partition of `__transaction_state` is the coordinator of the transactional ids in it.
+A new leader loads the partition before it serves requests, and completes the transactions in
+PrepareCommit and PrepareAbort.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = get_logger(__name__)
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """Producer id and epoch as a producer states them."""
+    """Producer id and epoch from a producer's request."""
 
     producer_id: int
     epoch: int
@@ -43,8 +43,8 @@ class ProducerIdAndEpoch(NamedTuple):
 class TransactionCoordinator:
     """Serves the transactional ids of this broker. Thread rule: the broker's loop.
 
-    Callbacks are called once, now or when the replicas have what was written. Each error is the code
-    that clients of the newest versions get.
+    Each callback is called once, before the method returns or when the written record is committed.
+    Errors are those that the newest request versions get.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class TransactionCoordinator:
         next_producer_id: Callable[[], int | None],
         markers: InterBrokerSender[messages.WriteTxnMarkersRequest, messages.WriteTxnMarkersResponse],
     ) -> None:
-        """`next_producer_id()` returns an id that no other producer has, None while there is none."""
+        """`next_producer_id()` returns an unused producer id, None if no block of ids is available yet."""
         self.broker = broker
         self.states = TransactionStateManager(broker, self._loaded, self._unloaded)
         self.markers = TransactionMarkerChannelManager(broker, self.states, markers)
@@ -72,23 +72,23 @@ class TransactionCoordinator:
     # -- roles ----------------------------------------------------------------------------------
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Follow new metadata."""
+        """Apply new metadata: load and unload partitions, and look up missing leaders for markers."""
         self.states.runtime.follow(changes, image)
         self.markers.on_image()
 
     def _loaded(self, partition: TransactionPartition) -> None:
         for metadata in list(partition.transactions.values()):
             if metadata.state.is_prepared:
-                self.markers.add(self._prepare_markers(partition, metadata))
+                self.markers.add(self._prepare_complete(partition, metadata))
 
     def _unloaded(self, partition: int) -> None:
         self.markers.remove_markers_of(partition)
 
     def shutdown(self) -> None:
-        """Drop everything, as a broker that is killed."""
+        """Drop all state without writing anything, as when the broker is killed."""
         self.states.runtime.shutdown()
 
-    def _prepare_markers(self, partition: TransactionPartition, metadata: TransactionMetadata) -> PendingCompleteTxn:
+    def _prepare_complete(self, partition: TransactionPartition, metadata: TransactionMetadata) -> PendingCompleteTxn:
         return PendingCompleteTxn(
             metadata,
             metadata.prepare_complete(self._now_ms()),
@@ -102,11 +102,11 @@ class TransactionCoordinator:
     def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, on_done: OnProducer
     ) -> None:
-        """Give the producer the next epoch of its id, which fences those before it.
+        """Give the producer the next epoch of its id, which fences all earlier producers.
 
-        `expected` is what the producer had before, if it says so (KIP-360). Errors: INVALID_REQUEST
-        (an empty id), INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS (a
-        transaction is ending, or is aborted now: ask again).
+        `expected` is the producer's current id and epoch, if the request has them (KIP-360). Errors:
+        INVALID_REQUEST (empty transactional id), INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED,
+        CONCURRENT_TRANSACTIONS (a transaction is ending or has to be aborted first: retry).
         """
         try:
             self._check_init(transactional_id, timeout_ms)
@@ -182,13 +182,13 @@ class TransactionCoordinator:
         version: TransactionVersion,
         on_done: Callable[[ErrorCode], object],
     ) -> None:
-        """Add partitions to the producer's transaction, which begins with the first ones.
+        """Add partitions to the producer's transaction; the first ones begin it.
 
-        Errors: INVALID_REQUEST (an empty id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
-        CONCURRENT_TRANSACTIONS (the transaction before is not complete).
+        Errors: INVALID_REQUEST (empty transactional id), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+        CONCURRENT_TRANSACTIONS (the previous transaction is not complete).
         """
         try:
-            partition, metadata = self._find_producers(transactional_id)
+            partition, metadata = self._find_transactional_id(transactional_id)
             _check_nothing_pending(metadata)
             _check_producer(metadata, producer)
         except ApiError as error:
@@ -203,12 +203,13 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Return for each partition whether it is in the producer's transaction (KIP-890).
+        """Check that each partition is in the producer's transaction (KIP-890).
 
-        TRANSACTION_ABORTABLE for one that is not; else the same error for all, as `add_partitions`.
+        Returns NONE or TRANSACTION_ABORTABLE for each; if the producer is invalid, the error of
+        `add_partitions` for all.
         """
         try:
-            _, metadata = self._find_producers(transactional_id)
+            _, metadata = self._find_transactional_id(transactional_id)
             _check_producer(metadata, producer)
         except ApiError as error:
             return dict.fromkeys(partitions, error.error_code)
@@ -217,8 +218,8 @@ class TransactionCoordinator:
             for partition in partitions
         }
 
-    def _find_producers(self, transactional_id: str) -> tuple[TransactionPartition, TransactionMetadata]:
-        """Return a transactional id that a producer has. Raises `ApiError`."""
+    def _find_transactional_id(self, transactional_id: str) -> tuple[TransactionPartition, TransactionMetadata]:
+        """Return a transactional id and its partition. Raises `ApiError` if the id is empty or unknown."""
         if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         partition = self.states.partition_of(transactional_id)
@@ -227,40 +228,41 @@ class TransactionCoordinator:
             raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         return partition, metadata
 
-    # -- the end of transactions ----------------------------------------------------------------
+    # -- commit and abort -----------------------------------------------------------------------
 
     def end_transaction(self, end: EndOfTransaction, on_done: OnProducer) -> None:
-        """Commit or abort; the answer comes when that is decided, before the markers are written.
+        """Commit or abort; answers once PrepareCommit or PrepareAbort is committed, before markers are written.
 
-        `on_done(NONE, producer_id, epoch)` tells what the producer's next transaction has, in `TV_2`;
-        else -1 and -1. Errors: as `add_partitions`, and INVALID_TXN_STATE (see `end_transaction.py`).
+        In `TV_2`, `on_done(NONE, producer_id, epoch)` gets the id and epoch of the producer's next transaction,
+        otherwise -1 and -1. Errors: as `add_partitions`, and INVALID_TXN_STATE (see `end_transaction.py`).
         """
-        nobody = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+        no_producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         try:
-            partition, metadata = self._find_producers(end.transactional_id)
+            partition, metadata = self._find_transactional_id(end.transactional_id)
             is_fence = metadata.is_being_fenced
             values = prepare_end(metadata, end, self._now_ms(), self._new_producer_id)
         except ApiError as error:
-            on_done(error.error_code, *nobody)
+            on_done(error.error_code, *no_producer)
             return
         if values is None:
             if end.version.supports_epoch_bump:
-                nobody = (metadata.producer_id, metadata.producer_epoch)
-            on_done(ErrorCode.NONE, *nobody)
+                on_done(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
+            else:
+                on_done(ErrorCode.NONE, *no_producer)
             return
 
         def written(error_code: ErrorCode) -> None:
             if error_code:
                 if is_fence and not end.version.supports_epoch_bump:
                     metadata.has_failed_epoch_fence = True
-                on_done(error_code, *nobody)
+                on_done(error_code, *no_producer)
                 return
-            transaction = self._prepare_markers(partition, metadata)
-            after = transaction.values
+            transaction = self._prepare_complete(partition, metadata)
+            next_values = transaction.values
             if end.version.supports_epoch_bump:
-                on_done(error_code, after.producer_id, after.producer_epoch)
+                on_done(error_code, next_values.producer_id, next_values.producer_epoch)
             else:
-                on_done(error_code, *nobody)
+                on_done(error_code, *no_producer)
             self.markers.add(transaction)
 
         self.states.append(end.transactional_id, partition.leader_epoch, values, written)
@@ -277,20 +279,20 @@ class TransactionCoordinator:
         self.end_transaction(end, on_done)
 
     def abort_timed_out_transactions(self) -> None:
-        """Abort transactions open for longer than their timeout, which fences their producers."""
+        """Abort transactions that exceed their timeout, which fences their producers."""
         now_ms = self._now_ms()
         for metadata in self.states.each():
             if not metadata.is_timed_out(now_ms):
                 continue
 
-            def done(error_code: ErrorCode, _id: int, _epoch: int, of: TransactionMetadata = metadata) -> None:
-                self._log.info("transaction_timed_out", transactional_id=of.transactional_id, error=error_code.name)
+            def done(error_code: ErrorCode, _id: int, _epoch: int, owner: TransactionMetadata = metadata) -> None:
+                self._log.info("transaction_timed_out", transactional_id=owner.transactional_id, error=error_code.name)
 
             self._abort_to_fence(metadata, metadata.prepare_fence_producer_epoch(), done)
 
 
 def _may_be_producer(metadata: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
-    """Whether the producer id is this producer's, or was before its epochs were exhausted."""
+    """Whether `expected` has the current producer id, or the previous one with an exhausted epoch."""
     return (
         metadata.producer_epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == metadata.producer_id

@@ -1,4 +1,4 @@
-"""The ends of a transaction; mirrors `TransactionCoordinator.endTransaction` and `endTransactionWithTV1`.
+"""Commit and abort; mirrors `TransactionCoordinator.endTransaction` and `endTransactionWithTV1`.
 
 | state | on a commit | on an abort |
 |---|---|---|
@@ -6,10 +6,10 @@
 | Ongoing | PrepareCommit | PrepareAbort |
 | PrepareCommit | CONCURRENT_TRANSACTIONS | INVALID_TXN_STATE |
 | PrepareAbort | INVALID_TXN_STATE | CONCURRENT_TRANSACTIONS |
-| CompleteCommit | done already, if asked in the epoch of that transaction | `TV_2`: PrepareAbort of an empty one |
-| CompleteAbort | INVALID_TXN_STATE | done already, or in `TV_2` PrepareAbort of an empty one |
+| CompleteCommit | NONE if it is a retry (same epoch) | `TV_2`: PrepareAbort of an empty transaction |
+| CompleteAbort | INVALID_TXN_STATE | NONE if it is a retry; `TV_2`: PrepareAbort of an empty transaction |
 
-In `TV_2` the epoch tells a repeated request, which has the epoch before, from the next transaction.
+In `TV_2` a retry is recognized by its epoch, which is one below the current epoch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class EndOfTransaction(NamedTuple):
-    """A commit or abort that a client, or the coordinator itself, asks for."""
+    """A commit or abort requested by a client or by the coordinator itself."""
 
     transactional_id: str
     producer_id: int
@@ -39,14 +39,14 @@ class EndOfTransaction(NamedTuple):
 
     @property
     def prepared_state(self) -> TransactionState:
-        """The state while the markers are on their way."""
+        """The state until all markers are written."""
         if self.is_commit:
             return TransactionState.PREPARE_COMMIT
         return TransactionState.PREPARE_ABORT
 
     @property
     def complete_state(self) -> TransactionState:
-        """The state after that."""
+        """The state once all markers are written."""
         if self.is_commit:
             return TransactionState.COMPLETE_COMMIT
         return TransactionState.COMPLETE_ABORT
@@ -55,9 +55,9 @@ class EndOfTransaction(NamedTuple):
 def prepare_end(
     metadata: TransactionMetadata, end: EndOfTransaction, now_ms: int, next_producer_id: Callable[[], int]
 ) -> TxnTransitMetadata | None:
-    """Return the prepared change, or None where the transaction has ended so already.
+    """Return the prepared change, or None for a retry of an end that is already complete.
 
-    `next_producer_id()` is called where the epochs are used up. Raises `ApiError`.
+    `next_producer_id()` is called if the producer's epochs are exhausted. Raises `ApiError`.
     """
     if end.version.supports_epoch_bump:
         return _prepare_with_epoch_bump(metadata, end, now_ms, next_producer_id)
@@ -71,11 +71,11 @@ def _prepare_in_same_epoch(
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if not _has_current_epoch(metadata, end):
         raise ApiError(ErrorCode.PRODUCER_FENCED)
-    _refuse_during_a_change(metadata)
+    _check_nothing_pending(metadata)
     if metadata.state is end.complete_state:
         return None
     if metadata.state is not TransactionState.ONGOING:
-        raise _refusal(metadata, end)
+        raise _invalid_transition(metadata, end)
     if metadata.is_being_fenced:
         metadata.pending_state = None
         metadata.fence(end.producer_epoch)
@@ -103,7 +103,7 @@ def _prepare_with_epoch_bump(
         is_valid_epoch = is_retry_on_bump
     else:
         is_valid_epoch = end.producer_epoch == epoch or (is_retry and metadata.state in _ENDED)
-    _refuse_during_a_change(metadata)
+    _check_nothing_pending(metadata)
     if metadata.producer_id != end.producer_id and not is_retry_on_overflow:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if not is_valid_epoch:
@@ -113,7 +113,7 @@ def _prepare_with_epoch_bump(
     is_ongoing = metadata.state is TransactionState.ONGOING
     begins_empty = metadata.state.is_complete and not is_retry and not end.is_commit
     if not is_ongoing and not begins_empty:
-        raise _refusal(metadata, end)
+        raise _invalid_transition(metadata, end)
     if is_fence:
         metadata.pending_state = None
     return metadata.prepare_abort_or_commit(
@@ -129,18 +129,18 @@ _ENDED = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_
 
 
 def _has_current_epoch(metadata: TransactionMetadata, end: EndOfTransaction) -> bool:
-    """Whether the caller's epoch is current; the coordinator itself may use the next one."""
+    """Whether the caller's epoch is current; the coordinator itself may use a later one."""
     if end.is_from_client:
         return end.producer_epoch == metadata.producer_epoch
     return end.producer_epoch >= metadata.producer_epoch
 
 
-def _refuse_during_a_change(metadata: TransactionMetadata) -> None:
+def _check_nothing_pending(metadata: TransactionMetadata) -> None:
     if metadata.pending_state is not None and not metadata.is_being_fenced:
         raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
-def _refusal(metadata: TransactionMetadata, end: EndOfTransaction) -> ApiError:
+def _invalid_transition(metadata: TransactionMetadata, end: EndOfTransaction) -> ApiError:
     if metadata.state is end.prepared_state:
         return ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
     return ApiError(ErrorCode.INVALID_TXN_STATE)

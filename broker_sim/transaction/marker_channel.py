@@ -1,19 +1,19 @@
-"""Markers on their way to the leaders; mirrors `TransactionMarkerChannelManager`.
+"""Sends transaction markers to partition leaders; mirrors `TransactionMarkerChannelManager`.
 
-A prepared transaction has a marker for each leader of its partitions. Markers for one broker go
-together, in one request at a time; what becomes due meanwhile goes with the next. Markers without a
-living leader wait for new metadata. A transaction without partitions left is complete.
+A prepared transaction has one marker for each leader of its partitions. Each broker has at most one
+request in flight; markers that become due meanwhile are batched into its next request. Markers whose
+leader is not alive wait for new metadata. A transaction is complete when no partition is left.
 
-What becomes of a marker (`TransactionMarkerRequestCompletionHandler`):
+Outcomes of a marker (`TransactionMarkerRequestCompletionHandler`):
 
-A. written, or not understood by the leader: its partition is done
-B. the leader cannot now, or does not lead any more: sent again, to the leader of then
-C. the leader has seen a later epoch of the producer or of the coordinator: given up
-D. the connection is lost, or there is no answer in `request.timeout.ms`: as B
-E. another broker, or this one in another epoch, is the coordinator: given up; it sends markers itself
+A. written, or not supported by the leader: its partition is done
+B. a retriable error, or the broker is no longer the leader: resent to the leader at that time
+C. the leader has seen a later epoch of the producer or coordinator: abandoned
+D. disconnected, or no response within `request.timeout.ms`: as B
+E. another broker, or this one in another epoch, is now the coordinator: abandoned; that one sends markers itself
 
-Deliberate difference: Kafka sends again at once, here `RETRY_BACKOFF_MS` later. Errors that Kafka's
-sender dies of are treated as B.
+Deliberate difference: Kafka resends at once, this manager after `RETRY_BACKOFF_MS`. Errors that crash
+Kafka's sender thread are treated as B.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 RETRY_BACKOFF_MS: Final = 20
-"""Delay before a marker is sent again."""
+"""Delay before a marker is resent."""
 UNKNOWN_BROKER: Final = -1
-"""Leader id of partitions whose leader is not alive."""
+"""Stands for the leader id of partitions whose leader is not alive."""
 
 _DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
 _GIVEN_UP: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -52,12 +52,12 @@ WritableTxnMarkerTopic = messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PendingCompleteTxn:
-    """A transaction whose end is decided; `values` are those after it. Each is only equal to itself."""
+    """A prepared transaction; `values` are its values once complete. Compared by identity."""
 
     metadata: TransactionMetadata
     values: TxnTransitMetadata
     partition: int
-    """The id's partition of `__transaction_state`."""
+    """Partition of `__transaction_state` that holds the transactional id."""
     coordinator_epoch: int
     is_commit: bool
 
@@ -80,7 +80,7 @@ class _Marker(NamedTuple):
 
 
 class TransactionMarkerChannelManager:
-    """The markers of one broker. Thread rule: the broker's loop."""
+    """Sends the markers of one coordinator. Thread rule: the broker's loop."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class TransactionMarkerChannelManager:
         states: TransactionStateManager,
         sender: InterBrokerSender[messages.WriteTxnMarkersRequest, messages.WriteTxnMarkersResponse],
     ) -> None:
-        """`sender` sends markers to the leaders that write them."""
+        """`sender` sends WriteTxnMarkers requests to the leaders."""
         self._broker = broker
         self._states = states
         self._queue = InterBrokerQueue(
@@ -96,7 +96,7 @@ class TransactionMarkerChannelManager:
             list[_Marker],
             self._take_markers,
             broker.process.after_serving,
-            before_sending=self._look_for_leaders,
+            before_sending=self._requeue_leaderless,
             order=sorted,
         )
         self._leaderless: list[_Marker] = []
@@ -106,24 +106,24 @@ class TransactionMarkerChannelManager:
 
     @property
     def unknown_destination_queue_size(self) -> int:
-        """Number of markers that wait for a leader."""
+        """Number of markers that wait for a live leader."""
         return len(self._leaderless)
 
     @property
     def log_append_retry_queue_size(self) -> int:
-        """Number of completed transactions whose record has to be written again."""
+        """Number of completed transactions whose final record has to be written again."""
         return len(self._log_append_retries)
 
-    # -- what is to be sent ---------------------------------------------------------------------
+    # -- sending --------------------------------------------------------------------------------
 
     def add(self, transaction: PendingCompleteTxn) -> None:
-        """Send the markers of a prepared transaction, and complete it after the last one."""
+        """Send the markers of a prepared transaction, and complete it when all are written."""
         self._pending[transaction.metadata.transactional_id] = transaction
         self._enqueue(transaction, tuple(transaction.metadata.partitions))
         self._queue.send_soon()
 
     def _enqueue(self, transaction: PendingCompleteTxn, partitions: Iterable[TopicPartition]) -> None:
-        """Queue markers for the current leaders; a transaction that needs none is complete."""
+        """Queue markers for the current leaders; complete the transaction if no partition is left."""
         image = self._broker.image()
         deleted: list[TopicPartition] = []
         by_leader: dict[int, list[TopicPartition]] = {}
@@ -135,20 +135,20 @@ class TransactionMarkerChannelManager:
             leader = image.alive_broker(state.leader)
             broker_id = UNKNOWN_BROKER if leader is None else leader.broker_id
             by_leader.setdefault(broker_id, []).append(partition)
-        for broker_id, led in by_leader.items():
+        for broker_id, leader_partitions in by_leader.items():
             markers = self._leaderless if broker_id == UNKNOWN_BROKER else self._queue.waiting_for(broker_id)
-            markers.append(_Marker(transaction, tuple(led)))
+            markers.append(_Marker(transaction, tuple(leader_partitions)))
         if deleted:
             # A deleted topic needs no marker.
             transaction.metadata.remove_partitions(deleted)
         self._maybe_complete(transaction)
 
     def on_image(self) -> None:
-        """Look again for the leaders of partitions that had none."""
+        """Retry the markers whose leader was not alive."""
         if self.unknown_destination_queue_size:
             self._queue.send_soon()
 
-    def _look_for_leaders(self) -> None:
+    def _requeue_leaderless(self) -> None:
         leaderless, self._leaderless = self._leaderless, []
         for marker in leaderless:
             if self._is_pending(marker):
@@ -162,29 +162,29 @@ class TransactionMarkerChannelManager:
         if not markers:
             return None
         request = messages.WriteTxnMarkersRequest([marker.message() for marker in markers])
-        return request, partial(self._broker.process.actions.serve, self._take, markers)
+        return request, partial(self._broker.process.actions.serve, self._complete_markers, markers)
 
-    # -- what comes back ------------------------------------------------------------------------
+    # -- responses ------------------------------------------------------------------------------
 
-    def _take(self, markers: Iterable[_Marker], response: messages.WriteTxnMarkersResponse | None) -> None:
+    def _complete_markers(self, markers: Iterable[_Marker], response: messages.WriteTxnMarkersResponse | None) -> None:
         errors = {} if response is None else _errors(response)
         for marker in markers:
-            self._take_one(marker, errors)
+            self._complete_marker(marker, errors)
         if self._queue or self._leaderless:
             self._queue.send_soon()
 
-    def _take_one(self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]) -> None:
+    def _complete_marker(self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]) -> None:
         transaction = marker.transaction
         if not self._is_pending(marker) and not self._is_given_up(transaction):
             return
         producer_id = transaction.metadata.producer_id
-        done: list[TopicPartition] = []
-        again: list[TopicPartition] = []
+        written_partitions: list[TopicPartition] = []
+        retry_partitions: list[TopicPartition] = []
         is_given_up = False
         for partition in marker.partitions:
             error_code = errors.get((producer_id, partition), ErrorCode.NETWORK_EXCEPTION)
             if error_code in _DONE:
-                done.append(partition)
+                written_partitions.append(partition)
             elif error_code in _GIVEN_UP:
                 self._log.info(
                     "markers_given_up",
@@ -194,23 +194,23 @@ class TransactionMarkerChannelManager:
                 )
                 is_given_up = True
             else:
-                again.append(partition)
-        # Also of a transaction that is given up: descriptions of it show what is left.
-        transaction.metadata.remove_partitions(done)
+                retry_partitions.append(partition)
+        # Even if the transaction is abandoned: DescribeTransactions shows its remaining partitions.
+        transaction.metadata.remove_partitions(written_partitions)
         if is_given_up:
             self._give_up(transaction)
-        elif again:
-            self._broker.call_later(RETRY_BACKOFF_MS, self._send_again, marker, tuple(again))
+        elif retry_partitions:
+            self._broker.call_later(RETRY_BACKOFF_MS, self._resend, marker, tuple(retry_partitions))
         else:
             self._maybe_complete(transaction)
 
-    def _send_again(self, marker: _Marker, partitions: tuple[TopicPartition, ...]) -> None:
+    def _resend(self, marker: _Marker, partitions: tuple[TopicPartition, ...]) -> None:
         if self._is_pending(marker):
             self._enqueue(marker.transaction, partitions)
             self._queue.send_soon()
 
     def _is_pending(self, marker: _Marker) -> bool:
-        """Whether the marker's transaction is still to be completed, by this coordinator."""
+        """Whether the marker's transaction is pending, and this broker is still its coordinator."""
         transaction = marker.transaction
         if self._pending.get(transaction.metadata.transactional_id) is not transaction:
             return False
@@ -229,14 +229,14 @@ class TransactionMarkerChannelManager:
         return current is transaction.metadata
 
     def _is_given_up(self, transaction: PendingCompleteTxn) -> bool:
-        """Whether a leader has refused a marker of the transaction, and this broker is still its coordinator."""
+        """Whether the transaction was abandoned after a fencing error, and this broker is still its coordinator."""
         is_pending = transaction.metadata.transactional_id in self._pending
         return not is_pending and self._is_current(transaction)
 
     def _give_up(self, transaction: PendingCompleteTxn) -> None:
         self._pending.pop(transaction.metadata.transactional_id, None)
 
-    # -- the end --------------------------------------------------------------------------------
+    # -- completion -----------------------------------------------------------------------------
 
     def _maybe_complete(self, transaction: PendingCompleteTxn) -> None:
         transactional_id = transaction.metadata.transactional_id
@@ -266,7 +266,7 @@ class TransactionMarkerChannelManager:
             self._write_complete(transaction)
 
     def remove_markers_of(self, partition: int) -> None:
-        """Forget the transactions of a partition of `__transaction_state` that this broker leads no more."""
+        """Drop the pending transactions of a partition of `__transaction_state` that this broker no longer leads."""
         for transactional_id, transaction in list(self._pending.items()):
             if transaction.partition == partition:
                 del self._pending[transactional_id]

@@ -1,12 +1,11 @@
 """The state of one transactional id at its coordinator; mirrors `TransactionMetadata`.
 
-A change has two steps. `prepare_...` returns the values after it and keeps any other change out; they
-are appended to the log, and `complete_transition_to` takes them in once the replicas have the record.
+A change has two steps. `prepare_...` returns the new values and blocks other changes; the values are
+appended to the log, and `complete_transition_to` applies them once the record is committed.
 
-How the producer's epoch rises (KIP-890): a client of `TV_2` ends a transaction, the id goes to
-PrepareCommit or PrepareAbort with the next epoch, in which the markers are written, and the client's
-next transaction has that epoch. Epoch 32767 is for markers only: where a transaction ends in it, the
-client goes on with a new producer id (`next_producer_id`) in epoch 0.
+Epoch bumps (KIP-890): when a `TV_2` client ends a transaction, PrepareCommit or PrepareAbort raises the
+producer epoch by one; the markers and the client's next transaction use the new epoch. Epoch 32767 is
+for markers only: after it, the client continues with a new producer id (`next_producer_id`) in epoch 0.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ NO_PARTITIONS: Final[Mapping[TopicPartition, None]] = MappingProxyType({})
 
 
 def is_epoch_exhausted(producer_epoch: int) -> bool:
-    """Whether a producer cannot go on after this epoch: the last one is for markers."""
+    """Whether no later epoch is available to producers: the last one is reserved for markers."""
     return producer_epoch >= MAX_EPOCH - 1
 
 
 class TxnTransitMetadata(NamedTuple):
-    """The values of a transactional id, as one record of the log has them; times are wall clock."""
+    """The values of a transactional id, as in one record of the log; times are wall-clock."""
 
     state: TransactionState
     producer_id: int
@@ -43,9 +42,9 @@ class TxnTransitMetadata(NamedTuple):
     next_producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
     last_producer_epoch: int = NO_PRODUCER_EPOCH
-    """The epoch that a repeated request may still have; it is not in the log."""
+    """The epoch that a retried request may still have; not stored in the log."""
     partitions: Mapping[TopicPartition, None] = NO_PARTITIONS
-    """The partitions that need a marker, in the order in which they were added."""
+    """Partitions that still need a marker, in the order in which they were added."""
     start_ms: int = NO_TIMESTAMP
     client_version: TransactionVersion = TransactionVersion.TV_0
 
@@ -59,49 +58,49 @@ class TransactionMetadata:
         self.transactional_id = transactional_id
         self.values = values
         self.pending_state: TransactionState | None = None
-        """The state of a change that is being written; nothing else may change meanwhile."""
+        """Target state of a change that is being written; other changes are rejected until it is done."""
         self.has_failed_epoch_fence = False
-        """Whether writing a fencing epoch has failed; the epoch is not raised again then."""
+        """Whether writing a fencing epoch has failed; if so, the epoch is not raised again."""
 
-    # -- what is known --------------------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------------
 
     @property
     def state(self) -> TransactionState:
-        """The last written state."""
+        """The last committed state."""
         return self.values.state
 
     @property
     def producer_id(self) -> int:
-        """The producer id in use."""
+        """The current producer id."""
         return self.values.producer_id
 
     @property
     def producer_epoch(self) -> int:
-        """The producer's epoch; -1 before the first InitProducerId has been written."""
+        """The producer's epoch; -1 until the first InitProducerId is committed."""
         return self.values.producer_epoch
 
     @property
     def partitions(self) -> Mapping[TopicPartition, None]:
-        """The partitions of the transaction, without those that have their marker."""
+        """Partitions of the transaction that still need a marker."""
         return self.values.partitions
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction is open, or its markers are not all written."""
+        """Whether a transaction is ongoing or its markers are not all written."""
         return self.state is TransactionState.ONGOING or self.state.is_prepared
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """Whether the producer needs a new id after this epoch."""
+        """Whether the producer needs a new producer id after this epoch."""
         return is_epoch_exhausted(self.producer_epoch)
 
     @property
     def is_being_fenced(self) -> bool:
-        """Whether its transaction is being aborted to fence the producer."""
+        """Whether the transaction is being aborted to fence the producer."""
         return self.pending_state is TransactionState.PREPARE_EPOCH_FENCE
 
     def is_timed_out(self, now_ms: int) -> bool:
-        """Whether its transaction is open for longer than its timeout."""
+        """Whether the transaction has been ongoing for longer than its timeout."""
         values = self.values
         return (
             self.pending_state is None
@@ -112,7 +111,7 @@ class TransactionMetadata:
     # -- changes --------------------------------------------------------------------------------
 
     def prepare_fence_producer_epoch(self) -> TxnTransitMetadata:
-        """Raise the epoch to abort a transaction in it; no client gets this epoch."""
+        """Raise the epoch for an abort that fences the producer; no client gets this epoch."""
         epoch = self.producer_epoch
         if not self.has_failed_epoch_fence and epoch < MAX_EPOCH:
             epoch += 1
@@ -121,10 +120,9 @@ class TransactionMetadata:
     def prepare_increment_producer_epoch(
         self, timeout_ms: int, expected_epoch: int | None, now_ms: int
     ) -> TxnTransitMetadata:
-        """Begin anew in the next epoch; `expected_epoch` is what the producer thinks it has (KIP-360).
+        """Reset to Empty with the next epoch; `expected_epoch` is the epoch in the request (KIP-360), if any.
 
-        A producer that repeats its request gets the same epoch again. Raises `ApiError`
-        PRODUCER_FENCED for one that is older.
+        A retried request gets the same epoch again. Raises `ApiError` PRODUCER_FENCED for an older epoch.
         """
         epoch, last_epoch = self.producer_epoch, self.values.last_producer_epoch
         assert not self.is_epoch_exhausted
@@ -139,7 +137,7 @@ class TransactionMetadata:
     def prepare_producer_id_rotation(
         self, producer_id: int, timeout_ms: int, now_ms: int, *, record_last_epoch: bool
     ) -> TxnTransitMetadata:
-        """Begin anew with another producer id, because the epochs of this one are exhausted."""
+        """Reset to Empty with a new producer id, because the epochs of the current one are exhausted."""
         last_epoch = self.producer_epoch if record_last_epoch else NO_PRODUCER_EPOCH
         return self._prepare_empty(producer_id, 0, last_epoch, timeout_ms, now_ms)
 
@@ -160,7 +158,7 @@ class TransactionMetadata:
     def prepare_add_partitions(
         self, partitions: Iterable[TopicPartition], now_ms: int, version: TransactionVersion
     ) -> TxnTransitMetadata:
-        """Add partitions to the transaction, which begins with the first ones."""
+        """Add partitions to the transaction; the first ones begin it."""
         return self._prepare(
             TransactionState.ONGOING,
             partitions={**self.partitions, **dict.fromkeys(partitions)},
@@ -178,9 +176,9 @@ class TransactionMetadata:
         *,
         no_partition_added: bool,
     ) -> TxnTransitMetadata:
-        """Decide how the transaction ends.
+        """Prepare to commit or abort the transaction.
 
-        An abort may have no partition in `TV_2`: the coordinator may have heard of none yet.
+        In `TV_2` an abort may have no partitions: the coordinator may not have received any yet.
         """
         epoch, last_epoch = self.producer_epoch, self.values.last_producer_epoch
         if version.supports_epoch_bump:
@@ -198,7 +196,7 @@ class TransactionMetadata:
         )
 
     def prepare_complete(self, now_ms: int) -> TxnTransitMetadata:
-        """End the transaction, once all its partitions have their markers."""
+        """Prepare the final state of the transaction, written once all partitions have their markers."""
         self.has_failed_epoch_fence = False
         values = self.values
         producer_id, epoch = values.producer_id, values.producer_epoch
@@ -216,7 +214,7 @@ class TransactionMetadata:
         )
 
     def prepare_dead(self) -> TxnTransitMetadata:
-        """Forget the id, as soon as its tombstone is written."""
+        """Prepare to remove the id once its tombstone is committed."""
         return self._prepare(TransactionState.DEAD, partitions={})
 
     def _prepare(self, state: TransactionState, **changes: object) -> TxnTransitMetadata:
@@ -231,17 +229,17 @@ class TransactionMetadata:
         )
 
     def fence(self, producer_epoch: int) -> None:
-        """Take the epoch that fences at once, before it is written, as clients of `TV_0` need it."""
+        """Apply a fencing epoch before it is written, which the `TV_0` path requires."""
         self.values = self.values._replace(producer_epoch=producer_epoch, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     def remove_partitions(self, partitions: Collection[TopicPartition]) -> None:
-        """Note that the partitions have their markers, or need none."""
+        """Remove partitions that have their markers or need none."""
         assert self.state.is_prepared
         remaining_partitions = {key: None for key in self.partitions if key not in partitions}
         self.values = self.values._replace(partitions=remaining_partitions)
 
     def complete_transition_to(self, values: TxnTransitMetadata) -> None:
-        """Apply a change that has been written."""
+        """Apply a change whose record is committed."""
         assert self.pending_state is values.state, f"{self.pending_state} is not {values.state}"
         assert values.state is not TransactionState.DEAD
         self.values = values

@@ -1,7 +1,7 @@
 """The records of `__transaction_state`, byte for byte as Kafka writes them; mirrors `TransactionLog`.
 
-Deliberate difference: topics and partitions stand in the order in which they were added, in Kafka in
-that of a hash table.
+Deliberate difference: topics and partitions are written in the order in which they were added; Kafka
+writes them in the order of a hash table.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from broker_sim.transaction.state import TransactionState, TransactionVersion
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
 
-KNOWN_KEYS: Final = 4_096
+MAX_CACHED_KEYS: Final = 4_096
 """Maximum number of cached encoded keys."""
 
 TransactionLogKey = record_messages.TransactionLogKey
@@ -30,14 +30,14 @@ def _newest_version(value: Message) -> int:
 
 
 class _Serde(RecordSerde):
-    """Caches the encoded keys of ids, each of which is written many times."""
+    """Caches encoded keys, because each id is written many times."""
 
     def encode_key(self, key: Message) -> bytes:
         assert isinstance(key, TransactionLogKey)
         return _encode_key(key.transactional_id)
 
 
-@lru_cache(KNOWN_KEYS)
+@lru_cache(MAX_CACHED_KEYS)
 def _encode_key(transactional_id: str) -> bytes:
     return RecordSerde.encode_key(serde, TransactionLogKey(transactional_id))
 
@@ -46,7 +46,7 @@ serde: Final = _Serde(record_messages, {0: "TransactionLog"}, _newest_version)
 
 
 def record_of(transactional_id: str, values: TxnTransitMetadata, level: TransactionVersion) -> CoordinatorRecord:
-    """Return the record of the values, written at that level of `transaction.version`."""
+    """Return the record of the values, in the format of that `transaction.version` level."""
     value = TransactionLogValue(
         producer_id=values.producer_id,
         producer_epoch=values.producer_epoch,
@@ -67,12 +67,12 @@ def record_of(transactional_id: str, values: TxnTransitMetadata, level: Transact
 
 
 def tombstone_of(transactional_id: str) -> CoordinatorRecord:
-    """Return the record that removes the id."""
+    """Return the tombstone of the id."""
     return CoordinatorRecord(TransactionLogKey(transactional_id), None)
 
 
 def metadata_of(value: record_messages.TransactionLogValue) -> TxnTransitMetadata:
-    """Return the values of a record. Raises ValueError for an unknown state."""
+    """Return the values in a record. Raises ValueError if the state is unknown."""
     state = TransactionState(value.transaction_status)
     topics = value.transaction_partitions or ()
     if state is TransactionState.EMPTY:

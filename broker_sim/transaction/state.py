@@ -6,7 +6,7 @@ from typing import Final
 
 
 class TransactionState(IntEnum):
-    """State of a transactional id; the numbers are those in the records."""
+    """State of a transactional id; the numbers are those written in records."""
 
     EMPTY = 0
     ONGOING = 1
@@ -15,27 +15,27 @@ class TransactionState(IntEnum):
     COMPLETE_COMMIT = 4
     COMPLETE_ABORT = 5
     DEAD = 6
-    """The id's tombstone is being written, after which it is forgotten."""
+    """The id's tombstone is being written; the id is removed afterwards."""
     PREPARE_EPOCH_FENCE = 7
-    """The id's producer is being fenced by an abort; never written."""
+    """The producer is being fenced by an abort; never written to the log."""
 
     @property
     def state_name(self) -> str:
-        """Kafka's name, such as PrepareCommit."""
+        """Kafka's name of the state, such as PrepareCommit."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
     @property
     def is_complete(self) -> bool:
-        """Whether no transaction is open, so that the id may expire."""
+        """Whether no transaction is ongoing or ending, so that the id may expire."""
         return self in _COMPLETE
 
     @property
     def is_prepared(self) -> bool:
-        """Whether the end of a transaction is decided, and its markers are on their way."""
+        """Whether commit or abort is decided, but not all markers are written."""
         return self in _PREPARED
 
     def may_follow(self, state: "TransactionState") -> bool:
-        """Whether a transactional id may go from that state to this one."""
+        """Whether the transition from `state` to this state is valid."""
         return state in _PREVIOUS[self]
 
 
@@ -58,18 +58,18 @@ _BY_NAME: Final = MappingProxyType({state.state_name: state for state in Transac
 
 
 def state_named(name: str) -> TransactionState | None:
-    """Return the state of that Kafka name, None for an unknown one."""
+    """Return the state with that Kafka name, None if there is none."""
     return _BY_NAME.get(name)
 
 
 class TransactionVersion(IntEnum):
-    """Levels of the feature `transaction.version`, which clients' requests imply too."""
+    """Levels of the feature `transaction.version`; request versions imply one too."""
 
     TV_0 = 0
     TV_1 = 1
-    """Values of the log may have tagged fields."""
+    """Log values may have tagged fields."""
     TV_2 = 2
-    """Each transaction has an epoch of its own (KIP-890, part 2)."""
+    """Each transaction has its own epoch (KIP-890, part 2)."""
 
     @property
     def supports_epoch_bump(self) -> bool:
@@ -78,5 +78,5 @@ class TransactionVersion(IntEnum):
 
     @property
     def log_value_version(self) -> int:
-        """The version of `TransactionLogValue` that is written at this level."""
+        """Version of `TransactionLogValue` written at this level."""
         return 1 if self >= TransactionVersion.TV_1 else 0

@@ -1,10 +1,10 @@
 """The transactional ids of the partitions that this broker leads; mirrors `TransactionStateManager`.
 
-A change is one record in the id's partition of `__transaction_state`. It is in force when the in-sync
-replicas have the record.
+Each change is one record in the id's partition of `__transaction_state`, and takes effect when the record
+is committed.
 
-Deliberate difference: a record that the replicas have in time counts as written, although the ISR may
-have become too small right after.
+Deliberate difference: a record replicated in time counts as committed, even if the ISR falls below
+`min.insync.replicas` right afterwards.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class TransactionPartition:
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of its leader, which leaders of other partitions know as the coordinator epoch."""
+        """The leader epoch of the partition, sent in markers as the coordinator epoch."""
         return self._runtime.leader_epoch
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Apply a record of the log: the values of an id, or its removal."""
+        """Apply a record of the log: the new values of an id, or its tombstone."""
         del record_offset, producer_id
         key, value = record.key, record.value
         assert isinstance(key, record_messages.TransactionLogKey)
@@ -65,7 +65,7 @@ class TransactionPartition:
         self.transactions[key.transactional_id] = metadata
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
-        """Do nothing: no transaction writes to this topic."""
+        """Do nothing: this topic has no transactional records."""
 
 
 class _Expired(NamedTuple):
@@ -74,7 +74,7 @@ class _Expired(NamedTuple):
 
 
 class TransactionStateManager:
-    """Reads and writes transactional ids. Thread rule: the broker's loop."""
+    """Looks up, writes and expires transactional ids. Thread rule: the broker's loop."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class TransactionStateManager:
         on_loaded: Callable[[TransactionPartition], object],
         on_unloaded: Callable[[int], object],
     ) -> None:
-        """`on_loaded(partition)` and `on_unloaded(number)` follow the roles of the broker."""
+        """`on_loaded(partition)` is called after loading, `on_unloaded(number)` after the broker resigned."""
         self.broker = broker
         config = broker.config
         self._storage = broker.storage(TRANSACTION_STATE_TOPIC, config.transaction_state_log_load_buffer_size)
@@ -111,41 +111,41 @@ class TransactionStateManager:
     # -- look-up --------------------------------------------------------------------------------
 
     def partition_for(self, transactional_id: str) -> int:
-        """Return the partition of `__transaction_state` that the id is in, or will be."""
+        """Return the partition number of `__transaction_state` that the id maps to."""
         return self.runtime.partition_for(transactional_id)
 
     def partition_of(self, transactional_id: str) -> TransactionPartition:
-        """Return the id's partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
+        """Return the id's loaded partition. Raises `ApiError`: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR."""
         return self.runtime.find(transactional_id).shard
 
     def find_in(self, partition: int, transactional_id: str, coordinator_epoch: int) -> TransactionMetadata:
-        """Return the metadata of an id while the coordinator's epoch stays the same.
+        """Return the metadata of an id, if the coordinator epoch is still `coordinator_epoch`.
 
-        Raises `ApiError` as `partition_of`, and NOT_COORDINATOR in another epoch or without the id.
+        Raises `ApiError` as `partition_of`, and NOT_COORDINATOR if the epoch differs or the id is unknown.
         """
-        led = self.runtime.get(partition).shard
-        metadata = led.transactions.get(transactional_id)
-        if metadata is None or led.leader_epoch != coordinator_epoch:
+        loaded_partition = self.runtime.get(partition).shard
+        metadata = loaded_partition.transactions.get(transactional_id)
+        if metadata is None or loaded_partition.leader_epoch != coordinator_epoch:
             raise ApiError(ErrorCode.NOT_COORDINATOR)
         return metadata
 
     def each(self) -> Iterator[TransactionMetadata]:
-        """Iterate over all ids of the loaded partitions; they may change meanwhile."""
+        """Yield all ids of the loaded partitions; ids may be added or removed during the iteration."""
         for partition in self.loaded_partitions():
             yield from list(partition.transactions.values())
 
     def loaded_partitions(self) -> list[TransactionPartition]:
-        """Return the loaded partitions in the order of their numbers."""
+        """Return the loaded partitions, ordered by number."""
         return [context.shard for context in self.runtime.loaded()]
 
     # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
 
     def make_shard(self, partition: int, runtime: ShardRuntime) -> TransactionPartition:
-        """Return a partition without ids."""
+        """Return a new partition without ids."""
         return TransactionPartition(partition, runtime)
 
     def loaded(self, context: CoordinatorContext[TransactionPartition]) -> None:
-        """Complete the prepared transactions of a loaded partition."""
+        """Report a loaded partition to the coordinator, which completes its prepared transactions."""
         self._log.info(
             "transactions_loaded",
             partition=context.partition,
@@ -155,7 +155,7 @@ class TransactionStateManager:
         self._on_loaded(context.shard)
 
     def unloaded(self, context: CoordinatorContext[TransactionPartition]) -> None:
-        """Stop working for the partition's ids."""
+        """Report to the coordinator that this broker no longer serves the partition's ids."""
         self._log.info(
             "transactions_unloaded", partition=context.partition, transactional_ids=len(context.shard.transactions)
         )
@@ -172,13 +172,13 @@ class TransactionStateManager:
         *,
         keep_pending_on: ErrorCode | None = None,
     ) -> None:
-        """Write a prepared change, and take it in; `on_done` is called after that, maybe at once.
+        """Write a prepared change, and apply it when it is committed; then call `on_done`.
 
-        It gets COORDINATOR_NOT_AVAILABLE where the replicas did not get the record in the
-        transaction's timeout, NOT_COORDINATOR where another broker, or this one in another epoch, is
-        the coordinator. After an error the change is not pending any more, apart from
-        `keep_pending_on`, after which the caller writes it again. UNSUPPORTED_VERSION: what a client of
-        `TV_2` did cannot be written at level 0; as in Kafka the change then stays pending.
+        Errors: COORDINATOR_NOT_AVAILABLE if the record was not replicated within the transaction's timeout;
+        NOT_COORDINATOR if another broker, or this one in another epoch, is the coordinator;
+        UNSUPPORTED_VERSION if a `TV_2` change cannot be written at level 0 (as in Kafka, the change then
+        stays pending). After any other error the change is dropped, except after `keep_pending_on`,
+        which the caller retries. `on_done` may be called before this returns.
         """
         level = self.version_level
         partition = self.partition_for(transactional_id)
@@ -211,37 +211,37 @@ class TransactionStateManager:
     # -- expiry ---------------------------------------------------------------------------------
 
     def remove_expired_ids(self) -> None:
-        """Forget the ids that were not changed for `transactional.id.expiration.ms`."""
+        """Write tombstones for ids that have been idle for `transactional.id.expiration.ms`."""
         now_ms = self.broker.clock.wall_clock_ms()
         before_ms = now_ms - self.broker.config.transactional_id_expiration_ms
         for context in self.runtime.loaded():
-            expired = [
+            expired_ids = [
                 metadata
                 for metadata in context.shard.transactions.values()
                 if metadata.pending_state is None
                 and metadata.state.is_complete
                 and metadata.values.last_update_ms <= before_ms
             ]
-            for some in self._batches(context.partition, expired):
-                context.perform(partial(self._forget, context.shard, some))
+            for batch in self._batches(context.partition, expired_ids):
+                context.perform(partial(self._remove_expired, context.shard, batch))
 
     def _batches(self, partition: int, expired: Iterable[TransactionMetadata]) -> Iterator[list[TransactionMetadata]]:
-        """Yield the ids in parts whose tombstones the topic's largest batch has room for."""
+        """Split the ids so that the tombstones of each part fit into one batch of the topic."""
         room = self._storage.max_batch_bytes(partition) - BATCH_OVERHEAD_BYTES
-        part: list[TransactionMetadata] = []
+        batch: list[TransactionMetadata] = []
         size_bytes = 0
         for metadata in expired:
             tombstone = serde.encode_record(tombstone_of(metadata.transactional_id), 0)
-            if part and size_bytes + size_in_batch(tombstone) > room:
-                yield part
-                part, size_bytes = [], 0
-            part.append(metadata)
+            if batch and size_bytes + size_in_batch(tombstone) > room:
+                yield batch
+                batch, size_bytes = [], 0
+            batch.append(metadata)
             size_bytes += size_in_batch(tombstone)
-        if part:
-            yield part
+        if batch:
+            yield batch
 
-    def _forget(self, partition: TransactionPartition, expired: list[TransactionMetadata]) -> Result[None]:
-        """Return the tombstones of ids, which are gone once these are committed."""
+    def _remove_expired(self, partition: TransactionPartition, expired: list[TransactionMetadata]) -> Result[None]:
+        """Return the tombstones of the ids; the ids are removed once these are committed."""
         tombstones: list[CoordinatorRecord] = []
         removed: list[_Expired] = []
         for metadata in expired:

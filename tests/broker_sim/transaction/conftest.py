@@ -1,4 +1,4 @@
-"""The transaction coordinator alone, in virtual time; the test plays clients, log and leaders."""
+"""The transaction coordinator alone, in virtual time, with fake clients, log and leaders."""
 
 import pytest
 
@@ -30,7 +30,7 @@ class Bench:
         self.log = Log()
         self.calls = []
         self.at_once = set()
-        """The brokers that answer before they are done with what was sent."""
+        """Brokers that answer synchronously, while the request is still being sent."""
         self.next_ids = iter(range(1_000, 2_000))
         self.image = MetadataImage(0, "c", features={"transaction.version": level})
         self.config = BrokerConfig.from_mapping(
@@ -77,10 +77,10 @@ class Bench:
     # -- what the test does -----------------------------------------------------------------------
 
     def publish(self, leader=ME, level=None):
-        """Publish metadata with the leaders of now."""
+        """Publish metadata with the current `leaders`."""
         parts = {}
-        for (topic, number), led_by in self.leaders.items():
-            parts.setdefault(topic, {})[number] = led_by
+        for (topic, number), leader_id in self.leaders.items():
+            parts.setdefault(topic, {})[number] = leader_id
         state = dict.fromkeys(range(self.config.transaction_state_log_num_partitions), leader)
         parts[TRANSACTION_STATE_TOPIC] = state
         features = dict(self.image.features)
@@ -108,7 +108,7 @@ class Bench:
         self.coordinator.on_image(changes, image)
 
     def reelect(self):
-        """Lead in a new epoch."""
+        """Re-elect this broker in a new leader epoch."""
         self.epoch += 1
         self.publish()
         self.advance()
@@ -125,39 +125,39 @@ class Bench:
         return self.metadata().state
 
     def init(self, transactional_id=TXN, timeout_ms=TIMEOUT_MS, expected=None):
-        """Return the answer: (error code, producer id, epoch), None until it is there."""
-        told = []
+        """Return the answer (error code, producer id, epoch), or the empty list that will receive it."""
+        answers = []
         self.coordinator.init_producer_id(
             transactional_id,
             timeout_ms,
             None if expected is None else ProducerIdAndEpoch(*expected),
-            lambda *answer: told.append(answer),
+            lambda *answer: answers.append(answer),
         )
-        return told[0] if told else told
+        return answers[0] if answers else answers
 
     def add(self, producer, *partitions, version=2, transactional_id=TXN):
-        """Return the error code, or an empty list that will have it."""
-        told = []
+        """Return the error code, or the empty list that will receive it."""
+        answers = []
         self.coordinator.add_partitions(
             transactional_id,
             ProducerIdAndEpoch(*producer),
             partitions or (T0,),
             TransactionVersion(version),
-            told.append,
+            answers.append,
         )
-        return told[0] if told else told
+        return answers[0] if answers else answers
 
     def verify(self, producer, *partitions, transactional_id=TXN):
         return self.coordinator.verify_partitions(transactional_id, ProducerIdAndEpoch(*producer), partitions)
 
     def end(self, producer, commit=True, version=2, transactional_id=TXN):
-        """Return the answer: (error code, producer id, epoch), None until it is there."""
-        told = []
+        """Return the answer (error code, producer id, epoch), or the empty list that will receive it."""
+        answers = []
         self.coordinator.end_transaction(
             EndOfTransaction(transactional_id, *producer, commit, TransactionVersion(version)),
-            lambda *answer: told.append(answer),
+            lambda *answer: answers.append(answer),
         )
-        return told[0] if told else told
+        return answers[0] if answers else answers
 
     def producer(self, **options):
         """Return the producer id and epoch of a new producer."""
@@ -166,7 +166,7 @@ class Bench:
         return tuple(producer)
 
     def answer_markers(self):
-        """Let the leaders write all markers that have been sent, and those after them."""
+        """Let the leaders acknowledge all markers, including those sent meanwhile."""
         self.advance()
         while self.calls:
             self.calls.pop(0).answer()

@@ -1,4 +1,4 @@
-"""What a transaction coordinator uses, played by a test: its log, timers in virtual time, and the leaders' answers."""
+"""Fakes for the transaction coordinator: its log, timers in virtual time, and requests to leaders."""
 
 import heapq
 from types import SimpleNamespace
@@ -14,19 +14,19 @@ RESULT = messages.WriteTxnMarkersResponse
 
 
 class Log:
-    """A `CoordinatorStorage` that commits at once, unless `is_held`; `fails_with` refuses appends."""
+    """A `CoordinatorStorage` that commits at once unless `is_held`; `fails_with` is the error of appends."""
 
     def __init__(self):
         self.batches = {}
         self.is_held = False
         self.fails_with = None
-        self.refused = 0
+        self.failed_appends = 0
         self.timeouts_ms = []
         self._waiting = []
 
     def append(self, partition, batch, timeout_ms, on_appended, on_done, **checks):
         if self.fails_with is not None:
-            self.refused += 1
+            self.failed_appends += 1
             on_done(self.fails_with)
             return
         self.timeouts_ms.append(timeout_ms)
@@ -38,7 +38,7 @@ class Log:
             on_done(ErrorCode.NONE)
 
     def end_wait(self, error_code=ErrorCode.NONE):
-        """Let all that waits be committed, or fail."""
+        """Commit or fail all waiting appends."""
         self.is_held = False
         waiting, self._waiting = self._waiting, []
         for on_done in waiting:
@@ -59,7 +59,7 @@ class Log:
         ]
 
     def states(self):
-        """Return the states that were written, None for a tombstone."""
+        """Return the written states, None for a tombstone."""
         return [record.value and TransactionState(record.value.transaction_status) for record in self.records()]
 
 
@@ -102,7 +102,7 @@ class Call:
 
     @property
     def markers(self):
-        """Return what each marker is about, as (is commit, epoch, partitions)."""
+        """Return the markers as (is commit, epoch, partitions)."""
         return [
             (
                 marker.transaction_result,
@@ -113,7 +113,7 @@ class Call:
         ]
 
     def answer(self, error_code=ErrorCode.NONE, **errors):
-        """Answer with one error for all partitions, or others for some topics."""
+        """Answer with one error for all partitions, or with the topic's error in `errors`."""
         self.on_response(
             RESULT(
                 [

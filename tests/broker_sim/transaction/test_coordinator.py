@@ -1,4 +1,4 @@
-"""Claims about InitProducerId, partitions of transactions, and who is fenced."""
+"""Tests of InitProducerId, adding partitions to transactions, and fencing."""
 
 import pytest
 
@@ -9,12 +9,12 @@ from broker_sim.transaction.state import TransactionState
 
 S = TransactionState
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
-NOBODY = (-1, -1)
+NO_PRODUCER = (-1, -1)
 TIMEOUT_MS = 60_000
 
 
 def at_epoch(bench, epoch):
-    """Return a producer whose transactional id has got to that epoch, with nothing open."""
+    """Return a producer at that epoch, without an ongoing transaction."""
     producer_id, _ = bench.producer()
     metadata = bench.metadata()
     metadata.fence(epoch)
@@ -32,17 +32,17 @@ def test_each_producer_of_an_id_gets_the_next_epoch(bench):
     assert bench.log.timeouts_ms == [TIMEOUT_MS] * 3
 
 
-def test_answer_waits_for_the_replicas(bench):
+def test_answer_waits_for_the_commit(bench):
     bench.log.is_held = True
-    told = bench.init()
-    assert told == []
-    assert bench.init() == (ErrorCode.CONCURRENT_TRANSACTIONS, *NOBODY)
+    answers = bench.init()
+    assert answers == []
+    assert bench.init() == (ErrorCode.CONCURRENT_TRANSACTIONS, *NO_PRODUCER)
     bench.log.end_wait()
-    assert told == [(ErrorCode.NONE, 1_000, 0)]
+    assert answers == [(ErrorCode.NONE, 1_000, 0)]
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("append_error", "error"),
     [
         (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -54,16 +54,16 @@ def test_answer_waits_for_the_replicas(bench):
         (ErrorCode.CORRUPT_MESSAGE, ErrorCode.CORRUPT_MESSAGE),
     ],
 )
-def test_failed_write_is_told_as_kafka_does_and_changes_nothing(bench, error, told):
+def test_append_error_is_mapped_as_in_kafka_and_changes_nothing(bench, append_error, error):
     bench.init()
-    bench.log.fails_with = error
-    assert bench.init() == (told, *NOBODY)
+    bench.log.fails_with = append_error
+    assert bench.init() == (error, *NO_PRODUCER)
     bench.log.fails_with = None
     assert bench.init() == (ErrorCode.NONE, 1_000, 1)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_timeout_outside_of_the_limits_is_refused(bench, timeout_ms):
+def test_timeout_outside_the_limits_is_rejected(bench, timeout_ms):
     assert bench.init(timeout_ms=timeout_ms)[0] is ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert bench.metadata() is None
 
@@ -73,24 +73,24 @@ def test_timeout_at_the_limits_is_accepted(bench, timeout_ms):
     assert bench.init(timeout_ms=timeout_ms)[0] is ErrorCode.NONE
 
 
-def test_largest_timeout_is_that_of_the_configuration(make_bench):
+def test_maximum_timeout_is_configurable(make_bench):
     bench = make_bench(transaction_max_timeout_ms=100)
     assert bench.init(timeout_ms=101)[0] is ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert bench.init(timeout_ms=100)[0] is ErrorCode.NONE
 
 
-def test_empty_id_is_refused(bench):
+def test_empty_transactional_id_is_rejected(bench):
     assert bench.init("")[0] is ErrorCode.INVALID_REQUEST
 
 
-def test_without_ids_of_producers_the_client_asks_again(bench):
+def test_error_is_retriable_while_no_producer_ids_are_available(bench):
     bench.next_ids = iter(())
-    assert bench.init() == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *NOBODY)
+    assert bench.init() == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *NO_PRODUCER)
     bench.next_ids = iter([7])
     assert bench.init() == (ErrorCode.NONE, 7, 0)
 
 
-def test_producer_that_says_who_it_is_goes_on(bench):
+def test_producer_with_current_epoch_gets_the_next_one(bench):
     producer = bench.producer()
     assert bench.init(expected=producer) == (ErrorCode.NONE, producer[0], 1)
 
@@ -102,14 +102,14 @@ def test_repeated_request_gets_the_same_epoch(bench):
     assert bench.init(expected=(producer[0], 1))[2] == 2
 
 
-def test_producer_that_was_fenced_is_told(bench):
+def test_fenced_producer_gets_producer_fenced(bench):
     producer = bench.producer()
     bench.init()
     assert bench.init(expected=producer)[0] is ErrorCode.PRODUCER_FENCED
     assert bench.init(expected=(999, 1))[0] is ErrorCode.PRODUCER_FENCED
 
 
-def test_unknown_id_accepts_whoever_it_is(bench):
+def test_unknown_transactional_id_accepts_any_producer(bench):
     assert bench.init(expected=(999, 5)) == (ErrorCode.NONE, 1_000, 0)
 
 
@@ -118,12 +118,12 @@ def test_open_transaction_is_aborted_and_its_producer_fenced(make_bench, level):
     bench = make_bench(level)
     producer = bench.producer()
     bench.add(producer, version=level)
-    assert bench.init() == (ErrorCode.CONCURRENT_TRANSACTIONS, *NOBODY)
+    assert bench.init() == (ErrorCode.CONCURRENT_TRANSACTIONS, *NO_PRODUCER)
     assert bench.state is S.PREPARE_ABORT
     assert bench.metadata().producer_epoch == 1
-    # In version 2 Kafka looks for a running change first, in the others for the epoch.
-    told = ErrorCode.CONCURRENT_TRANSACTIONS if level == 2 else ErrorCode.PRODUCER_FENCED
-    assert bench.end(producer, version=level)[0] is told
+    # Version 2 checks for a pending change before the epoch, older ones after it.
+    answers = ErrorCode.CONCURRENT_TRANSACTIONS if level == 2 else ErrorCode.PRODUCER_FENCED
+    assert bench.end(producer, version=level)[0] is answers
     assert bench.init()[0] is ErrorCode.CONCURRENT_TRANSACTIONS
     bench.advance()
     (call,) = bench.calls
@@ -134,8 +134,8 @@ def test_open_transaction_is_aborted_and_its_producer_fenced(make_bench, level):
 
 
 @pytest.mark.parametrize("level", [0, 2])
-def test_epoch_that_was_not_written_is_not_raised_again(make_bench, level):
-    # In version 2 the epoch is only taken with the record, so nothing has to be remembered.
+def test_failed_fencing_write_raises_the_epoch_once(make_bench, level):
+    # In version 2 the epoch changes only with the record, so there is nothing to undo.
     bench = make_bench(level)
     producer = bench.producer()
     bench.add(producer, version=level)
@@ -149,27 +149,27 @@ def test_epoch_that_was_not_written_is_not_raised_again(make_bench, level):
     assert bench.init() == (ErrorCode.NONE, producer[0], 2)
 
 
-def test_used_up_epochs_give_a_new_producer_id(bench):
+def test_exhausted_epochs_give_a_new_producer_id(bench):
     at_epoch(bench, MAX_EPOCH - 2)
     assert bench.init() == (ErrorCode.NONE, 1_000, MAX_EPOCH - 1)
     assert bench.init() == (ErrorCode.NONE, 1_001, 0)
     assert bench.metadata().values.last_producer_epoch == -1
 
 
-def test_producer_that_used_its_epochs_up_may_repeat_its_request(bench):
+def test_producer_with_exhausted_epochs_may_retry(bench):
     old = at_epoch(bench, MAX_EPOCH - 1)
     assert bench.init(expected=old) == (ErrorCode.NONE, 1_001, 0)
     assert bench.init(expected=old) == (ErrorCode.NONE, 1_001, 0)
     assert bench.init(expected=(old[0], 5))[0] is ErrorCode.PRODUCER_FENCED
 
 
-def test_id_of_before_counts_only_with_its_last_epoch(bench):
+def test_previous_producer_id_is_valid_only_with_its_last_epoch(bench):
     producer_id, _ = at_epoch(bench, MAX_EPOCH - 1)
     bench.init()
     assert bench.init(expected=(producer_id, 0))[0] is ErrorCode.PRODUCER_FENCED
 
 
-def test_fencing_in_the_epoch_of_markers_does_not_go_beyond_it(make_bench):
+def test_fencing_never_exceeds_the_last_epoch(make_bench):
     bench = make_bench(0)
     producer = at_epoch(bench, MAX_EPOCH)
     bench.add(producer, version=0)
@@ -177,13 +177,13 @@ def test_fencing_in_the_epoch_of_markers_does_not_go_beyond_it(make_bench):
     assert bench.metadata().producer_epoch == MAX_EPOCH
 
 
-def test_epochs_that_are_used_up_leave_no_answer_for_another_epoch(bench):
+def test_exhausted_epochs_reject_any_other_epoch(bench):
     producer_id, _ = at_epoch(bench, MAX_EPOCH - 1)
     answer = bench.init(expected=(producer_id, 5))
     assert answer[0] is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_no_id_for_used_up_epochs_changes_nothing(bench):
+def test_rotation_without_producer_ids_changes_nothing(bench):
     at_epoch(bench, MAX_EPOCH - 1)
     bench.next_ids = iter(())
     assert bench.init()[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -207,7 +207,7 @@ def test_first_partition_begins_the_transaction(bench):
     assert (values.start_ms, values.last_update_ms) == (now_ms, now_ms + 10)
 
 
-def test_partitions_that_are_there_are_not_written_again(bench):
+def test_partitions_already_added_are_not_written_again(bench):
     producer = bench.producer()
     bench.add(producer, T0, T1)
     written = len(bench.log.states())
@@ -226,16 +226,16 @@ def test_partitions_that_are_there_are_not_written_again(bench):
         ("txn", (1_000, -1), ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_who_is_not_the_producer_adds_and_verifies_nothing(bench, transactional_id, producer, error):
+def test_invalid_producer_cannot_add_verify_or_end(bench, transactional_id, producer, error):
     bench.producer()
     named = {"transactional_id": transactional_id}
     assert bench.add(producer, T0, **named) is error
     assert bench.verify(producer, T0, T1, **named) == {T0: error, T1: error}
-    assert bench.end(producer, **named) == (error, *NOBODY)
+    assert bench.end(producer, **named) == (error, *NO_PRODUCER)
     assert bench.state is S.EMPTY
 
 
-def test_nothing_is_added_while_the_transaction_before_is_not_complete(bench):
+def test_partitions_cannot_be_added_while_previous_transaction_completes(bench):
     producer = bench.producer()
     bench.add(producer)
     producer = bench.end(producer)[1:]
@@ -244,24 +244,24 @@ def test_nothing_is_added_while_the_transaction_before_is_not_complete(bench):
     assert bench.add(producer) is ErrorCode.NONE
 
 
-def test_nothing_is_added_while_something_is_written(bench):
+def test_partitions_cannot_be_added_while_a_change_is_pending(bench):
     producer = bench.producer()
     bench.log.is_held = True
-    told = bench.add(producer)
+    answers = bench.add(producer)
     assert bench.add(producer, T1) is ErrorCode.CONCURRENT_TRANSACTIONS
     assert bench.end(producer)[0] is ErrorCode.CONCURRENT_TRANSACTIONS
     bench.log.end_wait()
-    assert told == [ErrorCode.NONE]
+    assert answers == [ErrorCode.NONE]
 
 
-def test_verification_tells_which_partitions_are_in_the_transaction(bench):
+def test_verification_reports_partitions_outside_the_transaction(bench):
     producer = bench.producer()
     assert bench.verify(producer, T0) == {T0: ErrorCode.TRANSACTION_ABORTABLE}
     bench.add(producer, T0)
     assert bench.verify(producer, T0, T1) == {T0: ErrorCode.NONE, T1: ErrorCode.TRANSACTION_ABORTABLE}
 
 
-def test_nothing_is_verified_while_the_transaction_ends(bench):
+def test_verification_fails_while_the_transaction_ends(bench):
     producer = bench.producer()
     bench.add(producer, T0, version=0)
     bench.end(producer, version=0)
@@ -281,7 +281,7 @@ def test_other_brokers_are_not_the_coordinator(bench):
     assert bench.verify(producer, T0) == {T0: ErrorCode.NOT_COORDINATOR}
 
 
-def test_partition_that_is_being_loaded_is_not_ready(bench):
+def test_loading_partition_returns_load_in_progress(bench):
     bench.producer()
     bench.epoch += 1
     bench.publish()
@@ -290,27 +290,27 @@ def test_partition_that_is_being_loaded_is_not_ready(bench):
     assert bench.init() == (ErrorCode.NONE, 1_000, 1)
 
 
-def test_write_that_ends_after_a_change_of_leader_is_not_taken_in(bench):
+def test_write_committed_after_resignation_is_not_applied(bench):
     bench.log.is_held = True
-    told = bench.init()
+    answers = bench.init()
     bench.epoch += 1
     bench.publish(leader=2)
     bench.log.end_wait()
-    assert told == [(ErrorCode.NOT_COORDINATOR, *NOBODY)]
+    assert answers == [(ErrorCode.NOT_COORDINATOR, *NO_PRODUCER)]
 
 
-def test_write_of_an_epoch_before_is_not_taken_in(bench):
+def test_write_of_an_earlier_epoch_is_not_applied(bench):
     producer = bench.producer()
     bench.log.is_held = True
-    told = bench.add(producer)
+    answers = bench.add(producer)
     bench.log.batches[0].pop()
     bench.reelect()
     bench.log.end_wait()
-    assert told == [ErrorCode.NOT_COORDINATOR]
+    assert answers == [ErrorCode.NOT_COORDINATOR]
     assert bench.state is S.EMPTY
 
 
-def test_next_coordinator_goes_on_with_what_was_written(bench):
+def test_next_coordinator_continues_the_transaction(bench):
     producer = bench.producer()
     bench.add(producer, T0, U0)
     bench.coordinator = bench.new_coordinator()
@@ -321,7 +321,7 @@ def test_next_coordinator_goes_on_with_what_was_written(bench):
     assert bench.add(producer, T1) is ErrorCode.NONE
 
 
-def test_dead_broker_forgets_everything(bench):
+def test_shutdown_drops_all_state(bench):
     bench.producer()
     bench.coordinator.shutdown()
     with pytest.raises(ApiError) as refused:
@@ -340,7 +340,7 @@ def test_ids_are_spread_over_the_partitions(make_bench):
 
 
 @pytest.mark.parametrize("level", [0, 2])
-def test_transaction_is_aborted_after_its_timeout_and_not_before(make_bench, level):
+def test_transaction_is_aborted_just_after_its_timeout(make_bench, level):
     bench = make_bench(level)
     producer = bench.producer()
     bench.add(producer, version=level)
@@ -352,14 +352,14 @@ def test_transaction_is_aborted_after_its_timeout_and_not_before(make_bench, lev
     assert bench.state is S.PREPARE_ABORT
     bench.answer_markers()
     assert bench.state is S.COMPLETE_ABORT
-    # In version 2 the commit looks as if it were repeated after the abort.
-    told = ErrorCode.INVALID_TXN_STATE if level == 2 else ErrorCode.PRODUCER_FENCED
-    assert bench.end(producer, version=level)[0] is told
+    # In version 2 the commit looks like a retry after the abort.
+    answers = ErrorCode.INVALID_TXN_STATE if level == 2 else ErrorCode.PRODUCER_FENCED
+    assert bench.end(producer, version=level)[0] is answers
     assert bench.add(producer, version=level) is ErrorCode.PRODUCER_FENCED
     assert bench.init()[0] is ErrorCode.NONE
 
 
-def test_transaction_that_is_changing_is_not_aborted(bench):
+def test_transaction_with_pending_change_is_not_aborted(bench):
     producer = bench.producer()
     bench.add(producer)
     bench.log.is_held = True

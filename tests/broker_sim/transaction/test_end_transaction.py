@@ -1,4 +1,4 @@
-"""Claims about commits and aborts: in each state, in both protocols, once and repeated."""
+"""Tests of commit and abort in each state, in both protocols, once and retried."""
 
 import pytest
 
@@ -9,16 +9,16 @@ from broker_sim.transaction.state import TransactionState
 
 S = TransactionState
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
-NOBODY = (-1, -1)
+NO_PRODUCER = (-1, -1)
 OLD, NEW = 0, 2
-"""Versions of clients: without and with an epoch for each transaction."""
+"""Transaction versions of clients: without and with an epoch bump per transaction."""
 
 
 @pytest.mark.parametrize("commit", [True, False])
 def test_old_client_keeps_its_epoch(bench, commit):
     producer = bench.producer()
     bench.add(producer, version=OLD)
-    assert bench.end(producer, commit, OLD) == (ErrorCode.NONE, *NOBODY)
+    assert bench.end(producer, commit, OLD) == (ErrorCode.NONE, *NO_PRODUCER)
     assert bench.state is (S.PREPARE_COMMIT if commit else S.PREPARE_ABORT)
     bench.answer_markers()
     assert bench.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
@@ -39,22 +39,22 @@ def test_new_client_gets_the_next_epoch(bench, commit):
     assert bench.add((producer[0], 1)) is ErrorCode.NONE
 
 
-def test_answer_comes_with_the_decision_and_not_with_the_markers(bench):
+def test_answer_waits_for_prepare_but_not_for_markers(bench):
     producer = bench.producer()
     bench.add(producer)
     bench.log.is_held = True
-    told = bench.end(producer)
+    answers = bench.end(producer)
     bench.advance()
-    assert told == []
+    assert answers == []
     assert bench.calls == []
     bench.log.end_wait()
-    assert told == [(ErrorCode.NONE, producer[0], 1)]
+    assert answers == [(ErrorCode.NONE, producer[0], 1)]
     bench.advance()
     assert len(bench.calls) == 1
 
 
 def state_of(bench, state, version):
-    """Bring the transactional id into that state; returns the producer as it was before the end."""
+    """Bring the transactional id into that state; return the producer id and epoch before its end."""
     producer = bench.producer()
     if state is S.EMPTY:
         return producer
@@ -85,20 +85,20 @@ def state_of(bench, state, version):
     ],
 )
 @pytest.mark.parametrize("version", [OLD, NEW])
-def test_repeated_end_of_a_transaction_is_told_what_became_of_it(bench, state, commit, error, version):
+def test_retried_end_is_answered_by_state(bench, state, commit, error, version):
     producer = state_of(bench, state, version)
     if (state, commit, version) == (S.EMPTY, False, NEW):
         error = ErrorCode.NONE
     written = len(bench.log.states())
-    told = bench.end(producer, commit, version)
-    assert told[0] is error
+    answers = bench.end(producer, commit, version)
+    assert answers[0] is error
     if state in {S.COMPLETE_COMMIT, S.COMPLETE_ABORT} and not error:
-        assert told[1:] == ((producer[0], 1) if version == NEW else NOBODY)
+        assert answers[1:] == ((producer[0], 1) if version == NEW else NO_PRODUCER)
         assert len(bench.log.states()) == written
 
 
 @pytest.mark.parametrize("result", [True, False])
-def test_prepared_transaction_that_is_not_being_completed_refuses_the_opposite(bench, result):
+def test_prepared_transaction_rejects_the_opposite_end(bench, result):
     # Between the write of the decision and the sending of markers no change is pending.
     producer = state_of(bench, S.PREPARE_COMMIT if result else S.PREPARE_ABORT, OLD)
     bench.metadata().pending_state = None
@@ -108,7 +108,7 @@ def test_prepared_transaction_that_is_not_being_completed_refuses_the_opposite(b
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
-def test_new_client_may_abort_what_the_coordinator_has_not_heard_of(bench, state):
+def test_new_client_may_abort_an_empty_transaction(bench, state):
     producer_id, _ = state_of(bench, state, NEW)
     epoch = bench.metadata().producer_epoch
     bench.advance(5)
@@ -120,7 +120,7 @@ def test_new_client_may_abort_what_the_coordinator_has_not_heard_of(bench, state
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
-def test_new_client_has_nothing_to_commit(bench, state):
+def test_new_client_cannot_commit_an_empty_transaction(bench, state):
     producer_id, _ = state_of(bench, state, NEW)
     epoch = bench.metadata().producer_epoch
     assert bench.end((producer_id, epoch))[0] is ErrorCode.INVALID_TXN_STATE
@@ -133,7 +133,7 @@ def test_other_epochs_are_fenced(bench, epoch, version):
     assert bench.end((producer_id, epoch), version=version)[0] is ErrorCode.PRODUCER_FENCED
 
 
-def test_two_epochs_after_a_repeat_is_fenced(bench):
+def test_retry_two_epochs_late_is_fenced(bench):
     producer = state_of(bench, S.COMPLETE_COMMIT, NEW)
     bench.end((producer[0], 1), commit=False)
     bench.answer_markers()
@@ -141,14 +141,14 @@ def test_two_epochs_after_a_repeat_is_fenced(bench):
 
 
 def exhausted(bench):
-    """Return a producer in the last epoch of its id, with an open transaction."""
+    """Return a producer in the last epoch of its id, with an ongoing transaction."""
     producer_id, _ = bench.producer()
     bench.metadata().fence(MAX_EPOCH - 1)
     bench.add((producer_id, MAX_EPOCH - 1))
     return producer_id, MAX_EPOCH - 1
 
 
-def test_last_epoch_is_for_markers_and_the_producer_gets_a_new_id(bench):
+def test_markers_use_the_last_epoch_and_producer_gets_new_id(bench):
     old = exhausted(bench)
     assert bench.end(old) == (ErrorCode.NONE, 1_001, 0)
     assert (bench.metadata().producer_id, bench.metadata().producer_epoch) == (1_000, MAX_EPOCH)
@@ -160,7 +160,7 @@ def test_last_epoch_is_for_markers_and_the_producer_gets_a_new_id(bench):
     assert bench.add((1_001, 0)) is ErrorCode.NONE
 
 
-def test_repeat_in_the_last_epoch_is_told_the_new_id(bench):
+def test_retry_in_the_last_epoch_gets_the_new_producer_id(bench):
     old = exhausted(bench)
     bench.end(old)
     bench.answer_markers()
@@ -168,7 +168,7 @@ def test_repeat_in_the_last_epoch_is_told_the_new_id(bench):
     assert bench.end(old, commit=False)[0] is ErrorCode.INVALID_TXN_STATE
 
 
-def test_no_id_for_the_last_epoch_leaves_the_transaction_open(bench):
+def test_missing_producer_id_leaves_the_transaction_open(bench):
     old = exhausted(bench)
     bench.next_ids = iter(())
     assert bench.end(old)[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -177,7 +177,7 @@ def test_no_id_for_the_last_epoch_leaves_the_transaction_open(bench):
     assert bench.end(old) == (ErrorCode.NONE, 7, 0)
 
 
-def test_abort_in_the_epoch_of_markers_recovers(bench):
+def test_abort_in_the_last_epoch_recovers(bench):
     producer_id, _ = bench.producer()
     bench.metadata().fence(MAX_EPOCH)
     bench.add((producer_id, MAX_EPOCH))
@@ -189,7 +189,7 @@ def test_abort_in_the_epoch_of_markers_recovers(bench):
 def test_failed_write_leaves_the_transaction_open(bench):
     producer = state_of(bench, S.ONGOING, NEW)
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
-    assert bench.end(producer) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, *NOBODY)
+    assert bench.end(producer) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, *NO_PRODUCER)
     bench.log.fails_with = None
     assert bench.state is S.ONGOING
     assert bench.end(producer)[0] is ErrorCode.NONE

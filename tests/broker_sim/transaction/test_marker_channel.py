@@ -1,4 +1,4 @@
-"""Claims about markers: to whom they go, what becomes of them, and when a transaction is complete."""
+"""Tests of markers: their leaders, their retries, and the completion of transactions."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def committing(bench, *partitions, **options):
 
 
 def sent(bench):
-    """Return the markers by broker, and forget them."""
+    """Return the calls by broker, and clear the list."""
     calls, bench.calls[:] = {call.broker_id: call for call in bench.calls}, []
     return calls
 
@@ -41,7 +41,7 @@ def test_each_leader_gets_the_marker_of_its_partitions(bench):
     assert bench.log.states()[-2:] == [S.PREPARE_COMMIT, S.COMPLETE_COMMIT]
 
 
-def test_markers_of_one_turn_go_in_one_request(bench):
+def test_markers_of_one_iteration_share_a_request(bench):
     for name in ("a", "b"):
         producer = bench.producer(transactional_id=name)
         bench.add(producer, T0, transactional_id=name)
@@ -51,7 +51,7 @@ def test_markers_of_one_turn_go_in_one_request(bench):
     assert len(call.markers) == 2
 
 
-def test_answers_that_come_while_markers_are_sent_disturb_nothing(bench):
+def test_synchronous_answers_are_handled(bench):
     bench.at_once = {1, 2}
     committing(bench, T0, T1)
     assert [call.markers for call in bench.calls] == [[(True, 1, [("t", 0)])], [(True, 1, [("t", 1)])]]
@@ -81,7 +81,7 @@ def test_broker_gets_one_request_at_a_time(bench):
         ErrorCode.KAFKA_STORAGE_ERROR,
     ],
 )
-def test_partition_that_failed_is_sent_again(bench, error):
+def test_failed_partition_is_resent_after_backoff(bench, error):
     committing(bench, T1, U0)
     sent(bench)[2].answer(t=error)
     bench.advance(RETRY_BACKOFF_MS - 1)
@@ -102,7 +102,7 @@ def test_marker_follows_its_partition_to_the_next_leader(bench):
     assert bench.state is S.COMPLETE_COMMIT
 
 
-def test_marker_is_sent_again_when_the_connection_is_lost(bench):
+def test_marker_is_resent_after_disconnect(bench):
     committing(bench, T0)
     sent(bench)[1].lose()
     bench.advance(RETRY_BACKOFF_MS)
@@ -111,7 +111,7 @@ def test_marker_is_sent_again_when_the_connection_is_lost(bench):
     assert bench.state is S.COMPLETE_COMMIT
 
 
-def test_leader_that_does_not_answer_is_asked_again_after_the_timeout(make_bench):
+def test_marker_is_resent_after_request_timeout(make_bench):
     bench = make_bench(request_timeout_ms=1_000)
     committing(bench, T0)
     frozen = sent(bench)[1]
@@ -173,7 +173,7 @@ def test_deleted_topics_need_no_marker(bench):
     assert bench.state is S.COMPLETE_COMMIT
 
 
-def test_topic_deleted_while_its_marker_is_sent_again_completes_the_transaction(bench):
+def test_topic_deleted_before_resend_completes_the_transaction(bench):
     committing(bench, U0)
     del bench.leaders[U0]
     bench.publish()
@@ -183,7 +183,7 @@ def test_topic_deleted_while_its_marker_is_sent_again_completes_the_transaction(
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION])
-def test_leader_that_knows_no_markers_is_left_out(bench, error):
+def test_leader_without_marker_support_counts_as_done(bench, error):
     committing(bench, T0)
     sent(bench)[1].answer(error)
     bench.advance()
@@ -202,15 +202,15 @@ def test_fenced_coordinator_gives_up(bench, error):
     assert bench.state is S.PREPARE_COMMIT
 
 
-def test_partitions_whose_markers_are_written_are_done_though_another_one_is_fenced(bench):
-    committing(bench, T1, U0)  # of one leader
+def test_written_markers_count_if_another_partition_is_fenced(bench):
+    committing(bench, T1, U0)  # both have the same leader
     (call,) = bench.calls
     call.answer(t=ErrorCode.INVALID_PRODUCER_EPOCH)
     bench.advance()
     assert list(bench.metadata().partitions) == [T1]
 
 
-def test_markers_that_are_written_after_another_broker_has_refused_one_are_done_too(bench):
+def test_markers_written_after_fencing_error_count(bench):
     committing(bench, T0, T1)
     calls = sent(bench)
     calls[2].answer(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
@@ -221,7 +221,7 @@ def test_markers_that_are_written_after_another_broker_has_refused_one_are_done_
     assert (bench.calls, bench.state) == ([], S.PREPARE_COMMIT)
 
 
-def test_completion_that_is_not_replicated_is_written_again(bench):
+def test_completion_record_is_retried_until_replicated(bench):
     committing(bench, T0)
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     sent(bench)[1].answer()
@@ -235,7 +235,7 @@ def test_completion_that_is_not_replicated_is_written_again(bench):
     assert bench.coordinator.markers.log_append_retry_queue_size == 0
 
 
-def test_all_completions_that_were_not_replicated_are_written_again_together(bench):
+def test_failed_completion_records_are_retried_together(bench):
     for transactional_id in ("one", "two", "three"):
         ours = {"transactional_id": transactional_id}
         producer = bench.producer(**ours)
@@ -245,18 +245,18 @@ def test_all_completions_that_were_not_replicated_are_written_again_together(ben
     bench.answer_markers()
     bench.advance(10 * RETRY_BACKOFF_MS)
     assert bench.coordinator.markers.log_append_retry_queue_size == 3
-    assert bench.log.refused == 3 * 11
+    assert bench.log.failed_appends == 3 * 11
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_next_coordinator_sends_the_markers_again(bench, commit):
+def test_next_coordinator_resends_markers(bench, commit):
     producer = bench.producer()
     bench.add(producer, T0, T1)
     bench.end(producer, commit)
     bench.advance()
     old = sent(bench)
     bench.reelect()
-    # The requests of before have to be answered first: a broker gets one at a time.
+    # Requests in flight must be answered first: a broker gets one at a time.
     for call in old.values():
         call.answer(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
     bench.advance()
@@ -272,7 +272,7 @@ def test_next_coordinator_sends_the_markers_again(bench, commit):
     assert bench.state is (S.COMPLETE_COMMIT if commit else S.COMPLETE_ABORT)
 
 
-def test_old_coordinator_does_not_send_again(bench):
+def test_old_coordinator_does_not_resend(bench):
     committing(bench, T0)
     bench.epoch += 1
     bench.publish(leader=2)
@@ -281,7 +281,7 @@ def test_old_coordinator_does_not_send_again(bench):
     assert bench.calls == []
 
 
-def test_late_answer_to_an_old_coordinator_completes_nothing(bench):
+def test_late_answer_to_old_coordinator_is_ignored(bench):
     committing(bench, T0)
     old = sent(bench)[1]
     bench.reelect()
@@ -293,7 +293,7 @@ def test_late_answer_to_an_old_coordinator_completes_nothing(bench):
     assert bench.state is S.COMPLETE_COMMIT
 
 
-def test_deleted_state_topic_ends_the_markers(bench):
+def test_deleted_state_topic_stops_the_markers(bench):
     committing(bench, T0)
     state = bench.image.topics[TRANSACTION_STATE_TOPIC]
     bench.coordinator.states.runtime.resigned(0)

@@ -1,6 +1,6 @@
-"""Claims about the records of __transaction_state, with records that Kafka 4.3.1 wrote.
+"""Tests of the records of __transaction_state against records written by Kafka 4.3.1.
 
-`kafka_records.jsonl` holds one of each kind that three nodes wrote with `transaction.version` 0, 1 and 2:
+`kafka_records.jsonl` has one of each kind, written by three nodes with `transaction.version` 0, 1 and 2:
 clients with and without an epoch for each transaction, commits, aborts and fenced producers.
 """
 
@@ -23,12 +23,12 @@ S = TransactionState
 
 def decoded(line):
     record = Record(bytes.fromhex(line["value"]), bytes.fromhex(line["key"]))
-    ((_, found),) = serde.decode_batch(build_batch([record]))
-    return found
+    ((_, record),) = serde.decode_batch(build_batch([record]))
+    return record
 
 
 @pytest.mark.parametrize("line", KAFKA_RECORDS, ids=range(len(KAFKA_RECORDS)))
-def test_records_are_those_of_kafka_byte_for_byte(line):
+def test_records_equal_kafkas_byte_for_byte(line):
     record = decoded(line)
     level = TransactionVersion.TV_2 if record.value_version else TransactionVersion.TV_0
     again = record_of(record.key.transactional_id, metadata_of(record.value), level)
@@ -37,10 +37,10 @@ def test_records_are_those_of_kafka_byte_for_byte(line):
     assert encoded.value.hex() == line["value"]
 
 
-def test_kafka_wrote_each_kind_of_value_that_is_compared():
+def test_sample_contains_each_kind_of_value():
     written = {
-        (found.value_version, found.value.transaction_status, found.value.client_transaction_version)
-        for found in map(decoded, KAFKA_RECORDS)
+        (record.value_version, record.value.transaction_status, record.value.client_transaction_version)
+        for record in map(decoded, KAFKA_RECORDS)
     }
     written_states = {S.EMPTY, S.ONGOING, S.PREPARE_COMMIT, S.COMPLETE_COMMIT}
     assert {(0, state, 0) for state in written_states} <= written
@@ -48,11 +48,11 @@ def test_kafka_wrote_each_kind_of_value_that_is_compared():
 
 
 def values(**fields):
-    given = {"state": S.ONGOING, "producer_id": 1, "timeout_ms": 2, "last_update_ms": 3, **fields}
-    return TxnTransitMetadata(**given)
+    defaults = {"state": S.ONGOING, "producer_id": 1, "timeout_ms": 2, "last_update_ms": 3, **fields}
+    return TxnTransitMetadata(**defaults)
 
 
-def test_values_come_back_apart_from_the_epoch_before():
+def test_round_trip_loses_only_the_last_producer_epoch():
     partitions = {TopicPartition("b", 1): None, TopicPartition("a", 0): None}
     written = values(
         previous_producer_id=5,
@@ -65,10 +65,10 @@ def test_values_come_back_apart_from_the_epoch_before():
     )
     batch = build_batch([serde.encode_record(record_of("tx", written, TransactionVersion.TV_2), 9)])
     ((_, record),) = serde.decode_batch(batch)
-    found = metadata_of(record.value)
-    assert found.last_producer_epoch == -1
-    assert list(found.partitions) == list(partitions)
-    assert found == values(
+    record = metadata_of(record.value)
+    assert record.last_producer_epoch == -1
+    assert list(record.partitions) == list(partitions)
+    assert record == values(
         previous_producer_id=5,
         next_producer_id=6,
         producer_epoch=7,
@@ -82,9 +82,9 @@ def test_values_come_back_apart_from_the_epoch_before():
 def test_old_values_have_no_tagged_fields():
     written = values(previous_producer_id=5, next_producer_id=6)
     record = record_of("tx", written, TransactionVersion.TV_0)
-    ((_, found),) = serde.decode_batch(build_batch([serde.encode_record(record, 0)]))
-    assert found.value_version == 0
-    assert metadata_of(found.value).previous_producer_id == -1
+    ((_, record),) = serde.decode_batch(build_batch([serde.encode_record(record, 0)]))
+    assert record.value_version == 0
+    assert metadata_of(record.value).previous_producer_id == -1
 
 
 def test_empty_transaction_has_no_partitions():

@@ -1,4 +1,4 @@
-"""Claims about states: their names in answers, and which follow which."""
+"""Tests of transaction states: their names and valid transitions."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from broker_sim.transaction.state import TransactionState, TransactionVersion, s
 S = TransactionState
 
 
-def test_names_are_those_of_kafka():
+def test_state_names_are_kafkas():
     assert [state.state_name for state in S] == [
         "Empty",
         "Ongoing",
@@ -35,10 +35,10 @@ def test_names_are_those_of_kafka():
         (S.PREPARE_EPOCH_FENCE, "Ongoing"),
     ],
 )
-def test_states_follow_as_in_kafka(state, before):
+def test_valid_previous_states_are_kafkas(state, before):
     assert " ".join(other.state_name for other in S if state.may_follow(other)) == before
 
 
-def test_levels_decide_on_records_and_epochs():
+def test_version_levels_set_record_version_and_epoch_bump():
     assert [level.log_value_version for level in TransactionVersion] == [0, 1, 1]
     assert [level.supports_epoch_bump for level in TransactionVersion] == [False, False, True]

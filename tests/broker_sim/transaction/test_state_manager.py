@@ -1,4 +1,4 @@
-"""Claims about the expiry of transactional ids, and what a coordinator loads."""
+"""Tests of the expiration of transactional ids and of writes to the log."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def expire(bench):
 
 
 @pytest.mark.parametrize("state", [S.EMPTY, S.COMPLETE_COMMIT, S.COMPLETE_ABORT])
-def test_idle_id_is_forgotten_after_its_time_and_not_before(bench, state):
+def test_idle_id_expires_exactly_at_its_time(bench, state):
     producer = bench.producer()
     if state is not S.EMPTY:
         bench.add(producer)
@@ -33,7 +33,7 @@ def test_idle_id_is_forgotten_after_its_time_and_not_before(bench, state):
 
 
 @pytest.mark.parametrize("ends", [False, True])
-def test_open_transaction_keeps_its_id(make_bench, ends):
+def test_id_with_open_transaction_does_not_expire(make_bench, ends):
     bench = make_bench(transactional_id_expiration_ms=1_000)
     producer = bench.producer()
     bench.add(producer)
@@ -44,7 +44,7 @@ def test_open_transaction_keeps_its_id(make_bench, ends):
     assert bench.metadata() is not None
 
 
-def test_expiration_is_that_of_the_configuration(make_bench):
+def test_expiration_time_is_configurable(make_bench):
     bench = make_bench(transactional_id_expiration_ms=1_000)
     bench.producer()
     bench.advance(999)
@@ -55,7 +55,7 @@ def test_expiration_is_that_of_the_configuration(make_bench):
     assert bench.metadata() is None
 
 
-def test_id_stays_until_its_tombstone_is_replicated(bench):
+def test_id_stays_until_its_tombstone_is_committed(bench):
     bench.producer()
     bench.advance(WEEK_MS)
     bench.log.is_held = True
@@ -68,7 +68,7 @@ def test_id_stays_until_its_tombstone_is_replicated(bench):
     assert bench.init() == (ErrorCode.NONE, 1_000, 1)
 
 
-def test_tombstone_that_failed_is_written_again(bench):
+def test_failed_tombstone_is_retried(bench):
     bench.producer()
     bench.advance(WEEK_MS)
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -79,7 +79,7 @@ def test_tombstone_that_failed_is_written_again(bench):
     assert bench.metadata() is None
 
 
-def test_tombstones_are_written_in_batches_that_the_topic_takes(bench):
+def test_tombstones_fit_the_maximum_batch_size(bench):
     for number in range(10):
         bench.producer(transactional_id=f"transaction-{number}")
     batches = len(bench.log.batches[0])
@@ -91,14 +91,14 @@ def test_tombstones_are_written_in_batches_that_the_topic_takes(bench):
     assert bench.log.states().count(None) == 10
 
 
-def test_tombstones_wait_for_the_replicas_as_long_as_a_request(bench):
+def test_tombstone_write_uses_the_request_timeout(bench):
     bench.producer()
     bench.advance(WEEK_MS)
     expire(bench)
     assert bench.log.timeouts_ms[-1] == 30_000
 
 
-def test_level_of_the_feature_is_followed(make_bench):
+def test_version_level_follows_the_feature(make_bench):
     bench = make_bench(0)
     states = bench.coordinator.states
     assert states.version_level == 0
@@ -107,14 +107,14 @@ def test_level_of_the_feature_is_followed(make_bench):
 
 
 @pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 1), (2, 1)])
-def test_values_are_written_in_the_version_of_the_level(make_bench, level, version):
+def test_record_version_follows_the_level(make_bench, level, version):
     bench = make_bench(level)
     bench.producer()
     (record,) = bench.log.records()
     assert record.value_version == version
 
 
-def test_what_a_new_client_did_cannot_be_written_at_level_0(make_bench):
+def test_tv2_change_cannot_be_written_at_level_0(make_bench):
     bench = make_bench(0)
     producer = bench.producer()
     bench.add(producer, version=0)
