@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): what each fetcher has been told, so that both sides send only changes."""
+"""Fetch sessions (KIP-227): the last response to each fetcher, so that both sides send only changes."""
 
 from broker_sim.fetch_session.manager import FetchManager
 from broker_sim.fetch_session.session import (

@@ -1,18 +1,18 @@
-"""The fetch sessions of a broker, and which of them go when there are too many.
+"""The fetch sessions of a broker, and the eviction of sessions when the cache is full.
 
-Mirrors `FetchSession.FetchSessionCache` and `FetchSessionCacheShard`. The slots are shared out among
-eight shards, which new sessions go to in turn; a session's id tells its shard. With fewer than eight
+Mirrors `FetchSession.FetchSessionCache` and `FetchSessionCacheShard`. The slots are divided among eight
+shards, which get new sessions round-robin; a session id identifies its shard. With fewer than eight
 slots there are no sessions at all.
 
-A full shard makes room for a new session by removing
+A full shard makes room for a new session by evicting
 
-* the one that was used least recently, if that is more than two minutes ago; else
-* the least valuable one, if the new one is worth as much: a follower's session is worth more than a
-  consumer's, and a session with many partitions more than one with few. A session of a consumer that
-  is younger than two minutes makes room for a follower's only, one of a follower for none.
+* the least recently used session, if it has been idle for more than two minutes; otherwise
+* the least valuable session, unless it is worth more than the new one: followers rank above consumers,
+  then more partitions above fewer. A consumer's session younger than two minutes is evicted only for
+  a follower, a follower's young session never.
 
-Deliberate difference: a shard looks through its sessions for the one that goes; Kafka keeps sorted
-trees. A shard has some hundred sessions, and looks only when it is full.
+Deliberate difference: a shard scans its sessions for the one to evict, Kafka keeps sorted trees. A shard
+has some hundred sessions, and scans only when it is full.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MAX_INT: Final = (1 << 31) - 1
 
 
 class FetchSessionCacheShard:
-    """Some of the sessions; their ids are from `first_id` up to `end_id`, which is not one."""
+    """Sessions with ids from `first_id` (inclusive) to `end_id` (exclusive)."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class FetchSessionCacheShard:
         *,
         eviction_ms: int = MIN_EVICTION_MS,
     ) -> None:
-        """`choose_id(first_id, end_id)` returns a random id of the range."""
+        """`choose_id(first_id, end_id)` returns a random id in the range."""
         self.sessions: dict[int, FetchSession] = {}
         self.partition_count = 0
-        """Partitions of all sessions."""
+        """Number of partitions in all sessions."""
         self.evictions = 0
-        """Sessions that had to make room for others."""
+        """Number of evicted sessions."""
         self._max_entries = max_entries
         self._first_id = max(first_id, NO_SESSION + 1)
         self._end_id = end_id
@@ -66,7 +66,7 @@ class FetchSessionCacheShard:
         privileged: bool,
         uses_topic_ids: bool,
     ) -> int:
-        """Return the id of a new session with these partitions, `NO_SESSION` if there is no room."""
+        """Return the id of a new session with these partitions, `NO_SESSION` if none can be evicted for it."""
         if len(self.sessions) >= self._max_entries and not self._try_evict(privileged, len(partitions), now_ms):
             return NO_SESSION
         session = FetchSession(
@@ -83,7 +83,7 @@ class FetchSessionCacheShard:
                 return session_id
 
     def touch(self, session: FetchSession, now_ms: int) -> None:
-        """Count the session as used now, with the partitions that it has now."""
+        """Update the session's time of last use, and count its current partitions."""
         session.last_used_ms = now_ms
         self.partition_count += len(session) - session.cached_size
         session.cached_size = len(session)
@@ -92,13 +92,13 @@ class FetchSessionCacheShard:
         session.evictable_by_privileged = is_old or not session.privileged
 
     def remove(self, session_id: int) -> None:
-        """Forget the session, if there is one with that id."""
+        """Remove the session with that id, if there is one."""
         session = self.sessions.pop(session_id, None)
         if session is not None:
             self.partition_count -= session.cached_size
 
     def _try_evict(self, privileged: bool, size: int, now_ms: int) -> bool:
-        """Remove a session that is worth less than a new one of `size`; return whether there is one."""
+        """Evict a session for a new one with `size` partitions; return False if none may be evicted."""
         if not self.sessions:
             return False
         stalest = min(self.sessions.values(), key=lambda s: (s.last_used_ms, s.session_id))
@@ -121,15 +121,15 @@ class FetchSessionCacheShard:
 
 
 def _value(session: FetchSession) -> tuple[bool, int, int]:
-    """Return what decides which session is worth more; mirrors `EvictableKey`."""
+    """Return the sort key of a session's value; mirrors `EvictableKey`."""
     return (session.privileged, session.cached_size, session.session_id)
 
 
 class FetchSessionCache:
-    """All shards. Thread rule: the broker's loop."""
+    """All shards of a broker's session cache. Thread rule: the broker's loop."""
 
     def __init__(self, slots: int, make_rng: Callable[[], random.Random]) -> None:
-        """`make_rng` is asked when the first session is made: the broker has registered by then."""
+        """`make_rng` is called for the first session, when the broker is registered."""
         self._id_range = _MAX_INT // SHARD_COUNT
         self._shards = [
             FetchSessionCacheShard(
@@ -147,9 +147,9 @@ class FetchSessionCache:
         return self._rng.randrange(first_id, end_id)
 
     def shard_of(self, session_id: int) -> FetchSessionCacheShard:
-        """Return the shard that a session of this id would be in.
+        """Return the shard for a session id.
 
-        Raises ApiError with UNKNOWN_SERVER_ERROR for an id that no shard has, as Kafka does.
+        Raises ApiError with UNKNOWN_SERVER_ERROR for an id outside all shards, as Kafka does.
         """
         number = abs(session_id) // self._id_range
         if number >= (SHARD_COUNT if session_id >= 0 else 1):
@@ -157,7 +157,7 @@ class FetchSessionCache:
         return self._shards[number]
 
     def find(self, session_id: int) -> FetchSession | None:
-        """Return the session of this id, if there is one."""
+        """Return the session with this id, None if there is none."""
         for shard in self._shards:
             if session_id in shard.sessions:
                 return shard.sessions[session_id]
@@ -171,15 +171,15 @@ class FetchSessionCache:
 
     @property
     def session_count(self) -> int:
-        """Sessions; Kafka's `NumIncrementalFetchSessions`."""
+        """Number of sessions; Kafka's `NumIncrementalFetchSessions`."""
         return sum(len(shard.sessions) for shard in self._shards)
 
     @property
     def partition_count(self) -> int:
-        """Partitions of all sessions; Kafka's `NumIncrementalFetchPartitionsCached`."""
+        """Number of partitions in all sessions; Kafka's `NumIncrementalFetchPartitionsCached`."""
         return sum(shard.partition_count for shard in self._shards)
 
     @property
     def evictions(self) -> int:
-        """Sessions that had to make room; Kafka's `IncrementalFetchSessionEvictionsPerSec` counts them."""
+        """Number of evicted sessions; the count of Kafka's `IncrementalFetchSessionEvictionsPerSec`."""
         return sum(shard.evictions for shard in self._shards)

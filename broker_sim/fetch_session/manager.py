@@ -1,12 +1,12 @@
-"""The session that a fetch belongs to; mirrors `kafka.server.FetchManager`.
+"""Creates, finds and closes the sessions of fetch requests; mirrors `kafka.server.FetchManager`.
 
 A request names a session and an epoch:
 
-    epoch 0           a full fetch, which wants a new session; ends the named one
-    epoch -1          a full fetch without a session; ends the named one
-    any other epoch   an incremental fetch: what has changed since the request before it
+    epoch 0           a full fetch that requests a new session; closes the named one
+    epoch -1          a full fetch without a session; closes the named one
+    any other epoch   an incremental fetch: only the changes since the previous request
 
-Kafka's four kinds of `FetchContext` are what the Fetch handler does in these cases.
+The Fetch handler does the work of Kafka's four kinds of `FetchContext`.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ class FetchManager:
     """The sessions of one broker. Thread rule: the broker's loop."""
 
     def __init__(self, clock: Clock, slots: int, make_rng: Callable[[], random.Random]) -> None:
-        """`make_rng` makes the chance that ids are drawn by, when the first session is made."""
+        """`make_rng` is called for the first session, and returns the generator of session ids."""
         self.cache = FetchSessionCache(slots, make_rng)
         self._clock = clock
 
     def find(self, session_id: int) -> FetchSession | None:
-        """Return the session of this id, whichever its epoch is; None if there is none."""
+        """Return the session with this id, at any epoch; None if there is none."""
         return None if session_id == NO_SESSION else self.cache.find(session_id)
 
     def close(self, session_id: int) -> None:
-        """End the session, if there is one. Raises ApiError with UNKNOWN_SERVER_ERROR as `resume`."""
+        """Close the session, if there is one. Raises ApiError with UNKNOWN_SERVER_ERROR as `resume`."""
         if session_id != NO_SESSION:
             self.cache.shard_of(session_id).remove(session_id)
 
@@ -47,8 +47,8 @@ class FetchManager:
         """Return the session that an incremental fetch continues.
 
         Raises ApiError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-        FETCH_SESSION_TOPIC_ID_ERROR where the session was made with names and this request has ids
-        or the other way round, UNKNOWN_SERVER_ERROR for an id that no session can have.
+        FETCH_SESSION_TOPIC_ID_ERROR if the session was created with topic names and the request has
+        topic ids or vice versa, UNKNOWN_SERVER_ERROR for an id outside all shards.
         """
         session = self.cache.shard_of(session_id).sessions.get(session_id)
         if session is None:
@@ -60,9 +60,9 @@ class FetchManager:
         return session
 
     def advance(self, session: FetchSession) -> bool:
-        """Begin the session's next epoch after it has taken the changes of a request.
+        """Begin the session's next epoch, after the changes of a request are applied.
 
-        A session without partitions ends instead, and False is returned.
+        A session without partitions is closed instead, and False is returned.
         """
         shard = self.cache.shard_of(session.session_id)
         if not session.partitions:
@@ -79,7 +79,7 @@ class FetchManager:
         privileged: bool,
         uses_topic_ids: bool,
     ) -> int:
-        """Return the id of a new session, `NO_SESSION` if there is no room for one."""
+        """Return the id of a new session, `NO_SESSION` if the cache is full."""
         return self.cache.next_shard().maybe_create_session(
             self._clock.now_ms(), partitions, privileged=privileged, uses_topic_ids=uses_topic_ids
         )

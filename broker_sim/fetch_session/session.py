@@ -10,28 +10,28 @@ if TYPE_CHECKING:
     from broker_sim.replica import FetchPartition, FetchPartitionData
 
 NO_SESSION: Final = 0
-"""The session id of a request or response without a session."""
+"""Session id of a request or response without a session."""
 INITIAL_EPOCH: Final = 0
-"""The epoch of a request that wants a new session."""
+"""Epoch of a request for a new session."""
 FINAL_EPOCH: Final = -1
-"""The epoch of a request that wants none; it ends the session that it names."""
+"""Epoch of a request without a session; it closes the session that it names."""
 PartitionKey = tuple[bytes | str, int]
-"""The topic's id or, in a session of a version before 13, its name; and the partition's number."""
+"""Topic id (topic name in request versions before 13) and partition number."""
 _MAX_EPOCH: Final = (1 << 31) - 1
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch of the request that follows one with this epoch."""
+    """Return the epoch of the next request after one with this epoch."""
     if epoch < 0:
         return FINAL_EPOCH
     return 1 if epoch == _MAX_EPOCH else epoch + 1
 
 
 class CachedPartition:
-    """Where a fetcher reads a partition, and what it was last told of it; mirrors `FetchSession.CachedPartition`.
+    """The fetch position of a partition, and the offsets last returned for it; mirrors `FetchSession.CachedPartition`.
 
-    Every fetch is read into these; a session keeps them. `topic` is empty while no name is known for the
-    topic's id. `fetch` is replaced, never changed.
+    Every fetch request is parsed into these; a session keeps them. `topic` is empty while the topic id is
+    unknown. `fetch` is replaced, never changed.
     """
 
     __slots__ = ("fetch", "high_watermark", "key", "log_start_offset", "topic")
@@ -44,11 +44,10 @@ class CachedPartition:
         self.log_start_offset = -1
 
     def has_news(self, data: FetchPartitionData) -> bool:
-        """Whether the fetcher must be told of `data`.
+        """Whether the response must include `data`.
 
-        It must be told of records, of a high watermark or log start that has moved, of another
-        replica to read from, of an error and of a diverging epoch. After an error it is told again,
-        even if nothing has moved.
+        It must for records, a changed high watermark or log start offset, a preferred read replica, an
+        error and a diverging epoch; and for the first data after an error, even if nothing has changed.
         """
         return (
             data.size_bytes > 0
@@ -60,7 +59,7 @@ class CachedPartition:
         )
 
     def update_response_data(self, data: FetchPartitionData) -> None:
-        """Note that the fetcher has been told of `data`."""
+        """Store the offsets of `data`, which is being returned to the fetcher."""
         self.high_watermark = -1 if data.error_code else data.high_watermark
         self.log_start_offset = data.log_start_offset
 
@@ -68,7 +67,7 @@ class CachedPartition:
 class FetchSession:
     """The partitions of one fetcher, in the order in which they are read.
 
-    A partition that had records goes to the end, so that a busy one does not starve the others.
+    A partition that returned records moves to the end, so that a busy one does not starve the others.
     `cached_size` and the two flags are as of the last `FetchSessionCacheShard.touch`. Thread rule: the
     broker's loop.
     """
@@ -113,7 +112,7 @@ class FetchSession:
         return iter(self.partitions.values())
 
     def add(self, partition: CachedPartition) -> None:
-        """Add a partition at the end; one that the session has stays in its place and is read from elsewhere."""
+        """Add a partition at the end; if the session has it already, only its fetch position changes."""
         member = self.partitions.setdefault(partition.key, partition)
         member.fetch = partition.fetch
 
@@ -122,5 +121,5 @@ class FetchSession:
         self.partitions.pop(key, None)
 
     def move_to_end(self, key: PartitionKey) -> None:
-        """Let all other partitions be read before this one."""
+        """Move a partition behind all others."""
         self.partitions[key] = self.partitions.pop(key)

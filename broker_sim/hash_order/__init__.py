@@ -1,4 +1,4 @@
-"""The order in which hash tables of Java, Scala and Kafka hand out their keys, and a heap of Java its elements.
+"""The iteration order of hash tables in Java, Scala and Kafka, and the order of Java's priority queue.
 
-Kafka walks over such tables and takes from such heaps where it answers and assigns, so clients see their order.
+Kafka iterates over such collections when it builds responses and assignments, so clients see their order.
 """

@@ -1,4 +1,4 @@
-"""Hash codes as Java has them, as unsigned numbers of 32 bits."""
+"""Java's hash codes, as unsigned 32-bit integers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from struct import Struct, unpack
 from typing import Final
 
 INT_MASK: Final = 0xFFFFFFFF
-KNOWN_HASHES: Final = 100_000
-"""Number of hash codes of a kind that are kept."""
+MAX_CACHED_HASHES: Final = 100_000
+"""Maximum number of cached hash codes of each kind."""
 _PIECE: Final = 64
 _POWERS: Final = tuple(pow(31, exponent, 1 << 32) for exponent in range(_PIECE, -1, -1))
-"""Powers of 31; that of exponent 0 is the last one."""
+"""Powers of 31, from the highest exponent down to 0."""
 _UUID: Final = Struct(">QQ")
 
 
-@lru_cache(KNOWN_HASHES)
+@lru_cache(MAX_CACHED_HASHES)
 def java_hash_code(text: str) -> int:
     """Return `String.hashCode`."""
     data = text.encode("utf-16-le", "surrogatepass")
     units = unpack(f"<{len(data) // 2}H", data)
     value = 0
-    # All units of a piece at once: a step for each takes twice as long.
+    # Whole pieces at once: one step per unit takes twice as long.
     for start in range(0, len(units), _PIECE):
         piece = units[start : start + _PIECE]
         powers = _POWERS[-len(piece) - 1 :]
@@ -33,7 +33,7 @@ def java_hash_code(text: str) -> int:
 string_hash: Final = java_hash_code
 
 
-@lru_cache(KNOWN_HASHES)
+@lru_cache(MAX_CACHED_HASHES)
 def uuid_hash(uuid: bytes) -> int:
     """Return the hash code of Kafka's `Uuid`."""
     numbers: tuple[int, int] = _UUID.unpack(uuid)

@@ -1,9 +1,8 @@
-"""The order of `java.util.HashMap` and of Kafka's `TimelineHashMap`.
+"""The iteration order of `java.util.HashMap` and Kafka's `TimelineHashMap`.
 
-Kafka's assignors walk over hash tables, so which member gets which partition depends on it, and so
-does the order of what is written to the log. Mirrors the layout of `java.util.HashMap` (also behind
-`HashSet`) and of `org.apache.kafka.timeline.TimelineHashMap`, as long as no bucket of a `HashMap`
-holds eight keys, which then becomes a tree there.
+Kafka's assignors iterate over hash tables, so assignments and the order of log records depend on it.
+Mirrors the layout of `java.util.HashMap` (and `HashSet`) and `org.apache.kafka.timeline.TimelineHashMap`,
+as long as no bucket of a `HashMap` holds eight keys, which Java would turn into a tree.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ def copied_capacity(size: int) -> int:
 
 
 def hash_order(keys: Collection[K], hash_code: Callable[[K], int], capacity: int = _DEFAULT_CAPACITY) -> list[K]:
-    """Return the keys, given in the order of insertion, as a `HashMap` iterates over them.
+    """Return keys, which are in insertion order, in the iteration order of a `HashMap`.
 
-    `capacity` is the number of buckets that it begins with, a power of two.
+    `capacity` is its initial number of buckets, a power of two.
     """
     while len(keys) * 4 > capacity * 3:
         capacity *= 2
@@ -49,9 +48,9 @@ def hash_order(keys: Collection[K], hash_code: Callable[[K], int], capacity: int
 
 
 class HashTable(dict[K, V]):
-    """A dictionary that knows the order of a `HashMap` with the same history.
+    """A dictionary that also has the iteration order of a `HashMap` with the same history.
 
-    Write with `put` or `add`, remove with `pop` or `del`; iterating over it gives Python's order.
+    Write with `put` or `add`, remove with `pop` or `del`; iterating over it directly gives Python's order.
     """
 
     __slots__ = ("_capacity", "_hash_code", "_places", "_writes")
@@ -64,7 +63,7 @@ class HashTable(dict[K, V]):
         self._writes = 0
 
     def put(self, key: K, value: V) -> None:
-        """Set the value of a key; a new one comes last in its bucket, as by `HashMap.put`."""
+        """Set the value of a key; a new key goes last in its bucket, like `HashMap.put`."""
         if key not in self:
             self._writes += 1
             self._places[key] = self._writes
@@ -73,7 +72,7 @@ class HashTable(dict[K, V]):
             self._capacity *= 2
 
     def add(self, key: K, value: V) -> None:
-        """Add a new key; it comes first in its bucket, as by `HashMap.computeIfAbsent`."""
+        """Add a new key; it goes first in its bucket, like `HashMap.computeIfAbsent`."""
         if len(self) * 4 > self._capacity * 3:
             self._capacity *= 2
         self._writes += 1
@@ -85,16 +84,16 @@ class HashTable(dict[K, V]):
         del self._places[key]
 
     def pop(self, key: K, *default: Any) -> Any:
-        """Remove a key and return its value, else the default."""
+        """Remove a key and return its value, or the default."""
         self._places.pop(key, None)
         return super().pop(key, *default)
 
     def values_in_order(self) -> list[V]:
-        """Return the values as a `HashMap` iterates over them."""
+        """Return the values in the iteration order of a `HashMap`."""
         return [self[key] for key in self.in_order()]
 
     def in_order(self) -> list[K]:
-        """Return the keys as a `HashMap` iterates over them."""
+        """Return the keys in the iteration order of a `HashMap`."""
         mask = self._capacity - 1
 
         def place(key: K) -> tuple[int, int]:
@@ -105,9 +104,9 @@ class HashTable(dict[K, V]):
 
 
 class TimelineMap(dict[K, V]):
-    """A dictionary that knows the order of a `TimelineHashMap` with the same history.
+    """A dictionary that also has the iteration order of a `TimelineHashMap` with the same history.
 
-    Write with `put` and remove with `pop` or `del`; iterating over it gives Python's order.
+    Write with `put` and remove with `pop` or `del`; iterating over it directly gives Python's order.
     """
 
     __slots__ = ("_capacity", "_hash_code")
@@ -124,7 +123,7 @@ class TimelineMap(dict[K, V]):
         self[key] = value
 
     def in_order(self) -> list[K]:
-        """Return the keys as a `TimelineHashMap` iterates over them."""
+        """Return the keys in the iteration order of a `TimelineHashMap`."""
         shift = 65 - self._capacity.bit_length()
 
         def slot(key: K) -> int:
@@ -133,7 +132,7 @@ class TimelineMap(dict[K, V]):
                 code -= 1 << 32
             return (code * _FIBONACCI & _MASK_64) >> shift
 
-        # The sort keeps the order of a bucket: there the newest key comes first.
+        # The sort is stable: within a bucket the newest key comes first.
         keys = list(self)
         keys.reverse()
         keys.sort(key=slot)

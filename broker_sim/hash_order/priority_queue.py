@@ -1,6 +1,6 @@
-"""The order of `java.util.PriorityQueue`: which of several equal elements comes first.
+"""A priority queue with the order of `java.util.PriorityQueue`, also among equal elements.
 
-`heapq` sinks an element in another way, so equal elements leave it in another order.
+`heapq` sinks elements differently, so it returns equal elements in another order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class PriorityQueue(Generic[T]):
-    """A binary heap; `priority(element)` may change only while the element is not in it."""
+    """A binary heap. `priority(element)` must not change while the element is in it."""
 
     __slots__ = ("_heap", "_priority")
 
@@ -26,7 +26,7 @@ class PriorityQueue(Generic[T]):
         return len(self._heap)
 
     def add(self, element: T) -> None:
-        """Add an element: it rises above each parent that is greater."""
+        """Add an element, which rises above all greater parents."""
         heap, priority = self._heap, self._priority
         value = priority(element)
         place = len(heap)
@@ -40,9 +40,9 @@ class PriorityQueue(Generic[T]):
         heap[place] = element
 
     def poll(self) -> T | None:
-        """Remove and return the least element, None if there is none.
+        """Remove and return the least element, None if the queue is empty.
 
-        The last element takes its place, and sinks below each lesser child, the left one of two equal ones.
+        The last element takes its place and sinks below lesser children, to the left if both are equal.
         """
         heap = self._heap
         if not heap:

@@ -1,7 +1,6 @@
-"""The order of Scala's maps: `mutable.HashMap`, and `Map` as `toMap` makes it.
+"""The iteration order of Scala's maps: `mutable.HashMap`, and the `Map` built by `toMap`.
 
-Two keys of one hash code stay as they were given; of all others the order follows from their hash codes
-alone, however they came.
+Keys with equal hash codes keep their given order; the order of all others depends on hash codes alone.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ K = TypeVar("K")
 _SIGN: Final = 0x80000000
 _INITIAL_CAPACITY: Final = 16
 _SMALL_MAP: Final = 4
-"""Number of keys up to which an immutable `Map` keeps the order in which they were added."""
+"""Maximum size at which an immutable `Map` keeps insertion order."""
 _BITS: Final = 5
 _NODE_MASK: Final = (1 << _BITS) - 1
 _HASH_BITS: Final = 32
 
 
 def mutable_map_order(keys: Collection[K], hash_code: Callable[[K], int]) -> list[K]:
-    """Return the keys as a `mutable.HashMap` iterates over them: buckets, with the least hash code first."""
+    """Return the keys in the order of a `mutable.HashMap`: by bucket, then by hash code."""
     capacity = _INITIAL_CAPACITY
     while len(keys) * 4 >= capacity * 3:
         capacity *= 2
@@ -34,16 +33,16 @@ def mutable_map_order(keys: Collection[K], hash_code: Callable[[K], int]) -> lis
     def place(key: K) -> tuple[int, int]:
         code = hash_code(key)
         code ^= code >> 16
-        return code & mask, code ^ _SIGN  # from the least negative number on
+        return code & mask, code ^ _SIGN  # compares the codes as signed numbers
 
     return sorted(keys, key=place)
 
 
 def to_map_order(keys: Collection[K], hash_code: Callable[[K], int]) -> list[K]:
-    """Return the keys as the `toMap` of a `mutable.HashMap` iterates over them.
+    """Return the keys in the order of `toMap` of a `mutable.HashMap`.
 
-    Above four keys that is a trie: five bits of a hash code choose the place in a node, which has its own keys
-    before its nodes.
+    With more than four keys it is a trie: five bits of a hash code choose the slot in a node, and a node's own
+    keys come before its child nodes.
     """
     ordered = mutable_map_order(keys, hash_code)
     if len(ordered) <= _SMALL_MAP:
@@ -52,7 +51,7 @@ def to_map_order(keys: Collection[K], hash_code: Callable[[K], int]) -> list[K]:
 
 
 def group_by_order(keys: Collection[K], hash_code: Callable[[K], int]) -> list[K]:
-    """Return the keys as the map that a `groupBy` has made iterates over them: a trie, however few they are."""
+    """Return the keys in the order of a map built by `groupBy`: a trie, however few they are."""
     return _trie_order([(_improved(hash_code(key)), key) for key in keys], 0)
 
 
@@ -73,7 +72,7 @@ def _trie_order(entries: Sequence[tuple[int, K]], shift: int) -> list[K]:
 
 
 def _improved(code: int) -> int:
-    """Return what `scala.collection.Hashing.improve` makes of a hash code."""
+    """Return `scala.collection.Hashing.improve` of a hash code."""
     code = code + (~(code << 9) & INT_MASK) & INT_MASK
     code ^= code >> 14
     code = code + (code << 4) & INT_MASK

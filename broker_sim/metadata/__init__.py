@@ -1,4 +1,4 @@
-"""The metadata of the cluster: immutable images and the changes between them."""
+"""The cluster's metadata: immutable images and the changes between them."""
 
 from broker_sim.metadata.delta import ImageChanges, MetadataDelta, changes_between
 from broker_sim.metadata.image import (

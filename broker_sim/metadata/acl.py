@@ -1,7 +1,7 @@
-"""Permissions of principals on resources: one rule, and all rules of the cluster.
+"""Access control: one ACL, filters of ACLs, and all ACLs of the cluster.
 
-Mirrors `StandardAcl`, `AclBindingFilter` and `AclCache`. Deliberate difference: a rule has no id, it is its
-own key; and all rules are found by hash tables instead of an ordered tree.
+Mirrors `StandardAcl`, `AclBindingFilter` and `AclCache`. Deliberate difference: an ACL has no id, it is its
+own key; and ACLs are looked up in hash tables instead of an ordered tree.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 WILDCARD: Final = "*"
-"""The name of any resource, and any host."""
+"""Resource name and host that match all names and hosts."""
 
 CLUSTER_NAME: Final = "kafka-cluster"
-"""The name of the only resource of the type CLUSTER."""
+"""Name of the only resource of type CLUSTER."""
 
 
 class _Code(IntEnum):
-    """A code of Kafka's; an unknown code becomes UNKNOWN."""
+    """One of Kafka's codes; an unknown number becomes UNKNOWN."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
         return cls["UNKNOWN"] if isinstance(value, int) else None
 
-    __hash__ = int.__hash__  # an enum's own takes longer than all the rest of a lookup
+    __hash__ = int.__hash__  # the hash of Enum takes longer than the rest of a lookup
 
 
 class ResourceType(_Code):
-    """Kafka's codes of what can be protected."""
+    """Kafka's codes of resource types."""
 
     UNKNOWN = 0
     ANY = 1
@@ -43,7 +43,7 @@ class ResourceType(_Code):
 
 
 class PatternType(_Code):
-    """Kafka's codes of how a rule names resources; MATCH is for filters: what a rule would concern."""
+    """Kafka's codes of pattern types. MATCH is for filters only: all ACLs that apply to the resource name."""
 
     UNKNOWN = 0
     ANY = 1
@@ -53,7 +53,7 @@ class PatternType(_Code):
 
 
 class AclOperation(_Code):
-    """Kafka's codes of what can be done with a resource."""
+    """Kafka's codes of operations on resources."""
 
     UNKNOWN = 0
     ANY = 1
@@ -83,7 +83,7 @@ class Permission(_Code):
 
 
 class Acl(NamedTuple):
-    """A rule: what a principal (`User:billing`, or `User:*`) may do, or may not do, from a host (`*`: any)."""
+    """One ACL: allows or denies a principal (`User:billing`, `User:*`) an operation from a host (`*` for any)."""
 
     resource_type: ResourceType
     resource_name: str
@@ -94,7 +94,7 @@ class Acl(NamedTuple):
     permission: Permission
 
     def __str__(self) -> str:
-        """Return Kafka's text, as it stands in the audit log."""
+        """Return Kafka's text for the audit log."""
         return (
             f"StandardAcl(resourceType={self.resource_type.name}, resourceName={self.resource_name},"
             f" patternType={self.pattern_type.name}, principal={self.principal}, host={self.host},"
@@ -103,7 +103,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """A filter of rules; ANY and None match all."""
+    """A filter of ACLs; ANY and None match everything."""
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
@@ -114,7 +114,7 @@ class AclFilter(NamedTuple):
     permission: Permission = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
-        """Whether the rule is meant."""
+        """Whether the filter selects the ACL."""
         return (
             self._matches_resource(acl)
             and self.principal in (None, acl.principal)
@@ -142,8 +142,8 @@ class AclFilter(NamedTuple):
 _ByPrincipal = dict[str, tuple[Acl, ...]]
 
 
-class _OfType:
-    """The rules for resources of one type: by name and then by principal."""
+class _TypeAcls:
+    """The ACLs of one resource type: by resource name, then by principal."""
 
     __slots__ = ("lengths", "literal", "prefixed")
 
@@ -151,39 +151,39 @@ class _OfType:
         self.literal = literal
         self.prefixed = prefixed
         self.lengths = sorted({len(prefix) for prefix in prefixed}, reverse=True)
-        """The lengths of all prefixes, the longest first."""
+        """Lengths of all prefixes, the longest first."""
 
     def table(self, pattern_type: PatternType) -> dict[str, _ByPrincipal]:
-        """Return the rules of one kind of names."""
+        """Return the ACLs of one pattern type."""
         return self.literal if pattern_type is PatternType.LITERAL else self.prefixed
 
 
-_NONE_OF_TYPE: Final = _OfType({}, {})
+_NO_TYPE_ACLS: Final = _TypeAcls({}, {})
 
 
 class _Writer:
-    """Copies each table that is written to, once."""
+    """Copies each table on the first write to it."""
 
-    def __init__(self, base: Mapping[ResourceType, _OfType]) -> None:
+    def __init__(self, base: Mapping[ResourceType, _TypeAcls]) -> None:
         self._base = base
         self._tables: dict[tuple[ResourceType, PatternType], dict[str, _ByPrincipal]] = {}
         self._copies: dict[tuple[ResourceType, PatternType, str], _ByPrincipal] = {}
 
     def principals_of(self, acl: Acl) -> _ByPrincipal:
-        """Return the rules of the same pattern, for changes."""
+        """Return a writable copy of the ACLs with the same pattern, by principal."""
         key = (acl.resource_type, acl.pattern_type, acl.resource_name)
         principals = self._copies.get(key)
         if principals is None:
             table = self._tables.get(key[:2])
             if table is None:
-                of_type = self._base.get(acl.resource_type, _NONE_OF_TYPE)
-                table = self._tables[key[:2]] = dict(of_type.table(acl.pattern_type))
+                type_acls = self._base.get(acl.resource_type, _NO_TYPE_ACLS)
+                table = self._tables[key[:2]] = dict(type_acls.table(acl.pattern_type))
             principals = self._copies[key] = dict(table.get(acl.resource_name, {}))
             table[acl.resource_name] = principals
         return principals
 
-    def written(self) -> dict[ResourceType, _OfType]:
-        """Return the types that were written to, without what is empty now."""
+    def written(self) -> dict[ResourceType, _TypeAcls]:
+        """Return the changed resource types, without empty entries."""
         for (resource_type, pattern_type, name), principals in self._copies.items():
             for principal in [each for each, acls in principals.items() if not acls]:
                 del principals[principal]
@@ -191,8 +191,8 @@ class _Writer:
                 del self._tables[resource_type, pattern_type][name]
         types = {}
         for resource_type in dict.fromkeys(key[0] for key in self._tables):
-            old = self._base.get(resource_type, _NONE_OF_TYPE)
-            types[resource_type] = _OfType(
+            old = self._base.get(resource_type, _NO_TYPE_ACLS)
+            types[resource_type] = _TypeAcls(
                 self._tables.get((resource_type, PatternType.LITERAL), old.literal),
                 self._tables.get((resource_type, PatternType.PREFIXED), old.prefixed),
             )
@@ -200,30 +200,30 @@ class _Writer:
 
 
 class Acls:
-    """All rules of a cluster; never changes. Any thread may read it.
+    """All ACLs of a cluster; immutable. Any thread may read it.
 
-    The rules for a resource are found with one lookup for its name, one for the wildcard and one for each
-    length that prefixes have, however many rules there are.
+    Finding the ACLs of a resource takes one lookup for its name, one for the wildcard and one for each
+    distinct prefix length, however many ACLs there are.
     """
 
-    __slots__ = ("_of_type", "count")
+    __slots__ = ("_acls_by_type", "count")
 
     def __init__(self, acls: Iterable[Acl] = ()) -> None:
-        self._of_type: dict[ResourceType, _OfType] = {}
+        self._acls_by_type: dict[ResourceType, _TypeAcls] = {}
         self.count = 0
         self._change(acls, ())
 
     def with_changes(self, added: Iterable[Acl], removed: Iterable[Acl]) -> Acls:
-        """Return the rules after a change; what does not change is shared."""
+        """Return the ACLs after a change; unchanged tables are shared."""
         changed = Acls()
-        changed._of_type = dict(self._of_type)
+        changed._acls_by_type = dict(self._acls_by_type)
         changed.count = self.count
         changed._change(added, removed)
         return changed
 
     def _change(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
-        """Change what nobody else has seen yet."""
-        writer = _Writer(self._of_type)
+        """Apply a change to this instance, which must not be shared yet."""
+        writer = _Writer(self._acls_by_type)
         for acl in removed:
             principals = writer.principals_of(acl)
             present = principals.get(acl.principal, ())
@@ -236,14 +236,14 @@ class Acls:
             if acl not in present:
                 principals[acl.principal] = (*present, acl)
                 self.count += 1
-        self._of_type.update(writer.written())
+        self._acls_by_type.update(writer.written())
 
     def for_resource(self, resource_type: ResourceType, name: str) -> list[Mapping[str, tuple[Acl, ...]]]:
-        """Return the rules that concern a resource, each group of them by principal.
+        """Return the ACLs that apply to a resource, in groups that are keyed by principal.
 
-        First those of its name, then those of its prefixes, the longest first, then the wildcard's.
+        The order is: literal name, prefixes from the longest to the shortest, wildcard.
         """
-        rules = self._of_type.get(resource_type)
+        rules = self._acls_by_type.get(resource_type)
         if rules is None:
             return []
         groups: list[Mapping[str, tuple[Acl, ...]]] = []
@@ -262,19 +262,19 @@ class Acls:
         return groups
 
     def of_principals(self, resource_type: ResourceType, principals: tuple[str, ...]) -> Iterator[Acl]:
-        """Return the rules of these principals for any resource of the type."""
-        rules = self._of_type.get(resource_type, _NONE_OF_TYPE)
+        """Yield the ACLs of these principals for all resources of the type."""
+        rules = self._acls_by_type.get(resource_type, _NO_TYPE_ACLS)
         for table in (rules.literal, rules.prefixed):
             for group in table.values():
                 for principal in principals:
                     yield from group.get(principal, ())
 
     def matching(self, acl_filter: AclFilter) -> list[Acl]:
-        """Return the rules that a filter means, in their order."""
+        """Return the ACLs that a filter selects, sorted."""
         return sorted(acl for acl in self if acl_filter.matches(acl))
 
     def __iter__(self) -> Iterator[Acl]:
-        for rules in self._of_type.values():
+        for rules in self._acls_by_type.values():
             for table in (rules.literal, rules.prefixed):
                 for group in table.values():
                     for acls in group.values():
@@ -286,7 +286,7 @@ class Acls:
     def __contains__(self, acl: object) -> bool:
         if not isinstance(acl, Acl):
             return False
-        table = self._of_type.get(acl.resource_type, _NONE_OF_TYPE).table(acl.pattern_type)
+        table = self._acls_by_type.get(acl.resource_type, _NO_TYPE_ACLS).table(acl.pattern_type)
         return acl in table.get(acl.resource_name, {}).get(acl.principal, ())
 
     def __eq__(self, other: object) -> bool:

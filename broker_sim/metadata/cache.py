@@ -1,4 +1,4 @@
-"""The newest metadata that one broker has heard of; mirrors `KRaftMetadataCache`."""
+"""The newest metadata that one broker has received; mirrors `KRaftMetadataCache`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NO_CONFIGS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class MetadataCache:
-    """The image that a broker works with, and the questions that its partitions ask of it.
+    """The broker's current metadata image, with the lookups that its partitions need.
 
-    The broker replaces `image` when it hears of a newer one.
+    The broker replaces `image` when it receives a newer one.
     """
 
     def __init__(self, broker_id: int, config: BrokerConfig, image: MetadataImage) -> None:
@@ -31,11 +31,11 @@ class MetadataCache:
         self._topic_defaults = topic_defaults(config)
 
     def is_known(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition exists, on whichever brokers."""
+        """Whether the partition exists in the cluster."""
         return self.image.partition(topic_partition) is not None
 
     def is_hosted(self, topic_partition: TopicPartition, topic_id: bytes) -> bool:
-        """Whether the topic still has that id and this broker has a replica of the partition."""
+        """Whether the topic still has that id, and this broker is a replica of the partition."""
         topic = self.image.topics.get(topic_partition.topic)
         state = self.image.partition(topic_partition)
         return (
@@ -47,7 +47,7 @@ class MetadataCache:
         return self.image.alive_broker(broker_id) is not None
 
     def rack_of(self, broker_id: int) -> str | None:
-        """Return the rack of a live broker; None without one, and for a broker that is not alive."""
+        """Return the rack of a live broker; None if it has no rack or is not alive."""
         broker = self.image.alive_broker(broker_id)
         return None if broker is None else broker.rack
 
@@ -64,21 +64,21 @@ class MetadataCache:
         return broker is not None and not broker.fenced and -1 != broker_epoch < broker.epoch
 
     def broker_config(self) -> BrokerConfig:
-        """Return the broker's configuration with the dynamic ones in force."""
+        """Return the broker's configuration, with dynamic configurations applied."""
         return self._config.with_dynamic(self.dynamic_configs())
 
     def dynamic_configs(self) -> dict[str, str]:
-        """Return what is set at run time for all brokers and for this one, unless they contradict each other."""
+        """Return the valid dynamic configurations of this broker, including the cluster-wide ones."""
         image = self.image
         return applicable(self._config, image.dynamic_cluster_configs(), image.dynamic_broker_configs(self._broker_id))
 
     def configs_of_topic(self, topic: str) -> Mapping[str, str]:
-        """Return what is set for the topic, nothing for one that is not known."""
+        """Return the configurations set on the topic; empty for an unknown topic."""
         state = self.image.topics.get(topic)
         return NO_CONFIGS if state is None else state.configs
 
     def topic_config(self, topic: TopicState) -> TopicConfig:
-        """Return the configuration in force for the topic on this broker."""
+        """Return the topic's effective configuration on this broker."""
         if self._dynamic_configs is not self.image.broker_configs:
             self._dynamic_configs = self.image.broker_configs
             self._topic_defaults = topic_defaults(self.broker_config())

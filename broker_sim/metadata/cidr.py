@@ -1,6 +1,6 @@
-"""Hosts of ACLs with a prefix length, such as `10.0.0.0/8` (KIP-1276); mirrors `CidrUtils`.
+"""Address ranges as ACL hosts, such as `10.0.0.0/8` (KIP-1276); mirrors `CidrUtils`.
 
-Messages are those of the commons-net library in Kafka, because clients see them.
+Messages are those of Kafka's commons-net library, because clients see them.
 """
 
 import re
@@ -9,13 +9,13 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, IPv6Address, 
 from typing import Final
 
 _IPV4: Final = re.compile(r"(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})/(\d{1,2})", re.ASCII)
-_MOST_IPV4_BITS: Final = 32
-_MOST_IPV6_BITS: Final = 128
-_MOST_OF_A_BYTE: Final = 255
+_MAX_IPV4_BITS: Final = 32
+_MAX_IPV6_BITS: Final = 128
+_MAX_BYTE: Final = 255
 
 
 def cidr_problem(host: str) -> str | None:
-    """Return the reason why a host with a slash is no range of addresses, None if it is one."""
+    """Return the error for a host with a slash that is not a valid range, None if it is valid."""
     return _ipv6_problem(host) if ":" in host else _ipv4_problem(host)
 
 
@@ -24,9 +24,9 @@ def _ipv4_problem(host: str) -> str | None:
     if parts is None:
         return f"Could not parse [{host}]"
     *numbers, bits = map(int, parts.groups())
-    for number, most in (*((number, _MOST_OF_A_BYTE) for number in numbers), (bits, _MOST_IPV4_BITS)):
-        if number > most:
-            return f"Value [{number}] not in range [0,{most}]"
+    for number, maximum in (*((number, _MAX_BYTE) for number in numbers), (bits, _MAX_IPV4_BITS)):
+        if number > maximum:
+            return f"Value [{number}] not in range [0,{maximum}]"
     return None
 
 
@@ -36,8 +36,8 @@ def _ipv6_problem(host: str) -> str | None:
         length = int(bits)
     except ValueError:
         return f"Could not parse [{host}] - invalid prefix length"
-    if not 0 <= length <= _MOST_IPV6_BITS:
-        return f"Could not parse [{host}] - prefix length must be between 0 and {_MOST_IPV6_BITS}"
+    if not 0 <= length <= _MAX_IPV6_BITS:
+        return f"Could not parse [{host}] - prefix length must be between 0 and {_MAX_IPV6_BITS}"
     try:
         parsed = IPv6Address(address.partition("%")[0])
     except AddressValueError:
@@ -47,7 +47,7 @@ def _ipv6_problem(host: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def is_in_range(host: str, client: str) -> bool:
-    """Return whether the address of a client is in the range that the host of an ACL names, if it names one."""
+    """Return whether a client's address is in the range of an ACL host; False if the host is not a range."""
     if "/" not in host or cidr_problem(host) is not None:
         return False
     address, _, bits = host.partition("/")

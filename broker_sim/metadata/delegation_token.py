@@ -1,7 +1,7 @@
-"""A delegation token (KIP-48): a login that ends by itself, and that its owner can hand on.
+"""A delegation token (KIP-48): a credential that expires, and that its owner can pass to others.
 
-Mirrors `TokenInformation` and `DelegationToken`. The token's password is not kept: it is the HMAC of the
-token's id, by a secret that all brokers and the controller have (`delegation.token.secret.key`).
+Mirrors `TokenInformation` and `DelegationToken`. The token's password is not stored: it is the HMAC of the
+token id, with a secret that all brokers and the controller share (`delegation.token.secret.key`).
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ _DIGEST = "sha512"
 
 
 class DelegationToken(NamedTuple):
-    """The public part of a token; the times are those of the wall clock."""
+    """The public part of a token; timestamps are wall-clock."""
 
     token_id: str
     owner: KafkaPrincipal
-    """The principal of a client that logs in with the token."""
+    """Principal of clients that log in with the token."""
     requester: KafkaPrincipal
     renewers: tuple[KafkaPrincipal, ...]
     issue_timestamp_ms: int
     max_timestamp_ms: int
-    """The token is renewed up to here."""
+    """The latest time to which the token can be renewed."""
     expiry_timestamp_ms: int
 
     def is_expired(self, now_ms: int) -> bool:
-        """Whether the token has ended; its last millisecond is still good."""
+        """Whether the token has expired; it is still valid at exactly its expiry time."""
         return min(self.max_timestamp_ms, self.expiry_timestamp_ms) < now_ms
 
     def is_owner_or_renewer(self, principal: KafkaPrincipal) -> bool:
-        """Whether the token is the principal's to describe, renew and expire."""
+        """Whether the principal may describe, renew and expire the token."""
         return principal == self.owner or principal in self.renewers
 
 
 def token_hmac(secret_key: str, token_id: str) -> bytes:
-    """Return what a client shows to use, renew or expire the token; its Base64 is the password."""
+    """Return the token's HMAC, which clients send to renew or expire it; in Base64 it is the password."""
     return hmac.digest(secret_key.encode(), token_id.encode(), _DIGEST)

@@ -1,10 +1,10 @@
-"""The next metadata image is made here, and two images are compared.
+"""Builds the next metadata image from changes, and compares two images.
 
 Mirrors `org.apache.kafka.image.MetadataDelta` (collect changes, then `apply`) and the
 `TopicsDelta.localChanges` that a broker needs to follow an image.
 
-Deliberate difference: there is no metadata log in between. The controller collects the changes of
-one request in one `MetadataDelta`; brokers compare two images by identity with `changes_between`.
+Deliberate difference: there is no metadata log. The controller collects the changes of one request
+in one `MetadataDelta`; brokers compare two images by identity with `changes_between`.
 A delta belongs to one thread.
 """
 
@@ -90,7 +90,7 @@ class MetadataDelta:
 
     @property
     def acls(self) -> Acls:
-        """The rules of access control with the changes so far."""
+        """The ACLs with the changes so far."""
         return self.base.acls if self._acls is None else self._acls
 
     def has_topic(self, name: str) -> bool:
@@ -106,9 +106,9 @@ class MetadataDelta:
         return replace(topic, partitions=tuple(partitions))
 
     def topic_head(self, name: str) -> TopicState | None:
-        """Return the topic for its id and configurations, at no cost per partition, or None.
+        """Return the topic with its id and configurations, without copying its partitions, or None.
 
-        Its partitions may be those before the changes so far.
+        Its partitions may be out of date.
         """
         return (self.base.topics if self._topics is None else self._topics).get(name)
 
@@ -120,12 +120,12 @@ class MetadataDelta:
         return [self.topic(name) or topic for name, topic in topics.items()]
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
-        """Return the topic of that id with the changes so far, or None."""
+        """Return the topic with that id and the changes so far, or None."""
         name = self.topic_name(topic_id)
         return None if name is None else self.topic(name)
 
     def topic_name(self, topic_id: bytes) -> str | None:
-        """Return the name of the topic of that id, or None."""
+        """Return the name of the topic with that id, or None."""
         names = self.base.topic_names if self._topic_names is None else self._topic_names
         return names.get(topic_id)
 
@@ -144,7 +144,7 @@ class MetadataDelta:
         self._brokers[broker.broker_id] = broker
 
     def remove_broker(self, broker_id: int) -> None:
-        """Forget the broker's registration. Raises KeyError when there is none."""
+        """Unregister the broker. Raises KeyError if it is not registered."""
         brokers = dict(self.brokers)
         del brokers[broker_id]
         self._brokers = brokers
@@ -159,27 +159,27 @@ class MetadataDelta:
         self._features = levels
 
     def set_topic(self, topic: TopicState) -> None:
-        """Create the topic or replace all of it."""
+        """Create the topic or replace it completely."""
         topics, names = self._writable_topics(topic.name)
         self._partitions.pop(topic.name, None)
         topics[topic.name] = topic
         names[topic.topic_id] = topic.name
 
     def remove_topic(self, name: str) -> None:
-        """Delete the topic. Raises KeyError when it is unknown."""
+        """Delete the topic. Raises KeyError if it is unknown."""
         topics, names = self._writable_topics(name)
         self._partitions.pop(name, None)
         del names[topics.pop(name).topic_id]
 
     def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
-        """Replace the configurations of a topic. Raises KeyError when it is unknown."""
+        """Replace the configurations of a topic. Raises KeyError if it is unknown."""
         topics, _ = self._writable_topics(name)
         topics[name] = replace(topics[name], configs=dict(configs))
 
     def set_partition(self, topic: str, partition: int, state: PartitionState) -> None:
-        """Replace one partition, or add the next one of the topic.
+        """Replace one partition, or append the topic's next one.
 
-        Raises KeyError when the topic is unknown.
+        Raises KeyError if the topic is unknown.
         """
         topics, _ = self._writable_topics(topic)
         partitions = self._partitions.get(topic)
@@ -191,7 +191,7 @@ class MetadataDelta:
             partitions[partition] = state
 
     def set_broker_configs(self, entity: str, configs: Mapping[str, str]) -> None:
-        """Replace the dynamic configurations of `""` (all brokers) or of one broker's id."""
+        """Replace the dynamic configurations of all brokers (`""`) or of one broker id."""
         if self._broker_configs is None:
             self._broker_configs = dict(self.base.broker_configs)
         if configs:
@@ -200,7 +200,7 @@ class MetadataDelta:
             self._broker_configs.pop(entity, None)
 
     def set_resource_configs(self, type_code: int, name: str, configs: Mapping[str, str]) -> None:
-        """Replace the configurations of a group or of a subscription to client metrics."""
+        """Replace the configurations of a group or a client metrics subscription."""
         if self._resource_configs is None:
             self._resource_configs = dict(self.base.resource_configs)
         if configs:
@@ -209,7 +209,7 @@ class MetadataDelta:
             self._resource_configs.pop((type_code, name), None)
 
     def set_scram_credentials(self, user: str, credentials: Mapping[int, ScramCredential]) -> None:
-        """Replace the SCRAM credentials of a user; without any the user is gone."""
+        """Replace the SCRAM credentials of a user; an empty mapping removes the user."""
         if self._scram is None:
             self._scram = dict(self.base.scram)
         if credentials:
@@ -218,7 +218,7 @@ class MetadataDelta:
             self._scram.pop(user, None)
 
     def set_client_quotas(self, entity: QuotaEntity, quotas: Mapping[str, float]) -> None:
-        """Replace the quotas of an entity; without any the entity is gone."""
+        """Replace the quotas of an entity; an empty mapping removes the entity."""
         if self._client_quotas is None:
             self._client_quotas = dict(self.base.client_quotas)
         if quotas:
@@ -231,16 +231,16 @@ class MetadataDelta:
         self._writable_tokens()[token.token_id] = token
 
     def remove_delegation_token(self, token_id: str) -> None:
-        """Remove the token. Raises KeyError when it is unknown."""
+        """Remove the token. Raises KeyError if it is unknown."""
         del self._writable_tokens()[token_id]
 
     def change_acls(self, added: Iterable[Acl], removed: Iterable[Acl]) -> None:
-        """Remove and add rules of access control."""
+        """Remove and add ACLs."""
         self._acls = self.acls.with_changes(added, removed)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was written."""
+        """Whether there are no changes."""
         return (
             self._brokers is None
             and self._topics is None
@@ -254,9 +254,9 @@ class MetadataDelta:
         )
 
     def apply(self) -> MetadataImage:
-        """Return the next image, with the next version; the base itself if nothing was written.
+        """Return the next image, with the next version; the base itself if there are no changes.
 
-        Apply a delta once, after all its writes: the image then owns its copies.
+        Call it once, after all writes: the image then owns the copies.
         """
         if self.is_empty:
             return self.base
@@ -296,10 +296,10 @@ class MetadataDelta:
 
 @dataclass(frozen=True, slots=True)
 class ImageChanges:
-    """Differences between two images, for a broker that follows them.
+    """Differences between two images, for a broker that applies them.
 
-    A topic that was deleted and created again under its old name is in `deleted_topics` with its
-    old state, and all its new partitions are in `partitions`.
+    A topic that was deleted and recreated is in `deleted_topics` with its old state, and all its new
+    partitions are in `partitions`.
     """
 
     deleted_topics: tuple[TopicState, ...]
@@ -309,36 +309,36 @@ class ImageChanges:
 
 
 def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
-    """Return what changed from `old` to `new`; mirrors `TopicsDelta` and its siblings.
+    """Return the changes from `old` to `new`; mirrors `TopicsDelta` and its siblings.
 
-    Costs one identity test per topic, unless the next version wrote a single one, and one per partition
-    of the topics that changed.
+    Costs one identity test per topic, unless `new` is the next version and wrote a single topic, and one
+    per partition of the changed topics.
     """
-    deleted: list[TopicState] = []
+    deleted_topics: list[TopicState] = []
     partitions: list[tuple[TopicPartition, TopicState, PartitionState]] = []
-    configured: list[TopicState] = []
+    topics_with_new_configs: list[TopicState] = []
     if old.topics is not new.topics:
-        olds, news = _topics_to_compare(old, new)
-        for name, before in olds.items():
-            after = new.topics.get(name)
-            if after is None or after.topic_id != before.topic_id:
-                deleted.append(before)
-        for name, topic in news.items():
+        old_topics, new_topics = _topics_to_compare(old, new)
+        for name, old_topic in old_topics.items():
+            new_topic = new.topics.get(name)
+            if new_topic is None or new_topic.topic_id != old_topic.topic_id:
+                deleted_topics.append(old_topic)
+        for name, topic in new_topics.items():
             previous = old.topics.get(name)
             if previous is topic:
                 continue
             if previous is not None and previous.topic_id != topic.topic_id:
                 previous = None
-            states_before = () if previous is None else previous.partitions
+            old_partitions = () if previous is None else previous.partitions
             for number, state in enumerate(topic.partitions):
-                if number >= len(states_before) or states_before[number] is not state:
+                if number >= len(old_partitions) or old_partitions[number] is not state:
                     partitions.append((TopicPartition(name, number), topic, state))
             if previous is not None and previous.configs != topic.configs:
-                configured.append(topic)
+                topics_with_new_configs.append(topic)
     return ImageChanges(
-        deleted_topics=tuple(deleted),
+        deleted_topics=tuple(deleted_topics),
         partitions=tuple(partitions),
-        topics_with_new_configs=tuple(configured),
+        topics_with_new_configs=tuple(topics_with_new_configs),
         broker_configs_changed=old.broker_configs is not new.broker_configs,
     )
 
@@ -346,9 +346,9 @@ def changes_between(old: MetadataImage, new: MetadataImage) -> ImageChanges:
 def _topics_to_compare(
     old: MetadataImage, new: MetadataImage
 ) -> tuple[Mapping[str, TopicState], Mapping[str, TopicState]]:
-    """Return the topics of both images that may differ, in the order of the images.
+    """Return the topics of both images that may differ, in image order.
 
-    A thousand topics that are created one by one would otherwise be compared half a million times.
+    Otherwise creating a thousand topics one by one would take half a million comparisons.
     """
     if old.version + 1 != new.version or new.written_topics is None or len(new.written_topics) != 1:
         return old.topics, new.topics

@@ -1,4 +1,4 @@
-"""The names of the features whose levels a cluster has; mirrors `org.apache.kafka.server.common.Feature`."""
+"""Names of a cluster's features; mirrors `org.apache.kafka.server.common.Feature`."""
 
 from typing import Final
 

@@ -1,16 +1,15 @@
-"""The cluster's metadata at one moment, as every broker sees it.
+"""An immutable snapshot of the cluster's metadata.
 
-Mirrors `org.apache.kafka.image.MetadataImage` with the parts that a broker reads:
+Mirrors the parts of `org.apache.kafka.image.MetadataImage` that a broker reads:
 `ClusterImage`, `TopicsImage`, `ConfigurationsImage`, `ScramImage`, `AclsImage`,
 `ClientQuotasImage`, `DelegationTokenImage` and `PartitionRegistration`.
 
-Deliberate differences: a topic has its own configurations, so that a request looks them up with one
-dictionary access; SCRAM credentials stand by user and then by mechanism; directories are
-left out.
+Deliberate differences: a topic carries its own configurations, so that a request needs one dictionary
+access; SCRAM credentials are keyed by user, then by mechanism; log directories are left out.
 
-An image never changes. A `MetadataDelta` makes the next one and copies only the dictionaries that it
-writes to; unchanged topics and partitions are the same objects in both images, so an identity test
-tells whether they changed. Any thread may read an image.
+A `MetadataDelta` builds the next image and copies only the dictionaries that it writes to; unchanged
+topics and partitions are the same objects in both images, so an identity test shows whether they
+changed. Any thread may read an image.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,13 +24,13 @@ from broker_sim.metadata.quota_entity import QuotaEntity
 from broker_sim.metadata.topic_partition import TopicPartition
 
 NO_LEADER: Final = -1
-"""The leader of a partition without a leader."""
+"""Leader id of a partition without a leader."""
 
 NO_TOPIC_ID: Final = bytes(16)
-"""Kafka's `Uuid.ZERO_UUID`: the topic id of a request or response that names no topic by id."""
+"""Kafka's `Uuid.ZERO_UUID`: stands for a missing topic id."""
 
 GROUP_RESOURCE: Final = 32
-"""The code of the resource type GROUP."""
+"""Code of the configuration resource type GROUP."""
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -40,9 +39,9 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 class BrokerState:
     """One registered broker; mirrors `BrokerRegistration`.
 
-    A fenced broker is in no ISR and in no metadata response.
-    `endpoints` are the listeners that clients are told of, each under its own name.
-    `epoch` is the broker epoch given at registration; a later registration has a higher one.
+    A fenced broker is in no ISR and is left out of metadata responses.
+    `endpoints` are the advertised listeners, each with its own name.
+    `epoch` is the broker epoch assigned at registration; a later registration gets a higher one.
     """
 
     broker_id: int
@@ -60,7 +59,7 @@ class BrokerState:
         return not self.fenced and not self.in_controlled_shutdown
 
     def endpoint(self, listener: str) -> Endpoint | None:
-        """Return where clients of that listener find the broker, None if it has no such listener."""
+        """Return the broker's advertised endpoint of that listener, None if it has no such listener."""
         for endpoint in self.endpoints:
             if endpoint.listener == listener:
                 return endpoint
@@ -72,8 +71,8 @@ class PartitionState:
     """One partition; mirrors `PartitionRegistration`.
 
     `leader_epoch` counts changes of the leader, `partition_epoch` every change.
-    `elr` holds the replicas that may lead without loss although they left the ISR (KIP-966);
-    `last_known_elr` those that went unclean, and `last_known_leader` is its first.
+    `elr` are replicas outside the ISR that may still become leader without data loss (KIP-966);
+    `last_known_elr` are those that had an unclean shutdown, and its first is the last known leader.
     `recovering` is true after an unclean election until the leader has recovered.
     """
 
@@ -90,12 +89,12 @@ class PartitionState:
 
     @property
     def has_leader(self) -> bool:
-        """Whether a replica leads the partition."""
+        """Whether the partition has a leader."""
         return self.leader != NO_LEADER
 
     @property
     def preferred_replica(self) -> int:
-        """The first replica, the preferred leader; `NO_LEADER` without replicas."""
+        """The preferred leader, which is the first replica; `NO_LEADER` without replicas."""
         return self.replicas[0] if self.replicas else NO_LEADER
 
     @property
@@ -106,7 +105,7 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """One topic: its partitions by number and the configurations set on it, by Kafka's names."""
+    """One topic: its partitions by number, and the configurations set on it."""
 
     name: str
     topic_id: bytes
@@ -114,7 +113,7 @@ class TopicState:
     configs: Mapping[str, str] = field(default_factory=dict)
 
     def partition(self, partition: int) -> PartitionState | None:
-        """Return the partition of that number, or None when there is none."""
+        """Return the partition with that number, or None."""
         if 0 <= partition < len(self.partitions):
             return self.partitions[partition]
         return None
@@ -122,9 +121,9 @@ class TopicState:
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """The data by which a broker checks a user's password; mirrors `ScramCredentialData`.
+    """The data with which a broker verifies a user's password; mirrors `ScramCredentialData`.
 
-    The password itself is not in it, and its text hides all but the iterations.
+    It does not contain the password, and its `repr` shows only the iterations.
     """
 
     salt: bytes = field(repr=False)
@@ -135,15 +134,15 @@ class ScramCredential:
 
 @dataclass(frozen=True, slots=True)
 class MetadataImage:
-    """All metadata of the cluster; `version` stands for Kafka's metadata offset.
+    """All metadata of the cluster; `version` takes the place of Kafka's metadata offset.
 
-    `broker_configs` are the dynamic broker configurations: under `""` those of the whole
-    cluster, under a broker's id as text those of one broker. `resource_configs` are those of all else
-    that has some (groups, subscriptions to client metrics), by Kafka's code of its type and its name.
-    `scram` has the SCRAM credentials of each user, by Kafka's code of the mechanism.
-    `client_quotas` has the quotas of each entity by Kafka's names, in the order of their making.
-    `delegation_tokens` has the delegation tokens by their ids.
-    `written_topics` are the topics in which it may differ from the version before, None if not known.
+    `broker_configs` are the dynamic broker configurations: under `""` the cluster-wide ones, under a
+    broker id (as text) those of one broker. `resource_configs` are those of groups and client metrics
+    subscriptions, by Kafka's resource type code and name.
+    `scram` has the SCRAM credentials of each user, by Kafka's mechanism code.
+    `client_quotas` has the quotas of each entity by Kafka's names, in the order of creation.
+    `delegation_tokens` has the delegation tokens by id.
+    `written_topics` are the topics that may differ from the previous version, None if unknown.
     """
 
     version: int
@@ -161,17 +160,17 @@ class MetadataImage:
     written_topics: frozenset[str] | None = field(default=None, compare=False, repr=False)
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
-        """Return the topic of that id, or None."""
+        """Return the topic with that id, or None."""
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics[name]
 
     def partition(self, topic_partition: TopicPartition) -> PartitionState | None:
-        """Return the named partition, or None when the topic or the number is unknown."""
+        """Return the partition, or None if the topic or the number is unknown."""
         topic = self.topics.get(topic_partition.topic)
         return None if topic is None else topic.partition(topic_partition.partition)
 
     def alive_broker(self, broker_id: int) -> BrokerState | None:
-        """Return the broker of that id if it is registered and not fenced, else None."""
+        """Return the broker with that id if it is registered and not fenced, otherwise None."""
         broker = self.brokers.get(broker_id)
         return None if broker is None or broker.fenced else broker
 
@@ -180,29 +179,29 @@ class MetadataImage:
         return [broker for _, broker in sorted(self.brokers.items()) if not broker.fenced]
 
     def alive_endpoint(self, broker_id: int, listener: str) -> Endpoint | None:
-        """Return where clients of that listener find the broker, None if they cannot."""
+        """Return the advertised endpoint of an unfenced broker, None if the broker or listener is missing."""
         broker = self.alive_broker(broker_id)
         return None if broker is None else broker.endpoint(listener)
 
     def alive_endpoints(self, listener: str) -> list[tuple[BrokerState, Endpoint]]:
-        """Return the unfenced brokers that have that listener by id, each with where it is."""
+        """Return the unfenced brokers with that listener, ordered by id, each with its endpoint."""
         endpoints = ((broker, broker.endpoint(listener)) for broker in self.alive_brokers())
         return [(broker, endpoint) for broker, endpoint in endpoints if endpoint is not None]
 
     def dynamic_broker_configs(self, broker_id: int) -> Mapping[str, str]:
-        """Return the configurations set on that one broker at run time."""
+        """Return the dynamic configurations of one broker."""
         return self.broker_configs.get(str(broker_id), _NOTHING)
 
     def dynamic_cluster_configs(self) -> Mapping[str, str]:
-        """Return the configurations set at run time for all brokers."""
+        """Return the cluster-wide dynamic configurations."""
         return self.broker_configs.get("", _NOTHING)
 
     def configs_of_resource(self, type_code: int, name: str) -> Mapping[str, str]:
-        """Return what is set for one group (code 32) or subscription to client metrics (16)."""
+        """Return the configurations of a group (code 32) or client metrics subscription (16)."""
         return self.resource_configs.get((type_code, name), _NOTHING)
 
     def each_partition(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
-        """Iterate over all partitions, topic by topic in the order of creation."""
+        """Yield all partitions, topic by topic in the order of creation."""
         for topic in self.topics.values():
             for number, state in enumerate(topic.partitions):
                 yield TopicPartition(topic.name, number), state

@@ -10,14 +10,14 @@ USER_TYPE: Final = "User"
 
 
 class KafkaPrincipal(NamedTuple):
-    """A type, which is "User" unless a broker is extended, and a name; its text is `User:billing`."""
+    """A principal type, "User" unless a broker is extended, and a name; its text is `User:billing`."""
 
     principal_type: str
     name: str
 
     @classmethod
     def parse(cls, text: str) -> KafkaPrincipal:
-        """Return the principal of a text as `User:billing`. Raises ConfigError."""
+        """Parse text such as `User:billing`. Raises ConfigError."""
         principal_type, colon, name = text.partition(":")
         if not colon or not principal_type:
             raise ConfigError(f"expected a string in format principalType:principalName but got {text}")
@@ -28,4 +28,4 @@ class KafkaPrincipal(NamedTuple):
 
 
 ANONYMOUS: Final = KafkaPrincipal(USER_TYPE, "ANONYMOUS")
-"""A client that has not logged in: every client of a PLAINTEXT listener."""
+"""Principal of unauthenticated clients, such as all clients of a PLAINTEXT listener."""

@@ -1,4 +1,4 @@
-"""The entity that a client quota is set for; mirrors `org.apache.kafka.common.quota.ClientQuotaEntity`."""
+"""The entity of a client quota; mirrors `org.apache.kafka.common.quota.ClientQuotaEntity`."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,9 +8,9 @@ CLIENT_ID: Final = "client-id"
 IP: Final = "ip"
 
 QuotaEntity = tuple[tuple[str, str | None], ...]
-"""Types with their names, sorted by type; the name None stands for the default of its type."""
+"""Entity types with their names, sorted by type; the name None is the default entity of the type."""
 
 
 def quota_entity(names: Mapping[str, str | None]) -> QuotaEntity:
-    """Return the entity of these names by type."""
+    """Return the entity with these names by type."""
     return tuple(sorted(names.items()))

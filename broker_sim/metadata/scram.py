@@ -1,7 +1,7 @@
-"""The mechanisms of SCRAM and what they derive from a password (RFC 5802).
+"""SCRAM mechanisms and the keys that they derive from a password (RFC 5802).
 
-Mirrors the internal `ScramMechanism` and `ScramFormatter`. The stored key shows that a client knows the
-password, the server key shows the client that the server does; neither can be used to log in.
+Mirrors the internal `ScramMechanism` and `ScramFormatter`. With the stored key the server verifies the
+client, with the server key it proves itself to the client; neither can be used to log in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SERVER_KEY: Final = b"Server Key"
 
 
 class ScramMechanism(NamedTuple):
-    """A mechanism: Kafka's code of it, its name, and its hash."""
+    """A mechanism: Kafka's code, its name, and its hash algorithm."""
 
     code: int
     name: str
@@ -29,11 +29,11 @@ class ScramMechanism(NamedTuple):
     min_iterations: int
 
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
-        """Return the password salted and hashed so many times; it takes milliseconds."""
+        """Return the salted password after that number of hash iterations; takes milliseconds."""
         return hashlib.pbkdf2_hmac(self.digest, password.encode(), salt, iterations)
 
     def credential(self, salt: bytes, salted_password: bytes, iterations: int) -> ScramCredential:
-        """Derive what is kept of a password."""
+        """Return the credential that is stored for a password."""
         return ScramCredential(
             salt,
             stored_key=self.stored_key(hmac.digest(salted_password, _CLIENT_KEY, self.digest)),
@@ -42,11 +42,11 @@ class ScramMechanism(NamedTuple):
         )
 
     def stored_key(self, client_key: bytes) -> bytes:
-        """Return the hash of a client's key, by which it is known."""
+        """Return the hash of a client key, which the server stores."""
         return hashlib.new(self.digest, client_key).digest()
 
     def signature(self, key: bytes, message: bytes) -> bytes:
-        """Sign what client and server have told each other."""
+        """Return the HMAC of the authentication messages."""
         return hmac.digest(key, message, self.digest)
 
 

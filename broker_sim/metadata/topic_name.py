@@ -16,7 +16,7 @@ _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0
 
 
 def invalid_topic_name(name: str) -> str | None:
-    """Return what is wrong with the name, or None if it is valid."""
+    """Return Kafka's error message for an invalid name, None if the name is valid."""
     reason = None
     if not name:
         reason = "the empty string is not allowed"
@@ -35,10 +35,10 @@ def is_internal_topic(name: str) -> bool:
 
 
 def has_collision_chars(name: str) -> bool:
-    """Return whether another topic can have the same name in metrics."""
+    """Return whether the name may collide with another topic's name in metrics."""
     return "." in name or "_" in name
 
 
 def unify_collision_chars(name: str) -> str:
-    """Return the name as metrics show it; no two topics may have the same."""
+    """Return the name as it appears in metrics, which must be unique."""
     return name.replace(".", "_")

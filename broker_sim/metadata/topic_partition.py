@@ -1,4 +1,4 @@
-"""The names of partitions, as in `org.apache.kafka.common.TopicPartition`."""
+"""Identifiers of partitions; mirrors `TopicPartition` and `TopicIdPartition` of Kafka's clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TopicPartition(NamedTuple):
 
 
 class TopicIdPartition(NamedTuple):
-    """A partition by the id of its topic; the name is None where no topic has that id."""
+    """A topic id and a partition number; the topic name is None if no topic has that id."""
 
     topic_id: bytes
     partition: int
@@ -30,12 +30,12 @@ class TopicIdPartition(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition by the name of its topic; empty without one."""
+        """The partition with its topic name, which is empty if unknown."""
         return TopicPartition(self.topic or "", self.partition)
 
 
 def by_topic(entries: Iterable[tuple[Topic, Entry]]) -> dict[Topic, list[Entry]]:
-    """Return what belongs to each topic, as messages list it; both in the order in which they come."""
+    """Group entries by topic, as messages list them; topics and entries keep their order."""
     topics: dict[Topic, list[Entry]] = {}
     for topic, entry in entries:
         topics.setdefault(topic, []).append(entry)

@@ -1,4 +1,4 @@
-"""Quotas of clients and replicas, and how long clients are throttled that exceed them."""
+"""Quotas of clients, connections and replication, and the throttle times of clients that exceed them."""
 
 from broker_sim.quota.client_quota_manager import Client, ClientQuotaManager
 from broker_sim.quota.connection_quotas import ConnectionQuotas

@@ -1,8 +1,8 @@
-"""The rates of all clients for one kind of quota; mirrors `ClientQuotaManager`.
+"""The measured rates of all clients for one kind of quota; mirrors `ClientQuotaManager`.
 
-As in Kafka what a client did is recorded and then held against the bound, and the client is to stay
-away for as long as its rate needs to come down. A client that was not heard of for an hour is
-forgotten. Nothing is recorded while no quota of the kind is set.
+As in Kafka, a value is recorded first and then compared with the bound; the client is throttled for as
+long as its rate needs to fall to the bound. Sensors of clients idle for an hour are removed. Nothing is
+recorded while no quota of the kind is set.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Stat = TypeVar("Stat")
 
 
 class Client(NamedTuple):
-    """A client as quotas see it: the name of its principal, and its client id, empty if it has none."""
+    """A client, as quotas identify it: the name of its principal, and its client id or an empty string."""
 
     user: str
     client_id: str
 
 
 class Sensor(Generic[Stat]):
-    """The measurement of one client, and the bound of its quota."""
+    """The measured value of one client, and the bound of its quota."""
 
     __slots__ = ("bound", "last_used_ms", "stat")
 
@@ -46,7 +46,7 @@ class Sensor(Generic[Stat]):
 
 
 class Sensors(Generic[Stat]):
-    """The sensors of all recent clients."""
+    """The sensors of all recently active clients."""
 
     def __init__(self, make: Callable[[], Stat], clock: Clock) -> None:
         self._make = make
@@ -58,7 +58,7 @@ class Sensors(Generic[Stat]):
         return len(self._sensors)
 
     def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
-        """Replace the quotas; measurements stay."""
+        """Replace the quotas; measured values are kept."""
         self.limits = QuotaLimits(quotas)
         for tags, sensor in self._sensors.items():
             sensor.bound = self._bound(tags)
@@ -68,25 +68,25 @@ class Sensors(Generic[Stat]):
         return UNLIMITED if limit is None else limit
 
     def find(self, client: Client) -> Sensor[Stat]:
-        """Return the client's sensor, which is made if there is none."""
+        """Return the client's sensor; create it if there is none."""
         tags = self.limits.tags(*client)
         now_ms = self._clock.now_ms()
         sensor = self._sensors.get(tags)
         if sensor is None:
-            self._forget_inactive(now_ms)
+            self._remove_inactive(now_ms)
             sensor = self._sensors[tags] = Sensor(self._make(), self._bound(tags))
         sensor.last_used_ms = now_ms
         return sensor
 
-    def _forget_inactive(self, now_ms: int) -> None:
-        used = self._sensors.items()
-        old = [tags for tags, each in used if now_ms - each.last_used_ms >= INACTIVE_MS]
-        for tags in old:
+    def _remove_inactive(self, now_ms: int) -> None:
+        sensors = self._sensors.items()
+        inactive = [tags for tags, sensor in sensors if now_ms - sensor.last_used_ms >= INACTIVE_MS]
+        for tags in inactive:
             del self._sensors[tags]
 
 
 class ClientQuotaManager:
-    """Bytes of produce or fetch requests, or the time that requests take, of each client."""
+    """Measures produced bytes, fetched bytes or request time of each client, and throttles clients."""
 
     def __init__(self, window: Window, clock: Clock, *, max_throttle_time_ms: int | None = None) -> None:
         self._window = window
@@ -98,7 +98,7 @@ class ClientQuotaManager:
 
     @property
     def measured_clients(self) -> int:
-        """Number of quota entities that were active in the last hour or two."""
+        """Number of quota entities with a sensor; idle ones stay for at least an hour."""
         return len(self._sensors)
 
     def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
@@ -107,7 +107,7 @@ class ClientQuotaManager:
         self.is_enabled = bool(self._sensors.limits)
 
     def record_and_get_throttle_time_ms(self, client: Client, value: float) -> int:
-        """Record a value for the client; return how many ms it is throttled for, 0 if it is not."""
+        """Record a value for the client; return its throttle time in ms, 0 if it is within its quota."""
         if not self.is_enabled:
             return 0
         now_ms = self._clock.now_ms()
@@ -118,14 +118,14 @@ class ClientQuotaManager:
         return time_ms if limit_ms is None else min(time_ms, limit_ms)
 
     def unrecord(self, client: Client, value: float) -> None:
-        """Take back a value recorded for an answer that is not sent."""
+        """Undo the recording of a value whose response is not sent."""
         if self.is_enabled:
             self._sensors.find(client).stat.record(-value, self._clock.now_ms())
 
     def max_value_in_quota_window(self, client: Client) -> float | None:
-        """Return what may be recorded at most without a wait, None without a limit.
+        """Return the largest value that an idle client may record without being throttled, None if unlimited.
 
-        That much is never in vain, even if nothing was recorded before; more always is.
+        Any larger value is throttled even if nothing was recorded before.
         """
         if not self.is_enabled:
             return None

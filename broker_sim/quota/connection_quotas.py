@@ -1,19 +1,19 @@
-"""Limits of a broker's connections, and of those made in a second; mirrors `ConnectionQuotas`.
+"""Limits on a broker's open connections and connection rates; mirrors `ConnectionQuotas`.
 
-    max.connections                of a broker: its listeners stand still, but for the one between brokers
-    max.connections                of a listener: this one stands still
-    max.connection.creation.rate   of a broker or a listener: as above, until the rate has come down
-    connection_creation_rate       of an ip: the connection is taken, nothing passes on it, and it is closed
-    max.connections.per.ip         the connection is closed at once
+    max.connections                broker: all listeners but the inter-broker one stop accepting
+    max.connections                listener: this listener stops accepting
+    max.connection.creation.rate   broker or listener: as above, until the rate has fallen
+    connection_creation_rate       IP: the connection is accepted, left idle for its throttle time, and closed
+    max.connections.per.ip         IP: the connection is closed at once
 
-A listener that stands still takes nobody: a connection and those behind it wait. What is set for a broker
-holds for each of its listeners too, unless the listener has a value of its own. A wait for a rate ends after
-one sample (`quota.window.size.seconds`) at the latest. All may change while the broker runs.
+While a listener does not accept, new connections wait in its backlog. The broker's values are also the
+defaults of its listeners. A wait for a rate lasts one sample (`quota.window.size.seconds`) at most. All
+limits may change while the broker runs.
 
-The listener between brokers is protected if there are others: it counts, but does not wait for the limits of
-the broker. What is above `max.connections` then is taken from the others (`closing`).
+The inter-broker listener is protected if there are others: its connections count, but do not wait for the
+broker's limits. If they exceed `max.connections`, connections of other listeners are closed (`closing`).
 
-Deliberate difference: of the hosts in `max.connections.per.ip.overrides` no name is looked up but `localhost`.
+Deliberate difference: host names in `max.connections.per.ip.overrides` are not resolved, except `localhost`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _QUOTA: Final = "connection_creation_rate"
 
 
 class _Listener:
-    """The connection counts of one listener, and its limits."""
+    """The open connections, connection rate and limits of one listener."""
 
     __slots__ = ("count", "max_connections", "max_rate", "rate")
 
@@ -50,7 +50,7 @@ class _Listener:
 
 
 class ConnectionQuotas:
-    """The limits of one broker, of its listeners, and of each address."""
+    """The connection limits of one broker, its listeners and IP addresses."""
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         self._sample_ms = config.quota_window_size_seconds * MS_PER_SECOND
@@ -69,22 +69,22 @@ class ConnectionQuotas:
         self._ip_bounds: dict[str | None, float] = {}
         self._ip_rates: dict[str, Rate] = {}
         self.on_change: Callable[[], object] = lambda: None
-        """Called when a limit has changed."""
-        self._follow()
+        """Called when limits may have changed."""
+        self._apply_configs()
 
     def listen(self, listeners: Iterable[str], inter_broker: str = "") -> None:
-        """Set the names of the listeners, and which of them is for brokers."""
+        """Set the names of all listeners and of the inter-broker one."""
         self._inter_broker = inter_broker
         self._listeners = {name: _Listener(self._window) for name in listeners}
-        self._follow()
+        self._apply_configs()
 
     def reconfigure(self, dynamic: Mapping[str, str]) -> None:
         """Apply the broker's dynamic configurations."""
         self._dynamic = dynamic
-        self._follow()
+        self._apply_configs()
         self.on_change()
 
-    def _follow(self) -> None:
+    def _apply_configs(self) -> None:
         config = self._config = self._static.with_dynamic(self._dynamic)
         overrides = parse_overrides(config.max_connections_per_ip_overrides)
         self._overrides = {_address(host): limit for host, limit in overrides.items()}
@@ -96,31 +96,31 @@ class ConnectionQuotas:
             listener.max_rate = own.max_connection_creation_rate
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Replace the quotas of addresses."""
+        """Replace the quotas of IP addresses."""
         self._ip_bounds = {dict(entity)[IP]: values[_QUOTA] for entity, values in quotas.items() if _QUOTA in values}
 
     # -- a new connection -----------------------------------------------------------------------
 
     def accept(self, listener: str) -> int:
-        """Count a new connection; return how many ms its listener accepts no other one."""
-        of_listener = self._listeners[listener]
-        throttle_time_ms = self._record(of_listener.rate, of_listener.max_rate)
+        """Record a new connection; return for how many ms its listener must stop accepting."""
+        counters = self._listeners[listener]
+        throttle_time_ms = self._record(counters.rate, counters.max_rate)
         if self.is_protected(listener):
             return throttle_time_ms
         bound = self._config.max_connection_creation_rate
         return max(throttle_time_ms, self._record(self._rate, bound))
 
     def has_slot(self, listener: str) -> bool:
-        """Whether the listener may have one more connection."""
-        of_listener = self._listeners[listener]
-        return of_listener.count < of_listener.max_connections and (
+        """Whether the listener may accept one more connection."""
+        counters = self._listeners[listener]
+        return counters.count < counters.max_connections and (
             self.is_protected(listener) or self._count < self._config.max_connections
         )
 
     def accept_from(self, listener: str, ip: str) -> int:
-        """Count that an address made one; return after how many milliseconds it is closed.
+        """Record a new connection of an address; return its throttle time in ms, after which it is closed, or 0.
 
-        One that is refused does not count, neither for its address nor for its listener and broker.
+        A throttled connection does not count in the rates of its address, listener and broker.
         """
         bound = self._ip_bounds.get(ip, self._ip_bounds.get(None))
         if bound is None:
@@ -143,7 +143,7 @@ class ConnectionQuotas:
     # -- open connections -----------------------------------------------------------------------
 
     def limit_reached(self, ip: str) -> int | None:
-        """Return the address's limit if it is reached, otherwise None."""
+        """Return the address's connection limit if it is reached, otherwise None."""
         limit = self._overrides.get(ip, self._config.max_connections_per_ip)
         return limit if self._counts[ip] >= limit else None
 
@@ -163,7 +163,7 @@ class ConnectionQuotas:
 
     @property
     def closing(self) -> int:
-        """Number of connections to close on listeners that are not protected."""
+        """Number of connections to close on unprotected listeners."""
         return max(0, self._count - self._config.max_connections)
 
     def is_protected(self, listener: str) -> bool:
@@ -172,7 +172,7 @@ class ConnectionQuotas:
 
 
 def _address(host: str) -> str:
-    """Return the address in the form that connections have."""
+    """Return the address in the form in which connections report it."""
     if host == "localhost":
         return "127.0.0.1"
     try:

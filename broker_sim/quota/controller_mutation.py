@@ -1,8 +1,8 @@
-"""Limit of the partitions that a client may create and delete; mirrors `ControllerMutationQuotaManager` (KIP-599).
+"""Quotas for creating and deleting partitions; mirrors `ControllerMutationQuotaManager` (KIP-599).
 
-A strict quota refuses what comes while the bucket is empty, with THROTTLING_QUOTA_EXCEEDED. A
-permissive one, for clients that do not know this error, takes everything. Both tell the client how
-long to wait. The controller keeps the buckets, so that they hold for the whole cluster.
+A strict quota rejects requests while the bucket is below zero, with THROTTLING_QUOTA_EXCEEDED. A permissive
+one, for clients that do not know this error, accepts all. Both return a throttle time. The controller
+keeps the buckets, so that a quota applies to the whole cluster.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _HALF: Final = 0.5
 
 
 class TokenBucket:
-    """The tokens of one client, full at first; mirrors `TokenBucket` of Kafka's metrics.
+    """The token bucket of one client, full at first; mirrors `TokenBucket` of Kafka's metrics.
 
-    It holds as many tokens as come in the whole window. A taker may take more than there are: the number then is
-    below zero, and the next one waits until it no longer is.
+    Its capacity is the number of tokens added in the whole window. A request may take more tokens than there
+    are: the number then is negative, and the next request waits until it no longer is.
     """
 
     __slots__ = ("_tokens", "_updated_ms", "_window_s")
@@ -42,11 +42,11 @@ class TokenBucket:
         self._updated_ms: int | None = None
 
     def record(self, tokens: float, per_second: float, now_ms: int) -> None:
-        """Take tokens out of the bucket."""
+        """Take tokens from the bucket."""
         self._tokens = min(self.measure(per_second, now_ms) - tokens, self._window_s * per_second)
 
     def measure(self, per_second: float, now_ms: int) -> float:
-        """Return the number of tokens at that rate of filling; below zero if too many were taken."""
+        """Refill the bucket at that rate and return the number of tokens, which may be negative."""
         burst = self._window_s * per_second
         if self._updated_ms is None:
             self._tokens = burst
@@ -57,13 +57,13 @@ class TokenBucket:
         return self._tokens
 
     def throttle_time_ms(self, per_second: float, now_ms: int) -> int:
-        """Return after how many ms the number of tokens is back at zero; 0 if it is not below."""
+        """Return the time in ms until the number of tokens is back at zero; 0 if it is not negative."""
         tokens = self.measure(per_second, now_ms)
         return floor(-tokens / per_second * MS_PER_SECOND + _HALF) if tokens < 0 else 0
 
 
 class ControllerMutationQuota:
-    """The quota of one request; it has no limit without a bucket."""
+    """The quota of one request; unlimited without a bucket."""
 
     __slots__ = ("_bucket", "_clock", "_is_strict", "_recorded_ms", "_throttle_time_ms")
 
@@ -77,7 +77,7 @@ class ControllerMutationQuota:
         self._recorded_ms = 0
 
     def record(self, partitions: int) -> None:
-        """Count partitions about to be created or deleted. Raises ApiError if they may not be."""
+        """Record partitions about to be created or deleted. Raises ApiError if a strict quota is exceeded."""
         bucket, clock = self._bucket, self._clock
         if bucket is None or clock is None:
             return
@@ -94,19 +94,19 @@ class ControllerMutationQuota:
 
     @property
     def throttle_time_ms(self) -> int:
-        """Remaining time in ms that the client is throttled for."""
+        """Remaining throttle time of the client in ms."""
         if self._clock is None:
             return 0
-        passed_ms = self._clock.now_ms() - self._recorded_ms
-        return max(0, self._throttle_time_ms - passed_ms)
+        elapsed_ms = self._clock.now_ms() - self._recorded_ms
+        return max(0, self._throttle_time_ms - elapsed_ms)
 
 
 UNBOUNDED = ControllerMutationQuota()
-"""The quota of clients that have none."""
+"""The quota of clients without a limit."""
 
 
 class ControllerMutationQuotaManager:
-    """The buckets of all clients."""
+    """The token buckets of all clients."""
 
     def __init__(self, window: Window, clock: Clock) -> None:
         self._clock = clock

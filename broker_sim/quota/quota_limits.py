@@ -1,14 +1,14 @@
-"""The quota that holds for a client; mirrors `DefaultQuotaCallback` of `ClientQuotaManager`.
+"""Finds the quota that applies to a client; mirrors `DefaultQuotaCallback` of `ClientQuotaManager`.
 
-The first that is set of these holds for a user and a client id:
+The first of these that is set applies to a user and a client id:
 
     1  this user, this client id        5  default user, default client id
     2  this user, default client id     6  default user
     3  this user                        7  this client id
     4  default user, this client id     8  default client id
 
-Who shares a quota shares its rate: under 3 and 6 all clients of a user together are measured, under
-7 and 8 all users of a client id, under the others each pair of both.
+Clients under one quota share one rate: 3 and 6 measure all clients of a user together, 7 and 8 all users
+of a client id, the others each pair of user and client id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.quota_entity import QuotaEntity
 
 Tags = tuple[str, str]
-"""The user and the client id that are measured together; empty if the quota ignores it."""
+"""User and client id of one measured rate; each is empty if the quota ignores it."""
 
 _BY_CLIENT_ID, _BY_USER, _BY_BOTH = 1, 2, 4
 
@@ -48,7 +48,7 @@ class QuotaLimits:
         return bool(self._kinds)
 
     def tags(self, user: str, client_id: str) -> Tags:
-        """Return the tags that the client is measured under."""
+        """Return the tags of the client's rate."""
         if self._kinds in {0, _BY_CLIENT_ID}:
             return "", client_id
         if self._kinds == _BY_USER:
@@ -62,7 +62,7 @@ class QuotaLimits:
         return "", client_id
 
     def limit(self, tags: Tags) -> float | None:
-        """Return the bound for these tags, None without one."""
+        """Return the bound for these tags, None if unlimited."""
         user, client_id = tags
         entities: tuple[QuotaEntity, ...] = ()
         if user and client_id:
@@ -80,7 +80,7 @@ class QuotaLimits:
 
 
 def _in_order_of_precedence(user: str, client_id: str) -> tuple[QuotaEntity, ...]:
-    """Return the entities 1 to 6."""
+    """Return the entities 1 to 6 of the list above."""
     this_client: Final = (CLIENT_ID, client_id)
     any_client: Final = (CLIENT_ID, None)
     return (

@@ -1,4 +1,4 @@
-"""All quotas of clients, as one node has them; mirrors `QuotaFactory.QuotaManagers`."""
+"""All client quotas of one node; mirrors `QuotaFactory.QuotaManagers`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class QuotaManagers:
-    """One manager for each kind of quota that a client can have."""
+    """One manager for each kind of client quota."""
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
         sample_ms = config.quota_window_size_seconds * MS_PER_SECOND
@@ -31,11 +31,11 @@ class QuotaManagers:
             clock,
         )
         self.is_enabled = False
-        """Whether requests of clients are measured at all."""
+        """Whether any client quota is set, so that requests are measured."""
         self._quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
-        """Replace the quotas; costs nothing if they are the same object as before."""
+        """Replace the quotas; does nothing if `quotas` is the same object as before."""
         if quotas is self._quotas:
             return
         self._quotas = quotas
@@ -46,5 +46,5 @@ class QuotaManagers:
             (self.controller_mutation, "controller_mutation_rate"),
         ):
             manager.update((entity, values[name]) for entity, values in quotas.items() if name in values)
-        measured = (self.produce, self.fetch, self.request, self.controller_mutation)
-        self.is_enabled = any(manager.is_enabled for manager in measured)
+        managers = (self.produce, self.fetch, self.request, self.controller_mutation)
+        self.is_enabled = any(manager.is_enabled for manager in managers)

@@ -1,17 +1,17 @@
-"""Amount per second, over a window of samples; mirrors `Rate`, `SampledStat` and `QuotaUtils`.
+"""A rate per second over a window of samples; mirrors `Rate`, `SampledStat` and `QuotaUtils`.
 
-A sample takes what comes for the length of one, from when it began; the next one begins with the next
-record, however late. Samples are used again in turn; there is one more than configured, because the
-window begins in the middle of the oldest. With 3 samples of 1 s:
+A sample collects values for one sample length from its start; the next sample starts with the next record,
+however late. Samples are reused in turn; there is one more than configured, because the window begins
+in the middle of the oldest. With 3 samples of 1 s:
 
-    recorded            samples (begun at: value)   window    rate per second
-    10 at 0 ms          0: 10                       2000 ms   5    as if two whole samples lay before
+    recorded            samples (start: value)      window    rate per second
+    10 at 0 ms          0: 10                       2000 ms   5    two missing samples count as elapsed
     20 at 900 ms        0: 30                       2900 ms   10.3 30 in 2.9 s
-    30 at 1000 ms       0: 30, 1000: 30             2000 ms   30   one sample lies before, one is missing
-    nothing at 3900 ms  1000: 30, and 3900: 0       2900 ms   10.3 the last of the first came 3 s ago
+    30 at 1000 ms       0: 30, 1000: 30             2000 ms   30   one sample elapsed, one missing
+    nothing at 3900 ms  1000: 30, and 3900: 0       2900 ms   10.3 the first sample's last value is 3 s old
 
-A rate that is just above its bound comes down to it when the time has passed that the excess would
-have taken: `throttle_time_ms`.
+`throttle_time_ms` is the time in which the excess would have accumulated at the bound; after it the
+rate is back at the bound.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _MAX_INT: Final = 2**31 - 1
 
 
 class Window(NamedTuple):
-    """Number and length of the samples of a rate."""
+    """Number of samples of a rate, and their length in ms."""
 
     samples: int
     sample_ms: int
 
     @property
     def whole_samples_s(self) -> float:
-        """The seconds of all samples but the running one."""
+        """Length of all samples but the current one, in seconds."""
         return (self.samples - 1) * self.sample_ms / MS_PER_SECOND
 
 
@@ -49,7 +49,7 @@ class _Sample:
 
 
 class Rate:
-    """The rate of one client. Times are those of one clock, and never go back."""
+    """One measured rate. All `now_ms` must come from the same clock and never go back."""
 
     __slots__ = ("_current", "_samples", "_window")
 
@@ -59,7 +59,7 @@ class Rate:
         self._current = 0
 
     def record(self, value: float, now_ms: int) -> None:
-        """Record a value now; a negative one takes back an earlier value."""
+        """Record a value; a negative one undoes an earlier value."""
         sample = self._current_sample(now_ms)
         if now_ms - sample.start_ms >= self._window.sample_ms:
             sample = self._advance(now_ms)
@@ -72,10 +72,10 @@ class Rate:
         return self._total() * MS_PER_SECOND / self.window_size_ms(now_ms)
 
     def throttle_time_ms(self, bound: float, now_ms: int) -> int:
-        """Return after how many ms without new values the rate is down at the bound; 0 if it is already."""
+        """Return the time in ms until the rate falls to the bound without new values; 0 if it is not above."""
         self._purge(now_ms)
         total = self._total()
-        # No window is smaller. Connections ask at each accept, mostly against a bound that is far away.
+        # Fast path, since no window is smaller: each accepted connection calls this, mostly far below its bound.
         if total <= bound * self._window.whole_samples_s:
             return 0
         window_ms = self.window_size_ms(now_ms)
@@ -85,18 +85,18 @@ class Rate:
         return min(floor((value - bound) / bound * window_ms + _HALF), _MAX_INT)
 
     def window_size_ms(self, now_ms: int) -> int:
-        """Return the number of ms that `measure` divides by; call `_purge` before."""
+        """Return the window that `measure` divides by, in ms; call `_purge` first."""
         elapsed_ms = self.elapsed_ms(now_ms)
         missing = self._window.samples - 1 - elapsed_ms // self.sample_ms
         return max(elapsed_ms + max(missing, 0) * self.sample_ms, 1)
 
     @property
     def sample_ms(self) -> int:
-        """The length of one sample."""
+        """Length of one sample in ms."""
         return self._window.sample_ms
 
     def elapsed_ms(self, now_ms: int) -> int:
-        """Return how long ago the oldest sample began."""
+        """Return the age of the oldest sample in ms."""
         self._current_sample(now_ms)
         return now_ms - min([sample.start_ms for sample in self._samples])
 
@@ -117,7 +117,7 @@ class Rate:
         return self._samples[self._current]
 
     def _purge(self, now_ms: int) -> None:
-        """Reset the samples that are older than the window."""
+        """Reset samples whose last value is older than the window."""
         age_ms = self._window.samples * self._window.sample_ms
         for sample in self._samples:
             if now_ms - sample.last_event_ms >= age_ms:

@@ -1,17 +1,17 @@
-"""Replication that is held back (KIP-73); mirrors `ReplicationQuotaManager` and `SimpleRate`.
+"""Replication throttling (KIP-73); mirrors `ReplicationQuotaManager` and `SimpleRate`.
 
-    leader     what a broker sends to followers: a fetch leaves out those that are not in the ISR
-    follower   what it fetches itself: partitions that are not in sync are not fetched
-    moves      what it copies between its log directories, whatever the topic lists
+    leader     data sent to followers: a fetch response leaves out replicas that are not in the ISR
+    follower   data that the broker fetches: partitions that are not in sync are not fetched
+    moves      data copied between log directories, for all topics
 
-Both hold for the replicas that a topic lists, `PARTITION:BROKER` or all (`*`), while the rate of their bytes is
-above the broker's limit. Bytes of replicas in sync count too, but these are never held back. The rate is measured
-over `replication.quota.window.num` samples of `replication.quota.window.size.seconds`, from the oldest one on, over
-one sample at least. With 11 samples of 1 s and a limit of 5 000 bytes
+Leader and follower quotas apply to the replicas that the topic lists (`PARTITION:BROKER` or `*`), while their byte
+rate exceeds the broker's limit. Bytes of in-sync replicas count too, but these are never throttled. The rate is
+measured over `replication.quota.window.num` samples of `replication.quota.window.size.seconds`, from the start of
+the oldest one, over at least one sample. With 11 samples of 1 s and a limit of 5 000 bytes per second:
 
-    10 000 at the first fetch         nothing more is sent for 2 s
-    the same after 10 s of fetches    it is far from the limit: 10 000 bytes in 10 s
-    80 000 then                       nothing more is sent until their sample is forgotten, 11 to 12 s later
+    10 000 bytes in the first fetch   nothing more is sent for 2 s
+    10 000 bytes after 10 s           far below the limit: 10 000 bytes in 10 s
+    80 000 bytes then                 nothing more is sent until their sample is purged, 11 to 12 s later
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ _ALL: Final = "*"
 
 
 class SimpleRate(Rate):
-    """The rate per second since the oldest sample began."""
+    """The rate per second since the start of the oldest sample."""
 
     __slots__ = ()
 
     def window_size_ms(self, now_ms: int) -> int:
-        """Return the milliseconds that `measure` divides by."""
+        """Return the window that `measure` divides by, in ms."""
         return max(self.elapsed_ms(now_ms), self.sample_ms)
 
 
 class ReplicationQuotaManager:
-    """The throttled replicas of one broker, as leaders or as followers."""
+    """The throttled replicas of one broker, in one role."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class ReplicationQuotaManager:
         topic_configs: Callable[[str], Mapping[str, str]],
         replicas_config: str,
     ) -> None:
-        """`topic_configs(topic)` returns the topic's configurations, one of which lists its throttled replicas."""
+        """`topic_configs(topic)` returns the topic's configurations; `replicas_config` lists its throttled replicas."""
         self._clock = clock
         self._broker_id = broker_id
         self._topic_configs = topic_configs
         self._replicas_config = replicas_config
         self._rate = SimpleRate(window)
         self.upper_bound = MAX_LONG
-        """Maximum bytes per second."""
+        """Limit in bytes per second."""
 
     def is_throttled(self, topic_partition: TopicPartition) -> bool:
         """Whether this broker's replica of the partition is throttled."""
@@ -78,18 +78,18 @@ class ReplicationQuotaManager:
         return partitions is None or topic_partition.partition in partitions
 
     def is_quota_exceeded(self) -> bool:
-        """Whether the quota is exceeded, so that replicas that are not in sync have to wait."""
+        """Whether the rate exceeds the limit, so that replicas that are not in sync have to wait."""
         if self.upper_bound == MAX_LONG:
             return False
         return self._rate.measure(self._clock.now_ms()) > self.upper_bound
 
     def record(self, value: int) -> None:
-        """Count the bytes of a throttled replica."""
+        """Record bytes of a throttled replica."""
         self._rate.record(value, self._clock.now_ms())
 
 
 class ReplicationQuotas:
-    """The replication quotas of one broker: as leader, as follower, and of moves between log directories."""
+    """The replication quotas of one broker: as leader, as follower, and for moves between log directories."""
 
     def __init__(
         self, config: BrokerConfig, clock: Clock, broker_id: int, topic_configs: Callable[[str], Mapping[str, str]]
@@ -116,7 +116,7 @@ class ReplicationQuotas:
 
 @cache
 def _partitions_of(text: str, broker_id: int) -> frozenset[int] | None:
-    """Return the partitions whose replica on that broker the text lists; None if it is all."""
+    """Return the partitions whose replicas on that broker are listed in `text`; None means all."""
     if text.strip() == _ALL:
         return None
     replicas = (part.strip().split(":") for part in text.split(",") if part.strip())

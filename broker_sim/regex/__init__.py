@@ -1,1 +1,1 @@
-"""Regular expressions as a real broker reads them: RE2/J's of clients, and Java's of configurations."""
+"""Regular expressions in Kafka's two dialects: RE2/J for clients' expressions, Java for configurations."""

@@ -1,7 +1,7 @@
-"""Sets of characters as sorted ranges, with RE2/J's tables of Unicode's categories, scripts and cases.
+"""Sets of characters as sorted ranges, with RE2/J's tables of Unicode categories, scripts and cases.
 
-Mirrors `CharClass`, `CharGroup` and `Unicode` of RE2/J 1.8. Its tables are the lines of `characters.tsv`, which
-`python -m tools.update_regex_tables` writes; a line is parsed when an expression names its class.
+Mirrors `CharClass`, `CharGroup` and `Unicode` of RE2/J 1.8. The tables are in `characters.tsv`, written by
+`python -m tools.update_regex_tables`; a line is parsed when an expression uses its class.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Ranges = tuple[tuple[int, int], ...]
-"""First and last code point of each range, sorted, with a gap between two."""
+"""First and last code point of each range, sorted, neither overlapping nor adjacent."""
 
 MAX_CODE: Final = 0x10FFFF
 MAX_FOLD: Final = 0x1044F
-"""Last character that a range without regard to case adds others for; those behind it have cases as literals only."""
+"""Last character that case-insensitive ranges expand; later ones ignore case as literals only."""
 NEW_LINE: Final = ord("\n")
 ANY: Final[Ranges] = ((0, MAX_CODE),)
 
 
 def ranges_of(*parts: str) -> Ranges:
-    """Return the set of single characters such as `_` and of ranges such as `a-z`."""
+    """Return the set of these single characters such as `_` and ranges such as `a-z`."""
     return union((ord(part[0]), ord(part[-1])) for part in parts)
 
 
@@ -41,7 +41,7 @@ def union(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def negated(ranges: Ranges) -> Ranges:
-    """Return the set of all other characters."""
+    """Return the complement of the set."""
     starts = [0, *(last + 1 for _, last in ranges)]
     ends = [*(first - 1 for first, _ in ranges), MAX_CODE]
     return tuple((start, end) for start, end in zip(starts, ends, strict=True) if start <= end)
@@ -53,13 +53,13 @@ def intersection(one: Ranges, other: Ranges) -> Ranges:
 
 
 def cases(code: int) -> tuple[int, ...]:
-    """Return the character and those that differ from it in case only."""
+    """Return the character and its variants in other cases."""
     return _tables().orbits.get(code, (code,))
 
 
 @lru_cache(maxsize=64)
 def folded(ranges: Ranges) -> Ranges:
-    """Return the set with the characters that differ in case only, as RE2/J adds them to a class."""
+    """Return the set with all case variants, as RE2/J adds them to a class."""
     tables = _tables()
     more = list(ranges)
     for first, last in ranges:
@@ -69,30 +69,30 @@ def folded(ranges: Ranges) -> Ranges:
 
 
 def names() -> Iterable[str]:
-    """Return the names of all categories and scripts."""
+    """Return the names of all Unicode categories and scripts."""
     return _tables().lines
 
 
 def count_with_cases(first: int, last: int) -> int:
-    """Return the number of characters between these that differ from others in case only."""
+    """Return the number of characters in the range that have case variants."""
     cased = _tables().cased
     return bisect_right(cased, min(last, MAX_FOLD)) - bisect_left(cased, first)
 
 
 @lru_cache(maxsize=64)
 def named(name: str, *, ignores_case: bool = False, is_negated: bool = False) -> Ranges | None:
-    """Return the category or script of that name, or all other characters; None if there is none."""
+    """Return the category or script with that name, or its complement; None if there is none."""
     if name == "Any":
         return () if is_negated else ANY
     line = _tables().lines.get(name)
     if line is None:
         return None
-    own, other_cases = (_parsed(text) for text in line)
+    own, other_cases = (_parse_ranges(text) for text in line)
     ranges = union(own + other_cases) if ignores_case else union(own)
     return negated(ranges) if is_negated else ranges
 
 
-def _parsed(text: str) -> list[tuple[int, int]]:
+def _parse_ranges(text: str) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     for part in filter(None, text.split(",")):
         bounds, _, stride = part.partition("/")
@@ -107,10 +107,10 @@ class _Tables:
 
     def __init__(self) -> None:
         self.lines: dict[str, tuple[str, str]] = {}
-        """Ranges of each class, and those of its characters in another case, as texts."""
+        """Ranges of each class, and those of its case variants, as unparsed text."""
         self.orbits: dict[int, tuple[int, ...]] = {}
-        """Characters that differ in case only, by each of them."""
-        # By the loader of the package: `open` and Path may be those of pyfakefs.
+        """All case variants of a character, by each of them."""
+        # Uses the package loader, because pyfakefs may have replaced `open` and Path.
         lines = get_data(__name__, "characters.tsv")
         assert lines is not None
         for line in lines.decode("ascii").splitlines():
@@ -143,4 +143,4 @@ CONTROL: Final = ranges_of("\0-\x1f", "\x7f")
 XDIGIT: Final = union((*DIGIT, *ranges_of("a-f", "A-F")))
 ASCII: Final = ranges_of("\0-\x7f")
 WHITE_SPACE: Final = ranges_of("\t-\r", " ")
-"""With the vertical tab, which `\\s` of RE2/J leaves out."""
+"""White space with the vertical tab, which RE2/J's `\\s` leaves out."""

@@ -1,11 +1,11 @@
-r"""The syntax of `java.util.regex`, in which Kafka reads the expressions of configurations.
+r"""The syntax of `java.util.regex`, which Kafka uses for expressions in configurations.
 
-Mirrors `Pattern.compile` of Java 17 without flags: an expression is translated for Python's `re`, which backtracks as
-Java does, so that captures are the same. Every class of characters, anchor and flag is spelled out, and what Java
-refuses is refused with its words.
+Mirrors `Pattern.compile` of Java 17 without flags: an expression is translated to Python's `re`, which backtracks
+like Java, so that captures are the same. Character classes, anchors and flags are spelled out, and invalid
+expressions are rejected with Java's messages.
 
-Deliberate difference: some constructs are refused by name that Java reads: comments and Unicode's classes by flag
-(`(?x)`, `(?U)`), blocks, binary properties and `\p{java…}`, `\G`, `\X`, `\b{g}`, look-behind of several widths, and
+Deliberate difference: some valid constructs are rejected by name: the flags for comments and Unicode classes (`(?x)`,
+`(?U)`), blocks, binary properties and `\p{java…}`, `\G`, `\X`, `\b{g}`, look-behind of variable width, and
 references into an open group.
 """
 
@@ -67,7 +67,7 @@ POSIX: Final = {
     "L1": ranges_of("\0-\xff"),
 }
 CATEGORY_LENGTHS: Final = (1, 2)
-"""Lengths of the names of categories; those of scripts are longer."""
+"""Lengths of category names; script names are longer."""
 # fmt: off
 BINARY_PROPERTIES: Final = frozenset(
     {
@@ -78,18 +78,18 @@ BINARY_PROPERTIES: Final = frozenset(
     }
 )
 # fmt: on
-"""Properties that Java reads behind `Is`, as it compares them."""
+"""Binary properties that Java accepts after `Is`, in upper case."""
 CASED: Final = {"Lower": characters.ALPHA, "Upper": characters.ALPHA}
-"""Classes that are larger without regard to case."""
+"""Case-insensitive variants of POSIX classes."""
 CASED_CATEGORIES: Final = frozenset({"Lu", "Ll", "Lt"})
 
 
 class JavaRegexError(ValueError):
-    """An expression that Java refuses, in its words, or that is not supported here."""
+    """The expression is invalid (the text is Java's message) or not supported by broker-sim."""
 
 
 class _Flags:
-    """The flags that `(?idmsu)` sets."""
+    """The flags set by `(?idmsu)`."""
 
     def __init__(self, letters: frozenset[str] = frozenset()) -> None:
         self.letters = letters
@@ -108,7 +108,7 @@ def _unsupported(construct: str) -> NoReturn:
 
 
 def _unquoted(text: str) -> str:
-    r"""Return the expression with each character between `\Q` and `\E` escaped for itself."""
+    r"""Return the expression with the characters between `\Q` and `\E` escaped one by one."""
     parts = []
     place = 0
     while place < len(text):
@@ -116,7 +116,7 @@ def _unquoted(text: str) -> str:
         if pair == "\\Q":
             end = text.find("\\E", place + 2)
             quoted = text[place + 2 :] if end < 0 else text[place + 2 : end]
-            parts += [f"\\x{{{ord(one):x}}}" for one in quoted]
+            parts += [f"\\x{{{ord(character):x}}}" for character in quoted]
             place += 4 + len(quoted)
         else:
             size = 2 if pair.startswith("\\") else 1
@@ -125,8 +125,8 @@ def _unquoted(text: str) -> str:
     return "".join(parts)
 
 
-def _written(ranges: Ranges) -> str:
-    """Return a set as Python's `re` reads it."""
+def _python_class(ranges: Ranges) -> str:
+    """Return the set in the syntax of Python's `re`."""
     if not ranges:
         return NO_MATCH
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
@@ -163,7 +163,7 @@ class _Translator:
         return self._text.startswith(start, self._place)
 
     def _skip(self, start: str) -> bool:
-        """Step over this text if it is next; return whether it was."""
+        """Consume this text if it comes next; return whether it did."""
         is_next = self._at(start)
         if is_next:
             self._place += len(start)
@@ -188,28 +188,28 @@ class _Translator:
         return "".join(parts)
 
     def _element(self) -> str | None:
-        """Return the next element; None for one that sets flags only."""
+        """Return the next element translated; None if it only sets flags."""
         character = self._take()
         if character == "(":
             return self._group()
         if character == "[":
             self._place -= 1
-            return _written(self._class(consumes=True))
+            return _python_class(self._class(consumes=True))
         if character == "\\":
             return self._escape()
         if character in "^$.":
             return self._anchor_or_any(character)
         if character == "{":
             self._place -= 1
-            return ""  # Java repeats nothing
-        return _written(self._with_cases(ord(character)))
+            return ""  # Java then repeats the empty expression
+        return _python_class(self._with_cases(ord(character)))
 
     def _anchor_or_any(self, character: str) -> str:
         flags = self._flags.letters
         if character == ".":
             if "s" in flags:
-                return _written(characters.ANY)
-            return _written(negated(ranges_of("\n") if "d" in flags else LINE_ENDS))
+                return _python_class(characters.ANY)
+            return _python_class(negated(ranges_of("\n") if "d" in flags else LINE_ENDS))
         if "m" not in flags:
             return r"\A" if character == "^" else self._last_line_end()
         if character == "^":
@@ -260,7 +260,7 @@ class _Translator:
             begin = f"(?P<{next(reversed(self._names))}>"
         else:
             number = 0
-            start = next((one for one in (":", "=", "!", ">", "<=", "<!") if self._skip(one)), None)
+            start = next((prefix for prefix in (":", "=", "!", ">", "<=", "<!") if self._skip(prefix)), None)
             if start is None:
                 if self._read_flags():
                     return None
@@ -297,7 +297,7 @@ class _Translator:
         return name
 
     def _read_flags(self) -> bool:
-        """Read flags; return whether they are set for what follows, without a group of their own."""
+        """Read flags; return whether they apply to the rest of the enclosing group, not to a group of their own."""
         letters, is_set = set(self._flags.letters), True
         if self._peek() in {"$", "@"}:
             raise JavaRegexError("Unknown group type")
@@ -336,7 +336,7 @@ class _Translator:
             return self._reference(int(character))
         self._place -= len(character)
         item = self._escaped_item()
-        return _written(item if isinstance(item, tuple) else self._with_cases(item))
+        return _python_class(item if isinstance(item, tuple) else self._with_cases(item))
 
     def _named_reference(self) -> str:
         if not self._skip("<"):
@@ -361,7 +361,7 @@ class _Translator:
     # Escapes anywhere
 
     def _escaped_item(self, *, is_range: bool = False) -> Ranges | int:
-        """Return the set or the character that an escape stands for, the place being behind the backslash."""
+        """Return the set or character of an escape; the position is after the backslash."""
         character = self._take()
         if not character:
             raise JavaRegexError("Unexpected internal error")
@@ -487,12 +487,12 @@ class _Translator:
         if ignores_case and name in CASED_CATEGORIES:
             members = ("Lu", "Ll", "Lt")
         sets = [characters.named(member) for member in members if len(member) in CATEGORY_LENGTHS]
-        return union(each for one in sets for each in one or ()) if any(sets) else None
+        return union(each for member in sets for each in member or ()) if any(sets) else None
 
     # Classes
 
     def _class(self, *, consumes: bool) -> Ranges:
-        """Return a class, the place being at its bracket, or before its first character for a part behind `&&`."""
+        """Return a class; the position is at its bracket, or at its first character for an operand of `&&`."""
         if consumes:
             self._place += 1
         is_negated = consumes and self._skip("^")
@@ -544,7 +544,7 @@ class _Translator:
         return ord(character)
 
     def _with_cases(self, low: int, high: int | None = None) -> Ranges:
-        """Return a character or range, with those that the flags make equal to it."""
+        """Return a character or range with the case variants that the flags include."""
         ranges: Ranges = ((low, low if high is None else high),)
         if not self._flags.ignores_case:
             return ranges
@@ -562,15 +562,15 @@ class _Translator:
 
 
 def _script(name: str) -> Ranges | None:
-    wanted = name.lower()
-    scripts = (one for one in characters.names() if len(one) not in CATEGORY_LENGTHS)
-    return next((characters.named(one) for one in scripts if one.lower() == wanted), None)
+    lower_name = name.lower()
+    scripts = (script for script in characters.names() if len(script) not in CATEGORY_LENGTHS)
+    return next((characters.named(script) for script in scripts if script.lower() == lower_name), None)
 
 
 def compile_java(text: str) -> re.Pattern[str]:
-    """Return the expression for Python's `re`, with Java's numbers of groups.
+    """Compile the expression to Python's `re`; group numbers are Java's.
 
-    Raises JavaRegexError for one that Java refuses or that is not supported here.
+    Raises JavaRegexError if it is invalid or not supported.
     """
     translator = _Translator(text)
     try:

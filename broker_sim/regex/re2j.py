@@ -1,12 +1,12 @@
-r"""The syntax of RE2/J 1.8, with which Kafka reads the expressions of clients.
+r"""The syntax of RE2/J 1.8, which Kafka uses for clients' expressions.
 
-Mirrors `Parser` of RE2/J with the flags of `Pattern.compile`: what it refuses is refused here with its words, and
-what it reads means the same. That differs from Python's and Java's syntax in many places, for instance: `\pN`,
-`\x{31}`, `\Q…\E`, `\z` and `[[:digit:]]` are read, `{,3}` is three characters, flags may stand anywhere in a
-group, and look-around, back references and possessive repeats are refused.
+Mirrors `Parser` of RE2/J with the flags of `Pattern.compile`: invalid expressions are rejected with its messages, and
+valid ones mean the same. The syntax differs from Python's and Java's in many places: for example, `\pN`, `\x{31}`,
+`\Q…\E`, `\z` and `[[:digit:]]` are valid, `{,3}` is literal text, flags may stand anywhere in a group, and
+look-around, back references and possessive repetitions are rejected.
 
-Captures are not kept: Kafka asks only whether a whole text matches. Classes of more than `MAX_RANGES` ranges are
-refused, where RE2/J has no limit but memory.
+Captures are dropped: Kafka only checks whether a whole text matches. Deliberate difference: classes with more than
+`MAX_RANGES` ranges are rejected; RE2/J is limited only by memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MAX_COUNT: Final = 1_000
 MAX_COUNT_DIGITS: Final = 8
 MAX_RANGES: Final = 20_000
-"""Maximum number of ranges and cases that all classes of an expression are made of, about 50 ms."""
+"""Maximum number of ranges and case variants in all classes of an expression, about 50 ms."""
 
 BAD_RANGE: Final = "invalid character class range"
 BAD_ESCAPE: Final = "invalid escape sequence"
@@ -68,40 +68,40 @@ POSIX_CLASSES: Final = {
 
 
 class RegexError(ValueError):
-    """An expression that cannot be used. Its text is RE2/J's description, or says that it is too large."""
+    """The expression is invalid (the text is RE2/J's message) or too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class Characters:
-    """One character of a set."""
+    """Matches one character of a set."""
 
     ranges: Ranges
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A condition on the characters before and after a place; the text's ends are empty ones."""
+    """Matches a position by the characters before and after it, which are empty at the ends of the text."""
 
     holds: Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Parts one after another; without parts, the empty text."""
+    """Matches its parts one after another; without parts, the empty text."""
 
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Any one of the branches."""
+    """Matches any one of its branches."""
 
     branches: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A part so often in a row; `most` is None for any number."""
+    """Matches `least` to `most` repetitions of a part; `most` is None if unlimited."""
 
     part: Node
     least: int
@@ -113,7 +113,7 @@ Node = Characters | Edge | Sequence | Alternatives | Repeat
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The flags that `(?ims)` sets. `U` is about which of several matches is reported, so it changes nothing here."""
+    """The flags set by `(?ims)`. `U` only selects among several matches, so it has no effect here."""
 
     ignores_case: bool = False
     by_line: bool = False
@@ -136,20 +136,20 @@ EDGES: Final = {"A": BEGIN_TEXT, "b": BOUNDARY, "B": NO_BOUNDARY, "z": END_TEXT}
 
 
 class _Group:
-    """An open group: its branches so far and the parts of the last one."""
+    """An open group: its complete branches, and the parts of the current one."""
 
     def __init__(self, flags: Flags) -> None:
         self.flags = flags
-        """Flags that hold behind the group."""
+        """Flags that apply after the group."""
         self.branches: list[Node] = []
         self.parts: list[Node] = []
 
-    def branch_ends(self) -> None:
+    def end_branch(self) -> None:
         self.branches.append(self.parts[0] if len(self.parts) == 1 else Sequence(tuple(self.parts)))
         self.parts = []
 
     def node(self) -> Node:
-        self.branch_ends()
+        self.end_branch()
         return self.branches[0] if len(self.branches) == 1 else Alternatives(tuple(self.branches))
 
 
@@ -161,7 +161,7 @@ class _Parser:
         self._groups = [_Group(self._flags)]
         self._names: set[str] = set()
         self._ranges = 0
-        self._repeat_came_last = False
+        self._after_repeat = False
         self._actions = {
             "(": self._open,
             ")": self._close,
@@ -170,18 +170,18 @@ class _Parser:
             "\\": self._escape,
             **dict.fromkeys("^$.", self._anchor_or_any),
         }
-        """Actions for characters that are no literals and no repeats."""
+        """Actions of characters that are neither literals nor repetitions."""
 
     def parse(self) -> Node:
-        while self._more():
-            self._repeat_came_last = self._one()
+        while self._has_more():
+            self._after_repeat = self._element()
         if len(self._groups) > 1:
             raise RegexError(NO_PARENTHESIS)
         return self._groups[0].node()
 
     # The text
 
-    def _more(self) -> bool:
+    def _has_more(self) -> bool:
         return self._place < len(self._text)
 
     def _at(self, start: str) -> bool:
@@ -191,9 +191,9 @@ class _Parser:
         self._place += 1
         return self._text[self._place - 1]
 
-    # One element, and whether it is a repeat
+    # One element; returns whether it is a repetition
 
-    def _one(self) -> bool:
+    def _element(self) -> bool:
         character = self._take()
         if character in "*+?":
             self._repeat(1 if character == "+" else 0, 1 if character == "?" else None)
@@ -228,7 +228,7 @@ class _Parser:
     def _repeat(self, least: int, most: int | None) -> None:
         if self._at("?"):
             self._place += 1
-        if self._repeat_came_last:
+        if self._after_repeat:
             raise RegexError(BAD_REPEAT)
         group = self._groups[-1]
         if not group.parts:
@@ -241,7 +241,7 @@ class _Parser:
         if counts is None:
             self._place = behind
             self._literal(ord("{"))
-            return True  # as in RE2/J, behind which no repeat may stand
+            return True  # as in RE2/J, no repetition may follow
         least, most = counts
         if least > MAX_COUNT or (most is not None and not least <= most <= MAX_COUNT):
             raise RegexError(BAD_COUNT)
@@ -249,7 +249,7 @@ class _Parser:
         return True
 
     def _counts(self) -> tuple[int, int | None] | None:
-        """Return the numbers in braces; None if what follows is no repeat."""
+        """Return the counts in braces; None if the braces are literal text."""
         least = self._count()
         if least is None:
             return None
@@ -268,7 +268,7 @@ class _Parser:
 
     def _count(self) -> int | None:
         start = self._place
-        while self._more() and self._text[self._place] in DIGITS:
+        while self._has_more() and self._text[self._place] in DIGITS:
             self._place += 1
         number = self._text[start : self._place]
         if not number or (len(number) > 1 and number[0] == "0"):
@@ -301,7 +301,7 @@ class _Parser:
     def _read_flags(self) -> None:
         letters = {"i": self._flags.ignores_case, "m": self._flags.by_line, "s": self._flags.dot_is_any}
         is_set, has_letter = True, False
-        while self._more():
+        while self._has_more():
             character = self._take()
             if character in "imsU":
                 letters[character] = is_set
@@ -325,12 +325,12 @@ class _Parser:
         self._add(group.node())
 
     def _next_branch(self) -> None:
-        self._groups[-1].branch_ends()
+        self._groups[-1].end_branch()
 
     # Escapes
 
     def _escape(self) -> None:
-        if not self._more():
+        if not self._has_more():
             raise RegexError(TRAILING_BACKSLASH)
         character = self._text[self._place]
         if character in EDGES:
@@ -340,8 +340,8 @@ class _Parser:
             self._place += 1
             end = self._text.find("\\E", self._place)
             quoted = self._text[self._place :] if end < 0 else self._text[self._place : end]
-            for one in quoted:
-                self._literal(ord(one))
+            for quoted_character in quoted:
+                self._literal(ord(quoted_character))
             self._place += len(quoted) + 2
         else:
             ranges = self._escaped_class()
@@ -352,7 +352,7 @@ class _Parser:
                 self._add(Characters(ranges))
 
     def _escaped_class(self) -> Ranges | None:
-        """Return the set that an escape stands for, the place being behind the backslash; None for a single one."""
+        """Return the set of an escape, None if it is a single character; the position is after the backslash."""
         character = self._text[self._place]
         if character in "pP":
             self._place += 1
@@ -369,7 +369,7 @@ class _Parser:
         return characters.negated(ranges) if is_negated else ranges
 
     def _unicode_class(self, *, is_negated: bool) -> Ranges:
-        name = self._take() if self._more() else ""
+        name = self._take() if self._has_more() else ""
         if name == "{":
             end = self._text.find("}", self._place)
             if end < 0:
@@ -384,8 +384,8 @@ class _Parser:
         return ranges
 
     def _escaped_code(self) -> int:
-        """Return the character that an escape stands for, the place being behind the backslash."""
-        if not self._more():
+        """Return the character of an escape; the position is after the backslash."""
+        if not self._has_more():
             raise RegexError(TRAILING_BACKSLASH)
         character = self._take()
         if character not in NAME or character == "_":
@@ -394,10 +394,10 @@ class _Parser:
             return ESCAPES[character]
         if character == "x":
             return self._hexadecimal()
-        next_is_octal = self._more() and self._text[self._place] in OCTAL
+        next_is_octal = self._has_more() and self._text[self._place] in OCTAL
         if character == "0" or (character in OCTAL and next_is_octal):
             start = self._place - 1
-            while self._more() and self._place < start + 3 and self._text[self._place] in OCTAL:
+            while self._has_more() and self._place < start + 3 and self._text[self._place] in OCTAL:
                 self._place += 1
             return int(self._text[start : self._place], 8)
         raise RegexError(BAD_ESCAPE)
@@ -424,7 +424,7 @@ class _Parser:
         ranges: list[tuple[int, int]] = []
         first = self._place
         while not self._at("]") or self._place == first:
-            if not self._more():
+            if not self._has_more():
                 raise RegexError(NO_BRACKET)
             item = self._class_item()
             self._count_ranges(len(item))
@@ -469,12 +469,12 @@ class _Parser:
         return self._group(ranges, is_negated=name.startswith("^"))
 
     def _class_character(self) -> int:
-        if not self._more():
+        if not self._has_more():
             raise RegexError(NO_BRACKET)
         character = self._take()
         return self._escaped_code() if character == "\\" else ord(character)
 
 
 def parse(text: str) -> Node:
-    """Return the tree of the expression. Raises RegexError for one that RE2/J refuses or that is too large."""
+    """Return the syntax tree of the expression. Raises RegexError if it is invalid or too large."""
     return _Parser(text).parse()

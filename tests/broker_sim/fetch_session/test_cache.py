@@ -1,4 +1,4 @@
-"""Which sessions make room for which, as FetchSessionTest and the notes of KIP-227 have it."""
+"""Tests of session eviction, as in Kafka's FetchSessionTest and KIP-227."""
 
 from random import Random
 
@@ -32,7 +32,7 @@ def shard():
     return Shard()
 
 
-def test_ids_are_in_the_range_of_the_shard_and_never_zero():
+def test_session_ids_are_in_the_shard_range_and_not_zero():
     shard = FetchSessionCacheShard(5, 0, 6, Random(1).randrange)
     made = {shard.maybe_create_session(0, [], privileged=False, uses_topic_ids=True) for _ in range(5)}
     assert made == {1, 2, 3, 4, 5}
@@ -41,13 +41,13 @@ def test_ids_are_in_the_range_of_the_shard_and_never_zero():
 @pytest.mark.parametrize(
     ("old_follower", "old_size", "new_follower", "new_size", "room"),
     [
-        (False, 1, False, 9, False),  # a young session of a consumer yields to followers only
+        (False, 1, False, 9, False),  # a consumer's young session is evicted for followers only
         (False, 9, True, 1, True),
-        (True, 1, True, 9, False),  # a young one of a follower to nobody
+        (True, 1, True, 9, False),  # a follower's young session is never evicted
         (True, 1, False, 9, False),
     ],
 )
-def test_young_session(shard, old_follower, old_size, new_follower, new_size, room):
+def test_eviction_of_young_sessions(shard, old_follower, old_size, new_follower, new_size, room):
     old = shard.create(old_size, follower=old_follower)
     new = shard.create(new_size, follower=new_follower, now_ms=1)
     assert (new != NO_SESSION) is room
@@ -59,7 +59,7 @@ def test_young_session(shard, old_follower, old_size, new_follower, new_size, ro
     ("old_follower", "old_size", "new_follower", "new_size", "room"),
     [
         (False, 2, False, 1, False),
-        (False, 2, False, 2, False),  # of the same size: the id decides, and a new one has none yet
+        (False, 2, False, 2, False),  # same size: the id decides, and a new session has none yet
         (False, 2, False, 3, True),
         (True, 1, False, 9, False),
         (False, 9, True, 1, True),
@@ -67,7 +67,7 @@ def test_young_session(shard, old_follower, old_size, new_follower, new_size, ro
         (True, 2, True, 3, True),
     ],
 )
-def test_old_session_that_is_in_use(shard, old_follower, old_size, new_follower, new_size, room):
+def test_eviction_of_old_sessions_in_use(shard, old_follower, old_size, new_follower, new_size, room):
     old = shard.create(old_size, follower=old_follower)
     shard.use(old, LATER_MS)
     new = shard.create(new_size, follower=new_follower, now_ms=LATER_MS + 1)
@@ -77,12 +77,12 @@ def test_old_session_that_is_in_use(shard, old_follower, old_size, new_follower,
 
 @pytest.mark.parametrize(("unused_ms", "room"), [(MIN_EVICTION_MS, False), (LATER_MS, True)])
 @pytest.mark.parametrize("follower", [False, True])
-def test_session_that_nobody_uses_makes_room_for_any(shard, unused_ms, room, follower):
+def test_stale_session_is_evicted_for_any_other(shard, unused_ms, room, follower):
     shard.create(9, follower=follower)
     assert (shard.create(1, now_ms=unused_ms) != NO_SESSION) is room
 
 
-def test_the_session_that_goes_is_the_one_unused_for_longest():
+def test_least_recently_used_session_is_evicted():
     shard = Shard(2)
     first, second = shard.create(), shard.create()
     shard.use(first, 10)
@@ -91,8 +91,8 @@ def test_the_session_that_goes_is_the_one_unused_for_longest():
     assert second not in shard.shard.sessions
 
 
-def test_age_counts_from_the_last_use_that_saw_it(shard):
-    """As in Kafka: a session becomes evictable when it is used after two minutes, not before."""
+def test_session_becomes_evictable_on_use_after_two_minutes(shard):
+    """As in Kafka, age is evaluated only when the session is used."""
     old = shard.create(1)
     shard.use(old, MIN_EVICTION_MS - 1)
     assert shard.create(9, now_ms=MIN_EVICTION_MS + 5) == NO_SESSION
@@ -100,7 +100,7 @@ def test_age_counts_from_the_last_use_that_saw_it(shard):
     assert shard.create(9, now_ms=LATER_MS) != NO_SESSION
 
 
-def test_partitions_are_counted_as_of_the_last_use():
+def test_partition_count_is_updated_on_use():
     shard = Shard(2)
     one = shard.create(3)
     shard.create(4)
@@ -115,7 +115,7 @@ def test_partitions_are_counted_as_of_the_last_use():
 
 
 @pytest.mark.parametrize(("slots", "sessions"), [(0, 0), (7, 0), (8, 8), (17, 16)])
-def test_slots_are_shared_out_among_eight_shards(slots, sessions):
+def test_slots_are_divided_among_eight_shards(slots, sessions):
     cache = FetchSessionCache(slots, Random)
     for _ in range(20):
         shard = cache.next_shard()
@@ -125,7 +125,7 @@ def test_slots_are_shared_out_among_eight_shards(slots, sessions):
 
 
 @pytest.mark.parametrize("session_id", [2147483640, 2147483647, -268435455])
-def test_id_of_no_shard_is_an_error_of_the_server(session_id):
+def test_id_outside_all_shards_is_unknown_server_error(session_id):
     with pytest.raises(ApiError) as refusal:
         FetchSessionCache(8, Random).shard_of(session_id)
     assert refusal.value.error_code is ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,4 +1,4 @@
-"""Claims about when a fetcher must be told of a partition, as FetchSessionTest makes them."""
+"""Tests of which partitions a response must include, as in Kafka's FetchSessionTest."""
 
 import pytest
 
@@ -11,8 +11,8 @@ def data(high_watermark=5, log_start_offset=0, size_bytes=0, **more):
     return FetchPartitionData(ErrorCode.NONE, high_watermark, high_watermark, log_start_offset, (), size_bytes, **more)
 
 
-def tell(partition, data):
-    """Return whether the data is news for the fetcher, and tell it."""
+def respond(partition, data):
+    """Return whether the response must include the data, and store it."""
     has_news = partition.has_news(data)
     partition.update_response_data(data)
     return has_news
@@ -20,39 +20,39 @@ def tell(partition, data):
 
 @pytest.fixture
 def cached():
-    """Return a partition whose fetcher knows of the high watermark 5 and the log start 0."""
+    """Return a partition whose last response had high watermark 5 and log start offset 0."""
     partition = CachedPartition(("t", 0), "t", FetchPartition(fetch_offset=0, max_bytes=1))
-    assert tell(partition, data())
+    assert respond(partition, data())
     return partition
 
 
-def test_nothing_is_told_twice(cached):
-    assert not tell(cached, data())
+def test_unchanged_data_is_not_included(cached):
+    assert not respond(cached, data())
 
 
 @pytest.mark.parametrize("change", [{"high_watermark": 6}, {"log_start_offset": 1}])
-def test_offset_that_moved_is_told_once(cached, change):
-    assert tell(cached, data(**change))
-    assert not tell(cached, data(**change))
+def test_changed_offset_is_included_once(cached, change):
+    assert respond(cached, data(**change))
+    assert not respond(cached, data(**change))
 
 
 @pytest.mark.parametrize("news", [{"size_bytes": 1}, {"preferred_read_replica": 2}, {"diverging_epoch": (0, 3)}])
-def test_what_the_fetcher_must_act_on_is_told_every_time(cached, news):
-    assert tell(cached, data(**news))
-    assert tell(cached, data(**news))
-    assert not tell(cached, data())
+def test_data_to_act_on_is_included_every_time(cached, news):
+    assert respond(cached, data(**news))
+    assert respond(cached, data(**news))
+    assert not respond(cached, data())
 
 
-def test_error_is_told_every_time_and_the_offsets_after_it(cached):
+def test_errors_and_the_offsets_after_them_are_included(cached):
     error = FetchPartitionData.failed(ErrorCode.OFFSET_OUT_OF_RANGE)
-    assert tell(cached, error)
-    assert tell(cached, error)
-    assert tell(cached, data())
-    assert not tell(cached, data())
+    assert respond(cached, error)
+    assert respond(cached, error)
+    assert respond(cached, data())
+    assert not respond(cached, data())
 
 
-def test_offsets_are_told_after_an_error_that_had_the_same_ones(cached):
+def test_offsets_are_included_after_error_with_same_offsets(cached):
     error = data()
     error.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    assert tell(cached, error)
-    assert tell(cached, data())
+    assert respond(cached, error)
+    assert respond(cached, data())

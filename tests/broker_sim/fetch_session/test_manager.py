@@ -35,7 +35,7 @@ def test_session_is_resumed_epoch_by_epoch(manager):
     assert session.epoch == 4
 
 
-def test_what_does_not_fit_a_session_is_refused_and_changes_nothing(manager):
+def test_rejected_request_does_not_change_the_session(manager):
     session_id = create(manager)
     assert refusal(manager, session_id + 1, 1) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert refusal(manager, 0, 1) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
@@ -45,7 +45,7 @@ def test_what_does_not_fit_a_session_is_refused_and_changes_nothing(manager):
     assert manager.resume(session_id, 1, uses_topic_ids=False).session_id == session_id
 
 
-def test_session_without_partitions_ends(manager):
+def test_session_without_partitions_is_closed(manager):
     session_id = create(manager)
     session = manager.resume(session_id, 1, uses_topic_ids=False)
     session.forget(KEY)
@@ -54,7 +54,7 @@ def test_session_without_partitions_ends(manager):
     assert manager.cache.partition_count == 0
 
 
-def test_closed_session_is_gone_and_closing_none_does_nothing(manager):
+def test_closing_an_unknown_session_does_nothing(manager):
     session_id = create(manager)
     manager.close(0)
     manager.close(session_id + 1)

@@ -14,28 +14,28 @@ def session_of(*numbers):
 
 
 @pytest.mark.parametrize(("epoch", "following"), [(0, 1), (1, 2), (2147483647, 1), (-1, -1), (-5, -1)])
-def test_epochs_count_up_and_begin_again_at_one(epoch, following):
+def test_epoch_wraps_around_to_one(epoch, following):
     assert next_epoch(epoch) == following
 
 
-def test_new_session_expects_the_request_after_the_one_that_made_it():
+def test_new_session_expects_epoch_one():
     assert session_of(0).epoch == 1
 
 
-def test_partition_that_had_records_goes_to_the_end():
+def test_partition_moves_to_the_end():
     session = session_of(0, 1, 2)
     session.move_to_end(("t", 0))
     assert [partition.key[1] for partition in session] == [1, 2, 0]
 
 
-def test_partition_added_again_keeps_its_place_and_is_read_from_elsewhere():
+def test_partition_added_again_changes_only_its_position():
     session = session_of(0, 1)
     for number in (0, 5):
         session.add(CachedPartition(("t", number), "t", fetch(9)))
     assert [(p.key[1], p.fetch.fetch_offset) for p in session] == [(0, 9), (1, 0), (5, 9)]
 
 
-def test_forgotten_partition_is_gone_and_an_unknown_one_does_not_matter():
+def test_forgetting_an_unknown_partition_does_nothing():
     session = session_of(0, 1)
     for number in (0, 9):
         session.forget(("t", number))

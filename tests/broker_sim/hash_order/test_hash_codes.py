@@ -24,7 +24,7 @@ def test_string_hash_is_javas(text, code):
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 128, 300])
-def test_hash_of_a_long_text_is_31_times_that_before_and_the_next_unit(size):
+def test_string_hash_follows_its_recurrence(size):
     text = "".join(chr(0x61 + index * 997 % 20_000) for index in range(size))
     code = 0
     for unit in text:

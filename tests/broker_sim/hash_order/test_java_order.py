@@ -1,4 +1,4 @@
-"""Keys come in the order of Java's and Kafka's tables; the expected orders were printed by them."""
+"""Iteration orders of Java's and Kafka's tables; the expected orders were printed by them."""
 
 from broker_sim.hash_order.hash_codes import integer_hash, string_hash, uuid_hash
 from broker_sim.hash_order.java_order import HashTable, TimelineMap, hash_order
@@ -7,7 +7,7 @@ MEMBERS = ("2163c3698b529b4a-1", "4d1fe09f0af438d2-2", "7bc73a83fd63ed5b-3", "aa
 FIRST, SECOND = (bytes.fromhex("765a9cbe77b49b9a8888f4c24a5dba95"), bytes.fromhex("fc18db54916bbd929f651ddd16a904de"))
 
 
-def test_timeline_map_has_the_newest_key_of_a_bucket_first():
+def test_newest_key_of_a_timeline_bucket_comes_first():
     table = TimelineMap(string_hash)
     seen = []
     for member in MEMBERS:
@@ -17,11 +17,11 @@ def test_timeline_map_has_the_newest_key_of_a_bucket_first():
     assert seen == [["1"], ["1", "2"], ["1", "3", "2"], ["1", "a", "3", "2"], ["b", "1", "a", "2", "3"]]
 
 
-def test_numbers_come_by_their_bucket():
+def test_integers_are_ordered_by_bucket():
     assert hash_order([33, 17, 1, 16], integer_hash) == [16, 33, 17, 1]
 
 
-def test_numbers_have_more_buckets_from_the_thirteenth_on():
+def test_table_doubles_at_the_thirteenth_key():
     assert hash_order([16, *range(11)], integer_hash) == [16, *range(11)]
     assert hash_order([16, *range(12)], integer_hash) == [*range(12), 16]
 
@@ -48,7 +48,7 @@ def test_removed_key_is_not_in_the_order():
     assert table.in_order() == [2]
 
 
-def test_key_that_was_removed_comes_last_in_its_bucket_again():
+def test_key_put_again_comes_last_in_its_bucket():
     table: HashTable = HashTable(integer_hash)
     for key in (1, 17, 33):
         table.put(key, str(key))

@@ -6,10 +6,10 @@ from broker_sim.hash_order.priority_queue import PriorityQueue
 
 
 def drained(queue):
-    found = []
+    elements = []
     while (least := queue.poll()) is not None:
-        found.append(least)
-    return "".join(found)
+        elements.append(least)
+    return "".join(elements)
 
 
 def test_equal_elements_leave_in_javas_order():
@@ -20,7 +20,7 @@ def test_equal_elements_leave_in_javas_order():
     assert drained(queue) == "ahgfedcb"
 
 
-def test_polled_element_goes_behind_its_equals():
+def test_readded_element_comes_after_its_equals():
     queue = PriorityQueue(lambda _: 0)
     for letter in "abcde":
         queue.add(letter)
@@ -31,7 +31,7 @@ def test_polled_element_goes_behind_its_equals():
     assert "".join(polled) == "aeaeaeae"
 
 
-def test_least_element_is_first_whatever_was_added():
+def test_least_element_is_always_polled_first():
     rng = Random(1)
     numbers = [rng.randrange(50) for _ in range(200)]
     queue = PriorityQueue(lambda number: number)

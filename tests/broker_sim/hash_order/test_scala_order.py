@@ -1,4 +1,4 @@
-"""Keys come in the order of Scala's maps; the expected orders were printed by Scala 2.13."""
+"""Iteration orders of Scala's maps; the expected orders were printed by Scala 2.13."""
 
 import pytest
 
@@ -9,7 +9,7 @@ FIRST, SECOND = (bytes.fromhex("fc18db54916bbd929f651ddd16a904de"), bytes.fromhe
 
 
 def hash_of(partition):
-    """Every third partition is of the second topic."""
+    """Return partitions of two topics; every third one is of the second topic."""
     if partition % 3 == 2:
         return topic_id_partition_hash(SECOND, partition, "other")
     return topic_id_partition_hash(FIRST, partition, "topic")
@@ -25,11 +25,11 @@ def hash_of(partition):
         (24, "6 10 12 23 0 17 4 21 11 13 5 15 19 7 9 20 1 3 14 22 8 16 2 18"),
     ],
 )
-def test_mutable_map_has_buckets_twice_as_many_when_three_quarters_would_be_full(count, expected):
+def test_mutable_map_doubles_before_three_quarters_are_full(count, expected):
     assert mutable_map_order(range(count), hash_of) == [int(key) for key in expected.split()]
 
 
-def test_mutable_map_has_negative_hash_codes_first_in_a_bucket():
+def test_negative_hash_codes_come_first_in_a_bucket():
     numbers = mutable_map_order([15, -16, 31, 1, -2, -18], integer_hash)
     assert numbers == [-2, -18, 1, -16, 15, 31]
 

@@ -1,4 +1,4 @@
-"""An image of three brokers, one of them fenced, and two topics."""
+"""An image of three brokers, one of which is fenced, and two topics."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ID_A, ID_B = b"a" * 16, b"b" * 16
 
 @pytest.fixture
 def broker():
-    """Make a broker; `fenced` and `epoch` may be given."""
+    """Return a broker factory; `fenced` and `epoch` are optional."""
 
     def make(broker_id, *, fenced=False, epoch=1, **fields):
         endpoints = (Endpoint("PLAINTEXT", "127.0.0.1", 9000 + broker_id),)
@@ -21,7 +21,7 @@ def broker():
 
 @pytest.fixture
 def partition():
-    """Make a partition on the brokers 1 and 2."""
+    """Return a factory of partitions on brokers 1 and 2."""
 
     def make(leader=1, partition_epoch=0):
         return PartitionState((1, 2), (1, 2), leader, 0, partition_epoch)

@@ -13,7 +13,7 @@ ALL = [acl("ab"), acl("ab", PREFIXED), acl("a", PREFIXED), acl("*"), acl("b"), a
 
 
 @pytest.mark.parametrize(
-    ("pattern_type", "name", "found"),
+    ("pattern_type", "name", "acls"),
     [
         (PatternType.ANY, None, ALL),
         (PatternType.ANY, "ab", ALL[:2]),
@@ -27,9 +27,9 @@ ALL = [acl("ab"), acl("ab", PREFIXED), acl("a", PREFIXED), acl("*"), acl("b"), a
         (PatternType.MATCH, None, ALL),
     ],
 )
-def test_a_filter_means_rules_by_their_pattern_or_by_what_they_concern(pattern_type, name, found):
-    wanted = AclFilter(ResourceType.TOPIC, name, pattern_type)
-    assert Acls(ALL).matching(wanted) == sorted(found)
+def test_filter_selects_by_pattern_or_matching_resource(pattern_type, name, acls):
+    acl_filter = AclFilter(ResourceType.TOPIC, name, pattern_type)
+    assert Acls(ALL).matching(acl_filter) == sorted(acls)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_filter_means_rules_by_their_pattern_or_by_what_they_concern(pattern_t
         ("permission", Permission.DENY),
     ],
 )
-def test_a_filter_means_rules_by_each_of_their_fields(field, value):
+def test_filter_selects_by_each_field(field, value):
     other = acl("ab")._replace(**{field: value})
     rules = Acls([acl("ab"), other])
     assert rules.matching(AclFilter(**{field: value})) == [other]
@@ -51,7 +51,7 @@ def test_a_filter_means_rules_by_each_of_their_fields(field, value):
 
 
 @pytest.mark.parametrize(
-    ("name", "found"),
+    ("name", "acls"),
     [
         ("ab", [ALL[0], ALL[1], ALL[2], ALL[3]]),
         ("abc", [ALL[1], ALL[2], ALL[3]]),
@@ -61,14 +61,14 @@ def test_a_filter_means_rules_by_each_of_their_fields(field, value):
         ("*", [ALL[3], ALL[5]]),
     ],
 )
-def test_resource_has_rules_of_its_name_then_of_its_prefixes_then_of_the_wildcard(name, found):
+def test_acl_order_is_literal_prefixed_wildcard(name, acls):
     rules = Acls([*reversed(ALL), acl("ab", resource_type=ResourceType.GROUP)])
     groups = rules.for_resource(ResourceType.TOPIC, name)
-    assert groups == [{"User:a": (each,)} for each in found]
+    assert groups == [{"User:a": (each,)} for each in acls]
     assert NO_ACLS.for_resource(ResourceType.TOPIC, name) == []
 
 
-def test_rules_are_compared_by_what_is_in_them():
+def test_acls_are_compared_by_value():
     rules = Acls(ALL)
     assert rules == Acls(reversed(ALL))
     assert rules != Acls(ALL[1:])
@@ -79,7 +79,7 @@ def test_rules_are_compared_by_what_is_in_them():
     assert acl("ab", principal="User:b") not in rules
 
 
-def test_a_code_that_is_not_known_is_unknown():
+def test_unknown_code_becomes_unknown():
     assert ResourceType(77) is ResourceType.UNKNOWN
     assert AclOperation(-1) is AclOperation.UNKNOWN
     assert Permission(9) is Permission.UNKNOWN

@@ -1,4 +1,4 @@
-"""The questions that broker 1 answers from its newest metadata."""
+"""Lookups of broker 1 in its newest metadata."""
 
 import pytest
 
@@ -31,14 +31,14 @@ def cache():
     return MetadataCache(1, BrokerConfig(), delta.apply())
 
 
-def test_partition_is_known_wherever_it_is(cache):
+def test_partition_on_any_broker_is_known(cache):
     assert cache.is_known(KEY)
     assert cache.is_known(TopicPartition("t", 1))
     assert not cache.is_known(TopicPartition("t", 2))
     assert not cache.is_known(TopicPartition("u", 0))
 
 
-def test_partition_is_hosted_with_a_replica_here_and_the_same_topic_id(cache):
+def test_hosted_partition_has_local_replica_and_same_topic_id(cache):
     assert cache.is_hosted(KEY, TOPIC_ID)
     assert not cache.is_hosted(KEY, b"x" * 16)
     assert not cache.is_hosted(TopicPartition("t", 1), TOPIC_ID)
@@ -67,7 +67,7 @@ def test_epoch_before_the_last_registration_is_stale(cache, broker_id, epoch, is
     assert cache.is_stale_epoch(broker_id, epoch) is is_stale
 
 
-def test_topic_config_is_that_of_the_topic_over_the_dynamic_ones_of_broker_and_cluster(cache):
+def test_topic_config_overrides_dynamic_broker_and_cluster_configs(cache):
     image = cache.image
     configs = {
         "": {"log.retention.ms": "1", "log.segment.bytes": "2000000"},

@@ -1,4 +1,4 @@
-"""Ranges of hosts in ACLs; the texts are those of a running Kafka 4.4.0."""
+"""Address ranges of ACL hosts; the messages are those of a running Kafka 4.4.0."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_range_is_accepted(host):
         ("::ffff:10.0.0.0/100", "Could not parse [::ffff:10.0.0.0] - not an IPv6 address"),
     ],
 )
-def test_reason_of_a_refused_range_is_kafkas(host, problem):
+def test_error_message_of_invalid_range_is_kafkas(host, problem):
     assert cidr_problem(host) == problem
 
 
@@ -43,5 +43,5 @@ def test_reason_of_a_refused_range_is_kafkas(host, problem):
         ("10.1.2.3", "10.1.2.3", False),
     ],
 )
-def test_client_is_in_a_range_or_not(host, client, is_inside):
+def test_client_address_is_matched_against_range(host, client, is_inside):
     assert is_in_range(host, client) is is_inside

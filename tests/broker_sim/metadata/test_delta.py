@@ -6,7 +6,7 @@ from broker_sim.metadata.topic_partition import TopicPartition
 ID_A, ID_B = b"a" * 16, b"b" * 16
 
 
-def test_delta_leaves_its_base_as_it_was(image, broker, partition):
+def test_delta_does_not_change_its_base(image, broker, partition):
     delta = MetadataDelta(image)
     delta.set_partition("a", 0, partition(2, 1))
     delta.remove_topic("b")
@@ -67,7 +67,7 @@ def test_configs_of_all_brokers_and_of_one_are_separate(image):
     assert "2" not in cleared.apply().broker_configs
 
 
-def test_changes_hold_only_what_changed(image, partition):
+def test_changes_contain_only_changed_partitions(image, partition):
     delta = MetadataDelta(image)
     delta.set_partition("a", 1, partition(1, 1))
     changes = changes_between(image, delta.apply())
@@ -77,7 +77,7 @@ def test_changes_hold_only_what_changed(image, partition):
     assert not changes.broker_configs_changed
 
 
-def test_changes_hold_topics_with_new_configs(image):
+def test_changes_contain_topics_with_new_configs(image):
     delta = MetadataDelta(image)
     delta.set_topic_configs("b", {"cleanup.policy": "compact"})
     changes = changes_between(image, delta.apply())
@@ -104,7 +104,7 @@ class _NotWalked(dict):
         raise AssertionError("all topics are looked at")
 
 
-def test_changes_of_one_topic_cost_no_look_at_the_others(image, partition):
+def test_changes_of_one_topic_do_not_read_the_others(image, partition):
     delta = MetadataDelta(image)
     delta.set_topic(TopicState("new", b"c" * 16, (partition(),)))
     after = delta.apply()
@@ -123,7 +123,7 @@ def test_changes_of_skipped_versions_are_found(image, partition):
     assert [topic.name for topic in changes.deleted_topics] == ["b"]
 
 
-def test_change_of_no_topic_tells_none(image, broker, partition):
+def test_change_without_topics_has_no_written_topics(image, broker, partition):
     first = MetadataDelta(image)
     first.set_partition("a", 0, partition(2, 1))
     second = MetadataDelta(first.apply())

@@ -28,11 +28,11 @@ def test_only_unfenced_brokers_outside_a_controlled_shutdown_are_active(broker):
     assert not broker(1, in_controlled_shutdown=True).is_active
 
 
-def test_each_partition_goes_through_all_topics(image):
+def test_each_partition_yields_partitions_of_all_topics(image):
     named = [(str(key), state.leader) for key, state in image.each_partition()]
     assert named == [("a-0", 1), ("a-1", 2), ("b-0", -1)]
 
 
-def test_image_cannot_be_changed(image):
+def test_image_is_immutable(image):
     with pytest.raises(FrozenInstanceError):
         image.version = 7

@@ -18,7 +18,7 @@ def test_valid_name_is_accepted(name):
         ("a b", "'a b' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"),
     ],
 )
-def test_invalid_name_is_refused_with_the_reason_that_kafka_gives(name, reason):
+def test_invalid_name_is_rejected_with_kafkas_message(name, reason):
     assert invalid_topic_name(name) == f"Topic name is invalid: {reason}"
 
 
@@ -27,7 +27,7 @@ def test_names_with_dots_and_with_underscores_collide():
     assert unify_collision_chars("ab") != unify_collision_chars("a.b")
 
 
-def test_topics_of_the_cluster_itself_are_internal():
+def test_coordinator_topics_are_internal():
     assert is_internal_topic("__consumer_offsets")
     assert is_internal_topic("__transaction_state")
     assert not is_internal_topic("__mine")

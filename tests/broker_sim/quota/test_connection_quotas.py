@@ -1,4 +1,4 @@
-"""How many connections a broker, a listener and an address may have, and how fast they may come."""
+"""Tests of connection counts and connection rates of brokers, listeners and addresses."""
 
 import pytest
 from broker_sim_purgatory import VirtualClock
@@ -35,8 +35,8 @@ def accepted(quotas, count, listener=OUTSIDE):
 # -- rates --------------------------------------------------------------------------------------------
 
 
-def test_addresses_above_their_rate_are_refused_and_do_not_count(clock):
-    """Kafka 4.3.1 at 1 a second: ten are taken, the others closed after 1 s each."""
+def test_throttled_connections_of_an_address_do_not_count(clock):
+    """Kafka 4.3.1 at one connection per second: ten are accepted, the others are closed after 1 s each."""
     quotas = quotas_of(clock, ips={ANY: ip_rate(1.0)})
     assert [quotas.accept_from(OUTSIDE, IP) for _ in range(13)] == [0] * 10 + [1_000] * 3
     assert quotas.accept_from(OUTSIDE, OTHER_IP) == 0
@@ -44,16 +44,16 @@ def test_addresses_above_their_rate_are_refused_and_do_not_count(clock):
     assert [quotas.accept_from(OUTSIDE, IP) for _ in range(11)] == [0] * 10 + [1_000]
 
 
-def test_address_of_its_own_comes_before_the_default(clock):
+def test_quota_of_an_address_overrides_the_default(clock):
     quotas = quotas_of(clock, ips={ANY: ip_rate(1.0), OWN: ip_rate(2.0)})
     assert sum(not quotas.accept_from(OUTSIDE, IP) for _ in range(40)) == 20
-    clock.advance_to(900)  # 21 in 10.9 s, had the refused ones been counted 41
+    clock.advance_to(900)  # 21 in 10.9 s; would be 41 if throttled ones counted
     assert quotas.accept_from(OUTSIDE, IP) == 0
     quotas.update({(("user", "u"),): {"producer_byte_rate": 1.0}})
     assert quotas.accept_from(OUTSIDE, IP) == 0
 
 
-def test_broker_stands_still_above_its_rate(clock):
+def test_broker_stops_accepting_above_its_rate(clock):
     quotas = quotas_of(clock, {"max.connection.creation.rate": "1"}, [OUTSIDE, INSIDE])
     assert accepted(quotas, 11) == [0] * 10 + [1_000]
     assert accepted(quotas, 1, INSIDE) == [1_000]
@@ -67,7 +67,7 @@ def test_listener_has_a_rate_of_its_own(clock):
     assert accepted(quotas, 99, INSIDE) == [0] * 99
 
 
-def test_listener_between_brokers_has_the_rate_and_does_not_count_for_others(clock):
+def test_inter_broker_listener_does_not_count_in_broker_rate(clock):
     configs = {"max.connection.creation.rate": "1"}
     quotas = quotas_of(clock, configs, [OUTSIDE, INSIDE], INSIDE)
     assert accepted(quotas, 11, INSIDE) == [0] * 10 + [1_000]
@@ -75,7 +75,7 @@ def test_listener_between_brokers_has_the_rate_and_does_not_count_for_others(clo
 
 
 @pytest.mark.parametrize("name", ["max.connection.creation.rate", "listener.name.outside.max.connection.creation.rate"])
-def test_refused_address_counts_for_neither_broker_nor_listener(clock, name):
+def test_throttled_address_does_not_count_for_broker_or_listener(clock, name):
     quotas = quotas_of(clock, {name: "2"}, ips={OWN: ip_rate(1.0)})
     for _ in range(30):
         assert quotas.accept(OUTSIDE) == 0
@@ -83,8 +83,8 @@ def test_refused_address_counts_for_neither_broker_nor_listener(clock, name):
     assert accepted(quotas, 11) == [0] * 10 + [500]
 
 
-def test_what_came_before_a_rate_was_set_counts(clock):
-    """Kafka 4.3.1: with a rate of 1 set right after two connections, eight more are taken at once."""
+def test_connections_before_the_rate_was_set_count(clock):
+    """Kafka 4.3.1: with a rate of 1 set right after two connections, eight more are accepted at once."""
     quotas = quotas_of(clock)
     accepted(quotas, 2)
     quotas.reconfigure({"listener.name.outside.max.connection.creation.rate": "1"})
@@ -94,7 +94,7 @@ def test_what_came_before_a_rate_was_set_counts(clock):
 # -- numbers ------------------------------------------------------------------------------------------
 
 
-def test_listener_has_the_limit_of_its_broker_unless_it_has_its_own(clock):
+def test_listener_inherits_the_limit_of_its_broker(clock):
     configs = {"max.connections": "2", "listener.name.inside.max.connections": "1"}
     quotas = quotas_of(clock, configs, [OUTSIDE, INSIDE], INSIDE)
     quotas.inc(INSIDE, IP)
@@ -106,15 +106,15 @@ def test_listener_has_the_limit_of_its_broker_unless_it_has_its_own(clock):
     assert quotas.has_slot(INSIDE)
 
 
-def test_other_configurations_of_a_listener_do_not_matter_even_if_they_are_wrong(clock):
-    # Kafka accepts them for a running broker, which takes them at its next start.
+def test_other_listener_configs_are_ignored_even_if_invalid(clock):
+    # Kafka accepts them on a running broker and applies them at the next start.
     quotas = quotas_of(clock)
     of_listener = "listener.name.outside."
     quotas.reconfigure({f"{of_listener}max.connections": "1", f"{of_listener}max.connections.per.ip.overrides": "x"})
     assert quotas.has_slot(OUTSIDE)
 
 
-def test_listener_between_brokers_is_protected_if_there_are_others(clock):
+def test_inter_broker_listener_is_protected_if_not_the_only_one(clock):
     quotas = quotas_of(clock, {"max.connections": "2"}, [OUTSIDE, INSIDE], INSIDE)
     for _ in range(2):
         quotas.inc(OUTSIDE, IP)
@@ -168,6 +168,6 @@ def test_limits_change_at_run_time_and_go_back(clock):
         ({"max.connections.per.ip.overrides": "a"}, "Error parsing configuration property"),
     ],
 )
-def test_wrong_limits_are_refused_at_the_start(configs, reason):
+def test_invalid_limits_are_rejected_at_start(configs, reason):
     with pytest.raises(ConfigError, match=reason):
         BrokerConfig.from_mapping(configs)

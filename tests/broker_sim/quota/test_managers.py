@@ -1,4 +1,4 @@
-"""Rates and buckets of clients, and what changes of quotas do to them."""
+"""Tests of clients' rates and token buckets, and of quota changes."""
 
 import pytest
 from broker_sim_purgatory import VirtualClock
@@ -47,7 +47,7 @@ def test_kinds_and_clients_do_not_mix(clock):
     assert managers.request.record_and_get_throttle_time_ms(CLIENT, 1_000) == 0
 
 
-def test_changed_quota_holds_for_what_was_measured_before(clock):
+def test_changed_quota_applies_to_earlier_values(clock):
     managers = managers_of(clock, {C: {PRODUCE: 1.0}})
     managers.produce.record_and_get_throttle_time_ms(CLIENT, 20)
     managers.update({C: {PRODUCE: 2.0}})
@@ -57,7 +57,7 @@ def test_changed_quota_holds_for_what_was_measured_before(clock):
     assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 0) == 12_000
 
 
-def test_what_is_taken_back_does_not_count(clock):
+def test_unrecorded_values_do_not_count(clock):
     fetch = managers_of(clock, {C: {FETCH: 1.0}}).fetch
     assert fetch.record_and_get_throttle_time_ms(CLIENT, 20) == 10_000
     fetch.unrecord(CLIENT, 20)
@@ -66,14 +66,14 @@ def test_what_is_taken_back_does_not_count(clock):
     assert fetch.max_value_in_quota_window(OTHER) is None
 
 
-def test_time_of_requests_is_held_up_for_one_sample_at_most(clock):
+def test_request_quota_throttles_for_at_most_one_sample(clock):
     configs = {"quota.window.size.seconds": "2", "quota.window.num": "3"}
     managers = managers_of(clock, {C: {REQUEST: 1.0, PRODUCE: 1.0}}, configs)
     assert managers.request.record_and_get_throttle_time_ms(CLIENT, 1_000) == 2_000
     assert managers.produce.record_and_get_throttle_time_ms(CLIENT, 8) == 4_000
 
 
-def test_silent_clients_are_forgotten_after_an_hour(clock):
+def test_idle_clients_are_removed_after_an_hour(clock):
     produce = managers_of(clock, {ANY_C: {PRODUCE: 1.0}}).produce
     for number in range(10):
         produce.record_and_get_throttle_time_ms(Client("u", str(number)), 1)
@@ -85,7 +85,7 @@ def test_silent_clients_are_forgotten_after_an_hour(clock):
 # -- changes of topics ------------------------------------------------------------------------------
 
 
-def test_bucket_holds_what_comes_in_the_whole_window():
+def test_bucket_capacity_is_the_tokens_of_the_window():
     bucket = TokenBucket(Window(3, 1_000))
     assert bucket.measure(2, 50) == 6
     bucket.record(7, 2, 50)
@@ -94,8 +94,8 @@ def test_bucket_holds_what_comes_in_the_whole_window():
     assert bucket.measure(2, 60_000) == 6
 
 
-def test_strict_quota_refuses_while_the_bucket_is_empty(clock):
-    """Kafka 4.3.1: 8 and 8 partitions at 1 a second are taken, the next waits for about 5 s."""
+def test_strict_quota_rejects_while_bucket_is_empty(clock):
+    """Kafka 4.3.1 at 1 per second: two requests of 8 partitions are accepted, the next waits for about 5 s."""
     manager = managers_of(clock, {C: {MUTATION: 1.0}}).controller_mutation
     for _ in range(2):
         quota = manager.quota_for(CLIENT, is_strict=True)
@@ -113,7 +113,7 @@ def test_strict_quota_refuses_while_the_bucket_is_empty(clock):
     manager.quota_for(CLIENT, is_strict=True).record(1)
 
 
-def test_permissive_quota_takes_all_and_tells_the_wait(clock):
+def test_permissive_quota_accepts_all_and_returns_throttle_time(clock):
     manager = managers_of(clock, {C: {MUTATION: 0.5}}).controller_mutation
     quota = manager.quota_for(CLIENT, is_strict=False)
     quota.record(7)
@@ -125,7 +125,7 @@ def test_permissive_quota_takes_all_and_tells_the_wait(clock):
     assert other.throttle_time_ms == 0
 
 
-def test_without_a_quota_changes_are_free(clock):
+def test_changes_without_quota_are_not_throttled(clock):
     quota = managers_of(clock, {}).controller_mutation.quota_for(CLIENT, is_strict=True)
     quota.record(1_000_000)
     assert quota.throttle_time_ms == 0

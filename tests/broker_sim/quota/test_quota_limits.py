@@ -1,4 +1,4 @@
-"""Which quota holds for whom."""
+"""Tests of which quota applies to a client."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from broker_sim.quota.quota_limits import QuotaLimits
 U, ANY_U = ("user", "u"), ("user", None)
 C, ANY_C = ("client-id", "c"), ("client-id", None)
 IN_ORDER = [(C, U), (ANY_C, U), (U,), (C, ANY_U), (ANY_C, ANY_U), (ANY_U,), (C,), (ANY_C,)]
-"""Each with its place as bound."""
+"""All entities, with their precedence as bound."""
 
 
 def limits_of(*entities):
@@ -19,7 +19,7 @@ def limit_for(limits, user, client_id):
 
 
 @pytest.mark.parametrize("first", range(8))
-def test_the_most_specific_quota_holds(first):
+def test_most_specific_quota_applies(first):
     limits = limits_of(*IN_ORDER[first:])
     assert limit_for(limits, "u", "c") == first + 1
 
@@ -51,18 +51,18 @@ def test_each_client_has_its_own(user, client_id, bound):
         ([(("client-id", "x"), U), (("user", "x"),)], ("", "c")),
     ],
 )
-def test_who_shares_a_quota_is_measured_together(entities, tags):
+def test_clients_of_one_quota_share_a_rate(entities, tags):
     limits = QuotaLimits([(entity, 1) for entity in entities])
     assert limits.tags("u", "c") == tags
     assert bool(limits) == bool(entities)
 
 
 @pytest.mark.parametrize("entity", [(C,), (("client-id", "x"), U)])
-def test_others_have_no_limit(entity):
+def test_other_clients_are_unlimited(entity):
     limits = QuotaLimits([(entity, 1)])
     assert limit_for(limits, "other", "other") is None
     assert limit_for(limits, "", "") is None
 
 
-def test_client_without_an_id_has_no_default_of_client_ids():
+def test_default_client_id_quota_needs_a_client_id():
     assert limit_for(limits_of((ANY_C,)), "u", "") is None

@@ -1,4 +1,4 @@
-"""Windows of samples. What Kafka 4.3.1 answered to the same produces is told with each case."""
+"""Tests of rates over windows of samples, with the throttle times of Kafka 4.3.1 for the same requests."""
 
 import pytest
 
@@ -43,12 +43,12 @@ def test_a_single_sample_has_a_window_of_at_least_a_millisecond():
     assert rate.window_size_ms(500) == 1
 
 
-def test_at_the_bound_nobody_waits():
+def test_rate_at_the_bound_is_not_throttled():
     assert rate_of(KAFKAS, (0, 10_000)).throttle_time_ms(1_000, 0) == 0
     assert rate_of(KAFKAS, (0, 10_001)).throttle_time_ms(1_000, 0) == 1
 
 
-def test_produces_of_a_client_wait_as_with_kafka():
+def test_throttle_times_of_produce_requests_are_kafkas():
     """Kafka 4.3.1: 0, 0, 0, 2401, 5097, 8101 ms for the same six requests."""
     rate = Rate(KAFKAS)
     now_ms, throttled = 0, []
@@ -59,8 +59,8 @@ def test_produces_of_a_client_wait_as_with_kafka():
     assert throttled == [0, 0, 0, 2_404, 5_101, 8_101]
 
 
-def test_one_large_request_waits_as_with_kafka():
-    """Kafka 4.3.1: 8220 ms at 500 bytes a second, and 26219 ms after the next one."""
+def test_throttle_time_of_a_large_request_is_kafkas():
+    """Kafka 4.3.1: 8220 ms at 500 bytes per second, and 26219 ms after the next one."""
     rate = rate_of(KAFKAS, (0, 9_110))
     assert rate.throttle_time_ms(500, 0) == 8_220
     rate.record(9_110, 8_220)

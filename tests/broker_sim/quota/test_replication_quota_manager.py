@@ -1,4 +1,4 @@
-"""How fast throttled replicas may be sent and fetched (KIP-73)."""
+"""Tests of replication throttling (KIP-73)."""
 
 import pytest
 from broker_sim_purgatory import VirtualClock
@@ -33,25 +33,25 @@ def throttled(manager, topic="t"):
     ("text", "partitions"),
     [("", []), ("*", [0, 1, 2, 3]), ("0:1", [0]), (" 0:1 , 3:1,2:2,1:10", [0, 3]), ("0:2", []), ("0:1,,", [0])],
 )
-def test_replicas_are_those_of_this_broker_in_the_list(clock, text, partitions):
+def test_throttled_replicas_are_this_brokers_in_the_list(clock, text, partitions):
     quotas = quotas_of(clock, {LEADERS: text})
     assert throttled(quotas.leader) == partitions
     assert throttled(quotas.follower) == throttled(quotas.leader, "u") == []
     assert throttled(quotas_of(clock, {FOLLOWERS: text}).follower) == partitions
 
 
-def test_without_a_rate_nothing_is_held_back(clock):
+def test_nothing_is_throttled_without_a_limit(clock):
     quotas = quotas_of(clock)
     quotas.leader.record(10**12)
     assert not quotas.leader.is_quota_exceeded()
-    quotas.reconfigure({LEADER_RATE: "1000"})  # what came before counts
+    quotas.reconfigure({LEADER_RATE: "1000"})  # earlier bytes count
     assert quotas.leader.is_quota_exceeded()
     assert not quotas.follower.is_quota_exceeded()
     quotas.reconfigure({FOLLOWER_RATE: "1000"})
     assert not quotas.leader.is_quota_exceeded()
 
 
-def test_bytes_are_divided_by_the_time_since_the_first_ones_but_at_least_a_sample(clock):
+def test_rate_is_over_at_least_one_sample(clock):
     quotas = quotas_of(clock)
     quotas.reconfigure({LEADER_RATE: "5000"})
     quotas.leader.record(5_000)
@@ -64,7 +64,7 @@ def test_bytes_are_divided_by_the_time_since_the_first_ones_but_at_least_a_sampl
     assert not quotas.leader.is_quota_exceeded()
 
 
-def test_bytes_are_forgotten_after_the_window(clock):
+def test_bytes_expire_after_the_window(clock):
     quotas = quotas_of(clock, replication_quota_window_num=3, replication_quota_window_size_seconds=2)
     quotas.reconfigure({FOLLOWER_RATE: "0"})
     quotas.follower.record(1)

@@ -1,4 +1,4 @@
-"""What an expression means here, in the form of the verdicts of `tools/update_regex_tables.py`."""
+"""Verdicts of the simulator on expressions, in the format of `tools/update_regex_tables.py`."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from broker_sim.security.ssl_principal_mapper import SslPrincipalMapper
 from tools.update_regex_tables import Verdict
 
 NOT_SUPPORTED = "not supported by broker-sim"
-"""In the text of what Java reads and the simulator refuses."""
+"""Part of the message for expressions that are valid in Java but not supported."""
 
 
 def result_of(dialect, expression):
@@ -41,7 +41,7 @@ def assert_same():
     def check(theirs):
         ours = our_verdict(theirs)
         if theirs.dialect == "principal" and theirs.error and ours.error:
-            return  # which rule is wrong is said in other words
+            return  # the message names the invalid rule in other words
         if NOT_SUPPORTED in (ours.error or ""):
             assert theirs.dialect != "re2j"
             return

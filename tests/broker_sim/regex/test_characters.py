@@ -1,4 +1,4 @@
-"""Sets of characters, against sets of Python."""
+"""Sets of characters, compared with Python's sets."""
 
 from itertools import pairwise
 from random import Random
@@ -13,7 +13,7 @@ def as_set(ranges):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_operations_are_those_of_sets(seed):
+def test_operations_equal_pythons_set_operations(seed):
     random = Random(seed)
 
     def draw():
@@ -27,12 +27,12 @@ def test_operations_are_those_of_sets(seed):
     assert all(last + 1 < first for (_, last), (first, _) in pairwise(one))
 
 
-def test_everything_is_the_opposite_of_nothing():
+def test_complement_of_nothing_is_everything():
     assert negated(()) == ((0, MAX_CODE),)
     assert negated(((0, MAX_CODE),)) == ()
 
 
-def test_letters_have_all_their_cases():
+def test_letters_have_all_case_variants():
     assert cases(ord("k")) == (ord("K"), ord("k"), ord("\u212a"))
     assert cases(ord("1")) == (ord("1"),)
     assert folded(ranges_of("k")) == tuple((code, code) for code in cases(ord("k")))

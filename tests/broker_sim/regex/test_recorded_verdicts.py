@@ -1,4 +1,4 @@
-"""Expressions of clients and configurations beside what RE2/J and Java say about them, as it was recorded."""
+"""Expressions of clients and configurations, compared with recorded verdicts of RE2/J and Java."""
 
 import json
 from collections import Counter
@@ -12,13 +12,13 @@ RECORDED = [Verdict(**json.loads(line)) for line in VERDICTS.read_text("utf-8").
 
 
 @pytest.mark.parametrize("dialect", ["re2j", "java", "principal"])
-def test_expressions_mean_what_kafkas_jars_say(dialect, assert_same):
+def test_verdicts_equal_recorded_ones(dialect, assert_same):
     for verdict in RECORDED:
         if verdict.dialect == dialect:
             assert_same(verdict)
 
 
-def test_recording_has_expressions_of_each_dialect_that_match_and_that_are_refused():
+def test_recording_has_matches_and_rejections_of_each_dialect():
     count = Counter((verdict.dialect, verdict.error is None) for verdict in RECORDED)
     assert min(count.values()) > 5
     assert len(count) == 6
@@ -31,6 +31,6 @@ def test_recording_has_expressions_of_each_dialect_that_match_and_that_are_refus
         *(r"\p{IsAlphabetic}", r"\p{blk=Greek}", "(?<=a{1,3})b", r"(a\1)"),
     ],
 )
-def test_what_only_java_reads_is_refused_by_name(expression):
+def test_unsupported_java_construct_is_rejected_by_name(expression):
     with pytest.raises(JavaRegexError, match="not supported by broker-sim"):
         compile_java(expression)

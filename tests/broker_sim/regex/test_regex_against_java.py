@@ -1,4 +1,4 @@
-"""Random expressions beside RE2/J, Java and Kafka's own mapper of principals, from the jars of the real Kafka."""
+"""Random expressions, compared with RE2/J, Java and Kafka's principal mapper from the real jars."""
 
 import os
 from random import Random
@@ -28,7 +28,7 @@ def draw_text(random):
 @pytest.mark.real_kafka
 @pytest.mark.soak(part="kafka_classes")
 @pytest.mark.parametrize("dialect", ["re2j", "java", "principal"])
-def test_random_expressions_mean_the_same(dialect, assert_same, kafka_class_files):
+def test_random_expressions_get_the_same_verdicts(dialect, assert_same, kafka_class_files):
 
     from tools.update_regex_tables import Verdict, ask
 
