@@ -226,7 +226,9 @@ def _of_plugins(
         if definition is not None:
             value = None if definition.type is ConfigType.PASSWORD else to_text(definition.parse(values[name]))
             doc = definition.doc if name == definition.name else None
-            entries.append(_entry(definition, value, synonyms, read_only=True)._replace(name=name, documentation=doc))
+            read_only = name != definition.name or definition.update_mode is UpdateMode.READ_ONLY
+            entry = _entry(definition, value, synonyms, read_only=read_only)
+            entries.append(entry._replace(name=name, documentation=doc))
             continue
         entries.append(
             ConfigEntry(
@@ -304,7 +306,9 @@ def describe_group(
             synonym = ConfigSynonym(definition.name, default, ConfigSource.DEFAULT_CONFIG)
             entry = _default(definition, (synonym,))
         entries.append(_with_own(definition, entry, own, ConfigSource.GROUP_CONFIG))
-    return _ordered(_chosen(entries, names), _GROUP_BUCKETS)
+    chosen = {entry.name: entry for entry in _chosen(entries, names)}
+    internal = [chosen.pop(n) for n in hash_order(own, string_hash) if n in chosen and GROUP_CONFIGS[n].internal]
+    return internal + _ordered(chosen.values(), _GROUP_BUCKETS)
 
 
 def describe_client_metrics(own: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:

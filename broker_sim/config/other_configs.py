@@ -35,6 +35,8 @@ THREADS: Final = frozenset(
 )
 """Numbers of threads, which a running broker changes in small steps only."""
 
+_NO_TIERS: Final = "there is no tiered storage"
+
 REASONS: Final = (
     ("sasl.jaas.config", "it is read for a listener and a mechanism only, as by Kafka"),
     ("sasl.kerberos.", "there is no Kerberos"),
@@ -45,10 +47,10 @@ REASONS: Final = (
     ("security.inter.broker.protocol", "brokers have no connections among each other"),
     ("security.", "it configures Java's security providers"),
     ("principal.", "principals are those of Kafka's own builder"),
-    ("remote.", "there is no tiered storage"),
-    ("follower.fetch.last.tiered", "there is no tiered storage"),
-    ("log.local.", "there is no tiered storage"),
-    ("log.remote.", "there is no tiered storage"),
+    ("remote.", _NO_TIERS),
+    ("follower.fetch.last.tiered", _NO_TIERS),
+    ("log.local.", _NO_TIERS),
+    ("log.remote.", _NO_TIERS),
     ("controller.quorum.", "there is no Raft quorum"),
     ("metadata.", "there is no metadata log"),
     ("group.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
@@ -161,7 +163,18 @@ _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     "requests do not queue: each is handled when it has been read": ("queued.max.requests",),
 }
 
-_TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {_NO_PREPARED_FILES: ("preallocate",)}
+_TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
+    _NO_PREPARED_FILES: ("preallocate",),
+    _NO_TIERS: (
+        "local.retention.bytes",
+        "local.retention.ms",
+        "remote.copy.lag.bytes",
+        "remote.copy.lag.ms",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+    ),
+}
 
 
 def _by_name(reasons: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:

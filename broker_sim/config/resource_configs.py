@@ -107,6 +107,7 @@ DEAD_LETTER_COPY: Final = "errors.deadletterqueue.copy.record.enable"
 _STREAMS_ASSIGNOR: Final = "streams.assignor.name"
 _STREAMS_TAGS: Final = "streams.rack.aware.assignment.tags"
 _STREAMS_ASSIGNORS: Final = "group.streams.assignors"
+_OFFLOAD: Final = "Whether the assignor may run beside the coordinator; here it runs at once."
 
 
 GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(
@@ -183,12 +184,30 @@ GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(
         ),
         **_definitions(
             (
-                ("consumer.assignor.offload.enable", BOOLEAN, None, None, ""),
-                ("share.assignor.offload.enable", BOOLEAN, None, None, ""),
-                ("streams.assignor.offload.enable", BOOLEAN, None, None, ""),
-                ("streams.acceptable.recovery.lag", LONG, None, at_least(0), ""),
-                ("streams.num.warmup.replicas", INT, None, at_least(0), ""),
-                ("streams.task.offset.interval.ms", INT, None, at_least(1), ""),
+                ("consumer.assignor.offload.enable", BOOLEAN, None, None, _OFFLOAD),
+                ("share.assignor.offload.enable", BOOLEAN, None, None, _OFFLOAD),
+                ("streams.assignor.offload.enable", BOOLEAN, None, None, _OFFLOAD),
+                (
+                    "streams.acceptable.recovery.lag",
+                    LONG,
+                    None,
+                    at_least(0),
+                    "Offsets that a member may lack of a task to count as caught up.",
+                ),
+                (
+                    "streams.num.warmup.replicas",
+                    INT,
+                    None,
+                    at_least(0),
+                    "Largest number of tasks that warm up at a time.",
+                ),
+                (
+                    "streams.task.offset.interval.ms",
+                    INT,
+                    None,
+                    at_least(1),
+                    "Interval at which members report their offsets of tasks.",
+                ),
             ),
             since="4.4",
             internal=True,

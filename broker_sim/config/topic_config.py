@@ -1,7 +1,7 @@
 """The configuration of one topic: what is set for it, and the broker's values for the rest.
 
 Mirrors `org.apache.kafka.storage.internals.log.LogConfig` and `ServerTopicConfigSynonyms`.
-Deliberate difference: tiered storage and replication throttles are left out.
+Deliberate difference: there is no tiered storage; its configurations are those of a broker without it.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,6 +29,7 @@ from broker_sim.config.definition import (
     parse_all,
 )
 from broker_sim.config.log_configs import CLEANUP_POLICIES, TIMESTAMP_TYPES
+from broker_sim.config.other_configs import other_configs
 from broker_sim.config.server_configs import COMPRESSION_TYPES
 from broker_sim.errors import ConfigError
 
@@ -106,6 +107,25 @@ class TopicConfig(Configs):
         "Followers, `PARTITION:BROKER` or `*`, of which follower.replication.throttled.rate holds.",
         ReplicaList(),
     )
+    remote_storage_enable: bool = declare(
+        BOOLEAN, False, "Whether the topic has tiered storage; it cannot be set to true."
+    )
+    local_retention_ms: int = declare(
+        LONG, -2, "How long segments are kept on local disks; -2 stands for retention.ms.", at_least(-2)
+    )
+    local_retention_bytes: int = declare(
+        LONG, -2, "Size of a partition on local disks; -2 stands for retention.bytes.", at_least(-2)
+    )
+    remote_copy_lag_ms: int = declare(
+        LONG, 0, "Age at which a segment is copied to tiered storage.", at_least(-1), since="4.4"
+    )
+    remote_copy_lag_bytes: int = declare(
+        LONG, -1, "Size of newer data at which a segment is copied to tiered storage.", at_least(-1), since="4.4"
+    )
+    remote_log_copy_disable: bool = declare(BOOLEAN, False, "Whether tiered data is read only.")
+    remote_log_delete_on_disable: bool = declare(
+        BOOLEAN, False, "Whether tiered data is deleted when tiered storage is disabled."
+    )
     errors_deadletterqueue_group_enable: bool = declare(
         BOOLEAN, False, "Whether share groups may write dead letters to the topic (KIP-1191).", since="4.4"
     )
@@ -169,6 +189,10 @@ TOPIC_CONFIG_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
         "message.timestamp.type": "log.message.timestamp.type",
         "message.timestamp.before.max.ms": "log.message.timestamp.before.max.ms",
         "message.timestamp.after.max.ms": "log.message.timestamp.after.max.ms",
+        "local.retention.ms": "log.local.retention.ms",
+        "local.retention.bytes": "log.local.retention.bytes",
+        "remote.copy.lag.ms": "log.remote.copy.lag.ms",
+        "remote.copy.lag.bytes": "log.remote.copy.lag.bytes",
     }
 )
 """The broker configuration that is the default of each topic configuration."""
@@ -187,10 +211,16 @@ def topic_defaults(broker: BrokerConfig) -> TopicConfig:
     Mirrors `KafkaConfig.extractLogConfigMap`.
     """
     values: dict[str, ConfigValue] = {}
+    others = other_configs()
     for name, synonym in TOPIC_CONFIG_SYNONYMS.items():
-        compute = _COMPUTED.get(name)
-        value = getattr(broker, synonym.replace(".", "_")) if compute is None else compute(broker)
-        values[TOPIC_CONFIGS[name].attribute] = value
+        definition = TOPIC_CONFIGS[name]
+        if name in _COMPUTED:
+            value = _COMPUTED[name](broker)
+        elif synonym in others:
+            value = definition.parse(str(broker.text_of(others[synonym])))
+        else:
+            value = getattr(broker, synonym.replace(".", "_"))
+        values[definition.attribute] = value
     return TopicConfig(**values)
 
 
@@ -213,6 +243,11 @@ def override_topic_config(defaults: TopicConfig, topic_configs: Mapping[str, str
         return defaults
     parsed = parse_all(TOPIC_CONFIGS, topic_configs, "topic")
     config = defaults.replaced(**parsed)
+    if config.remote_storage_enable:
+        raise ConfigError(
+            "Tiered Storage functionality is disabled in the broker."
+            " Topic cannot be configured with remote log storage."
+        )
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise ConfigError(
             f"conflict topic config setting min.compaction.lag.ms ({config.min_compaction_lag_ms})"

@@ -97,9 +97,8 @@ def test_a_topic_config_is_kafkas(kafka, name):
     assert ours(TOPIC_CONFIGS[name], synonym) == kafka["topic", name]
 
 
-def test_no_topic_config_is_missing_but_tiered_storage(kafka):
-    missing = {name for kind, name in kafka if kind == "topic"} - set(TOPIC_CONFIGS)
-    assert all(name.startswith(("local.", "remote.")) for name in missing)
+def test_no_topic_config_is_missing(kafka):
+    assert {name for kind, name in kafka if kind == "topic"} == set(TOPIC_CONFIGS)
 
 
 INTERNAL_SEGMENTS = "internal.segment.bytes"

@@ -3,12 +3,12 @@
 import pytest
 
 from broker_sim.config import (
-    BROKER_CONFIGS,
     TOPIC_CONFIG_SYNONYMS,
     TOPIC_CONFIGS,
     BrokerConfig,
     TopicConfig,
     effective_topic_config,
+    every_broker_config,
     topic_defaults,
 )
 from broker_sim.errors import ConfigError
@@ -19,8 +19,20 @@ def test_defaults_of_topics_are_those_of_brokers():
 
 
 def test_synonym_is_a_broker_config_of_the_same_type():
+    of_brokers = every_broker_config()
     for name, synonym in TOPIC_CONFIG_SYNONYMS.items():
-        assert TOPIC_CONFIGS[name].type is BROKER_CONFIGS[synonym].type
+        assert TOPIC_CONFIGS[name].type is of_brokers[synonym].type
+
+
+def test_tiered_storage_has_the_brokers_values_and_cannot_be_enabled():
+    static = BrokerConfig.from_mapping({"log.local.retention.ms": "5"})
+    dynamic = {"log.remote.copy.lag.bytes": "6"}
+    config = effective_topic_config(static, dynamic, {"local.retention.bytes": "7"})
+    assert config.local_retention_ms == 5
+    assert config.remote_copy_lag_bytes == 6
+    assert config.local_retention_bytes == 7
+    with pytest.raises(ConfigError, match="Tiered Storage functionality is disabled in the broker"):
+        effective_topic_config(static, {}, {"remote.storage.enable": "true"})
 
 
 def test_topic_overrides_dynamic_overrides_static_overrides_default():

@@ -1,8 +1,9 @@
-"""The errors that three running brokers of Kafka 4.3.1 told of the sample requests, and where.
+"""The errors that three running brokers of Kafka 4.4.0 told of the sample requests, and where.
 
 The requests name groups, topics, members, transactions and sessions that do not exist, and two of the three brokers
 are not the coordinators. `python -m tests.broker_sim.handlers.kafka_broker_errors` records them again, by Java and the
-jars of Maven: each line has an API, a version, a field of the response and the error in it.
+jars of Maven: each line has an API, a version, a field of the response and the error in it. Some depend on
+what comes first, so a run adds to what earlier ones of the same version have seen.
 """
 
 import json
@@ -15,7 +16,7 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from tests.broker_sim.handlers.sample_requests import error_places, sample_request, served_versions
 
-RECORD = Path(__file__).parent / "recorded" / "broker_errors_4_3_1.jsonl"
+RECORD = Path(__file__).parent / "recorded" / "broker_errors_4_4_0.jsonl"
 NOT_SENT = (ApiKey.UNREGISTER_BROKER,)
 """It would take effect."""
 ANSWER_S = 10
@@ -35,7 +36,7 @@ def ask(address, api, version):
 
 def record_lines(addresses):
     """Return the lines of the record."""
-    rows = set()
+    rows = {(int(api), version, field, error.name) for api, version, field, error in recorded()}
     for address in addresses:
         for api, version in served_versions():
             if api in NOT_SENT:
@@ -47,7 +48,9 @@ def record_lines(addresses):
 
 
 def recorded():
-    """Yield API, version, field and error of each line."""
+    """Yield API, version, field and error of each line, if anything is recorded of the version."""
+    if not RECORD.exists():
+        return
     apis = {api.api_name: api for api in ApiKey}
     for name, version, field, error in map(json.loads, RECORD.read_text().splitlines()):
         yield apis[name], version, field, ErrorCode[error]

@@ -1,4 +1,4 @@
-"""What a real Kafka 4.3.1 answers to changes of every configuration, and how it describes them afterwards.
+"""What a real Kafka answers to changes of every configuration, and how it describes them afterwards.
 
 Each configuration that Kafka knows is set: of a topic, a group, a subscription, a broker, all brokers, one listener and
 one mechanism, with quotas of clients and the level of a logger; then everything is described, deleted and described
@@ -25,7 +25,7 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.protocol.release import find_release
 
-RECORD = Path(__file__).parents[1] / "recorded" / "configs_4_3_1.jsonl"
+RECORD = Path(__file__).parents[1] / "recorded" / "configs_4_4_0.jsonl"
 ANSWER_S = 30
 LOGGER = 8
 LISTENER = "listener.name.external."
@@ -61,6 +61,8 @@ VALUES = {
     "leader.replication.throttled.replicas": "0:1",
     "follower.replication.throttled.replicas": "*",
     "interval.ms": "1000",
+    "streams.assignor.name": "sticky",
+    "streams.rack.aware.assignment.tags": "zone,rack",
     "message.timestamp.type": "LogAppendTime",
     "log.message.timestamp.type": "LogAppendTime",
     "cleanup.policy": "compact,delete",
@@ -87,6 +89,17 @@ OF_ONE_LISTENER = {
     "no.such.key": "1",
 }
 """Configurations that have a listener and a mechanism in their names, or are not known."""
+
+TIERED_TRIES = {
+    "remote.storage.enable": ("true", "maybe"),
+    "remote.log.copy.disable": ("maybe", "true"),
+    "remote.log.delete.on.disable": ("maybe", "true"),
+    "local.retention.ms": ("-3", "-1", "9223372036854775807", "7"),
+    "local.retention.bytes": ("-3", "-1", "9223372036854775807", "7"),
+    "remote.copy.lag.ms": ("-2", "-1", "9223372036854775807", "7"),
+    "remote.copy.lag.bytes": ("-2", "-1", "9223372036854775807", "7"),
+}
+"""Further values of a topic's configurations of tiered storage, which the brokers do not have."""
 
 MASKED = frozenset(
     {
@@ -141,8 +154,8 @@ QUOTAS = {
 }
 
 
-def changes():
-    """Return each configuration that is set: its resource, name and value."""
+def changes(release):
+    """Return each configuration of the release that is set: its resource, name and value."""
     dynamic = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}
     for resource, definitions in (
         (TOPIC, TOPIC_CONFIGS),
@@ -152,9 +165,9 @@ def changes():
         (BROKER, dynamic),
     ):
         for name in sorted(definitions):
-            if definitions[name].is_in(find_release("4.3").is_at_least):
+            if definitions[name].is_in(release.is_at_least):
                 yield resource, name, other_value(definitions[name])
-    for name in sorted(name for name in dynamic if dynamic[name].is_in(find_release("4.3").is_at_least)):
+    for name in sorted(name for name in dynamic if dynamic[name].is_in(release.is_at_least)):
         if name.startswith(("max.connection", "principal.", "sasl.", "ssl.", "connections.", "log.retention")):
             yield BROKER, LISTENER + name, other_value(dynamic[name])
     for resource in (CLUSTER, BROKER):
@@ -215,19 +228,23 @@ def alter_quotas(entity, remove=False):
 # -- the record -----------------------------------------------------------------------------------
 
 
-def play(ask, settle):
-    """Yield the lines of the record: `ask(request, version)` answers, `settle()` waits until all brokers know all."""
+def play(ask, settle, release):
+    """Yield the lines of the record of a release.
+
+    `ask(request, version)` answers, `settle()` waits until all brokers know all.
+    """
     create = messages.CreateTopicsRequest
     ask(create([create.CreatableTopic("t", 1, 1)], 30_000), 7)
     settle()
     yield from (each for resource in RESOURCES for each in described(ask, "before", resource))
     present = []
-    for resource, name, value in changes():
+    for resource, name, value in changes(release):
         (outcome,) = ask(alter(resource, name, value), 1).responses
         error = ErrorCode(outcome.error_code).name
         yield ["set", resource.label, name, value, error, outcome.error_message]
         if outcome.error_code == ErrorCode.NONE:
             present.append((resource, name))
+    yield from tried(ask, release)
     for entity in ENTITIES:
         (entry,) = ask(alter_quotas(entity), 1).entries
         yield ["quota", entity, ErrorCode(entry.error_code).name, entry.error_message]
@@ -249,6 +266,14 @@ def play(ask, settle):
     for resource in RESOURCES:
         yield from described(ask, "deleted", resource)
     yield from listed(ask, "deleted")
+
+
+def tried(ask, release):
+    """Yield a line for each further value of a topic's configurations."""
+    for name, values in TIERED_TRIES.items():
+        for value in values if TOPIC_CONFIGS[name].is_in(release.is_at_least) else ():
+            (outcome,) = ask(alter(TOPIC, name, value), 1).responses
+            yield ["try", TOPIC.label, f"{name}={value}", ErrorCode(outcome.error_code).name, outcome.error_message]
 
 
 def described(ask, step, resource, names=None):
@@ -306,5 +331,5 @@ if __name__ == "__main__":
 
     with JvmCluster(STATIC) as cluster:
         host, port = cluster.address(1).split(":")
-        lines = list(play(asker((host, int(port))), lambda: time.sleep(3)))
+        lines = list(play(asker((host, int(port))), lambda: time.sleep(3), find_release()))
         RECORD.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
