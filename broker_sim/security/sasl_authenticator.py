@@ -30,7 +30,7 @@ from broker_sim.protocol.headers import RequestHeader, decode_request_header, en
 from broker_sim.security.sasl_server import SaslAuthenticationError, SaslError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Container, Mapping, Sequence
 
     from broker_sim.protocol.message import Chunk, Message
     from broker_sim.security.sasl_server import SaslServer
@@ -68,12 +68,18 @@ class SaslServerAuthenticator:
         error_answer: ErrorAnswer,
         session_ms: Mapping[str, int],
         wall_clock_ms: Callable[[], int],
+        *,
+        limited: bool = True,
     ) -> None:
-        """`session_ms` is the lifetime of a login in ms, by mechanism; 0 or less means no limit."""
+        """`session_ms` is the lifetime of a login in ms, by mechanism; 0 or less means no limit.
+
+        `limited` refuses too many tagged fields and elements of arrays, as Kafka does from 4.4 on.
+        """
         self._mechanisms = mechanisms
         self._error_answer = error_answer
         self._session_ms = session_ms
         self._wall_clock_ms = wall_clock_ms
+        self._is_limited = limited
         self._before: tuple[str, KafkaPrincipal] | None = None
         """Mechanism and principal of the previous login, while the client logs in again."""
         self.session_lifetime_ms: int | None = None
@@ -116,7 +122,7 @@ class SaslServerAuthenticator:
         """
         if self._state is _State.AUTHENTICATE:
             return self._receive_token(frame)
-        header, offset = decode_request_header(frame)
+        header, offset = decode_request_header(frame, limited=self._is_limited)
         if header.api_key is ApiKey.SASL_HANDSHAKE:
             return self._handshake(header, frame, offset)
         if header.api_key is not ApiKey.API_VERSIONS:
@@ -128,7 +134,7 @@ class SaslServerAuthenticator:
         return None
 
     def _handshake(self, header: RequestHeader, frame: memoryview, offset: int) -> Sequence[Chunk] | None:
-        request = _decode(header, frame, offset, HANDSHAKE_VERSIONS)
+        request = self._decode(header, frame, offset, HANDSHAKE_VERSIONS)
         self._has_headers |= header.api_version >= HEADERS_VERSION
         make_server = self._mechanisms.get(request.mechanism)
         answer = _encode(
@@ -149,15 +155,15 @@ class SaslServerAuthenticator:
     def _receive_token(self, frame: memoryview) -> Sequence[Chunk]:
         if not self._has_headers:
             return self._receive_bare_token(frame)
-        header, offset = decode_request_header(frame)
+        header, offset = decode_request_header(frame, limited=self._is_limited)
         if header.api_key is not ApiKey.SASL_AUTHENTICATE:
-            unexpected: Any = decode(request_class(header.api_key), header.api_version, frame, offset)
+            unexpected = self._decode(header, frame, offset)
             answer = self._error_answer(header.api_key, unexpected, header.api_version, ErrorCode.ILLEGAL_SASL_STATE)
             raise LoginFailedError(
                 f"Unexpected Kafka request of type {header.api_key.name} during SASL authentication.",
                 _encode(header, answer),
             )
-        request = _decode(header, frame, offset, AUTHENTICATE_VERSIONS)
+        request = self._decode(header, frame, offset, AUTHENTICATE_VERSIONS)
         try:
             token = self._evaluate(bytes(request.auth_bytes))
         except SaslError as error:
@@ -176,6 +182,14 @@ class SaslServerAuthenticator:
         return _encode(
             header, messages.SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms or 0)
         )
+
+    def _decode(
+        self, header: RequestHeader, frame: memoryview, offset: int, versions: Container[int] | None = None
+    ) -> Any:
+        api_key, version = header.api_key, header.api_version
+        if versions is not None and version not in versions:
+            raise ProtocolError(f"{api_key.name} version {version} is not served")
+        return decode(request_class(api_key), version, frame, offset, limited=self._is_limited)
 
     @property
     def _what(self) -> str:
@@ -221,12 +235,6 @@ class SaslServerAuthenticator:
         if expires_ms is not None:
             limits.append(expires_ms - self._wall_clock_ms())
         return max(0, min(limits)) if limits else None
-
-
-def _decode(header: RequestHeader, frame: memoryview, offset: int, versions: range) -> Any:
-    if header.api_version not in versions:
-        raise ProtocolError(f"{header.api_key.name} version {header.api_version} is not served")
-    return decode(request_class(header.api_key), header.api_version, frame, offset)
 
 
 def _encode(header: RequestHeader, message: Message) -> Sequence[Chunk]:

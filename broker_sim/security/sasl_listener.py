@@ -76,8 +76,10 @@ class SaslListener(NamedTuple):
         nonces: random.Random,
         error_answer: ErrorAnswer,
         wall_clock_ms: Callable[[], int],
+        *,
+        limited: bool = True,
     ) -> SaslServerAuthenticator:
-        """Return the login of one connection."""
+        """Return the login of one connection; `limited` as for `decode`."""
         makers: dict[str, Callable[[], SaslServer]] = {}
         for name in self.mechanisms:
             if name == PLAIN:
@@ -87,7 +89,7 @@ class SaslListener(NamedTuple):
             else:
                 scram = _SCRAM_BY_NAME[name]
                 makers[name] = partial(ScramSaslServer, scram, credential_of, token_of, nonces)
-        return SaslServerAuthenticator(makers, error_answer, self.session_ms, wall_clock_ms)
+        return SaslServerAuthenticator(makers, error_answer, self.session_ms, wall_clock_ms, limited=limited)
 
 
 def _check_claims(config: BrokerConfig) -> None:

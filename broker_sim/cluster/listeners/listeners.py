@@ -285,6 +285,7 @@ def _login(sasl: SaslListener, broker: Broker) -> ListenerLogin:
             broker.random,
             whole_answer,
             broker.clock.wall_clock_ms,
+            limited=broker.release.is_at_least("4.4"),
         ),
         sasl.max_receive_bytes,
         sasl.failure_delay_ms,

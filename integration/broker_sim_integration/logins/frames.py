@@ -55,6 +55,23 @@ def token(data: bytes, version: int = 2) -> Sent:
     return request(messages.SaslAuthenticateRequest(data), version)
 
 
+def with_tags(data: bytes, *, of_header: int = 0, of_body: int = 0) -> Sent:
+    """Return a SaslAuthenticate 2 with so many tagged fields that nobody knows."""
+    header = struct.pack(">hhih", ApiKey.SASL_AUTHENTICATE, 2, CORRELATION_ID, 1) + b"c" + _tags(of_header)
+    frame = header + _varint(len(data) + 1) + data + _tags(of_body)
+    return Sent(bare(frame).data, ApiKey.SASL_AUTHENTICATE, 2)
+
+
+def _tags(count: int) -> bytes:
+    """Return empty tagged fields with their number before them."""
+    return _varint(count) + b"".join(_varint(100 + number) + b"\0" for number in range(count))
+
+
+def _varint(value: int) -> bytes:
+    low, rest = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+
+
 def bare(data: bytes) -> Sent:
     """Return a token as clients before Kafka 1.0 send it."""
     return Sent(len(data).to_bytes(4, "big") + data)

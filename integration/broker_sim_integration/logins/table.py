@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim_integration.logins.configs import MAX_BYTES, SESSION_MS
-from broker_sim_integration.logins.frames import Pause, ScramClient, Sent, bare, bearer, handshake, raw, request, token
+from broker_sim_integration.logins.frames import (
+    Pause,
+    ScramClient,
+    Sent,
+    bare,
+    bearer,
+    handshake,
+    raw,
+    request,
+    token,
+    with_tags,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -207,6 +218,17 @@ def _sizes() -> dict[str, Case]:
     }
 
 
+def _tagged() -> dict[str, Case]:
+    """Kafka takes 10 000 tagged fields from 4.4 on, and any number before."""
+    return {
+        f"{count} tagged fields in the {place} of a token": _says(
+            handshake(), with_tags(GOOD, **{f"of_{place}": count}), GROUPS
+        )
+        for place in ("header", "body")
+        for count in (1, 10_000, 10_001)
+    }
+
+
 def _known() -> dict[str, Case]:
     login = handshake(), token(GOOD)
     return {
@@ -249,6 +271,7 @@ TABLE: Final = {
     **_scrams(),
     **_tokens(),
     **_sizes(),
+    **_tagged(),
     **_known(),
     **_again(),
 }

@@ -1,4 +1,4 @@
-"""What a login gets, frame by frame, as Kafka 4.3.1 answered."""
+"""What a login gets, frame by frame, as Kafka 4.4.0 answered."""
 
 import json
 
@@ -34,6 +34,14 @@ def test_a_size_that_is_refused_closes_sooner_than_in_kafka(outcomes, case):
     *before, last = read_cases(RECORDING)[case]
     assert last == ["closed", "after the delay"]
     assert outcomes[case] == [*before, ["closed", "at once"]]
+
+
+def test_before_4_4_any_number_of_tagged_fields_is_taken(outcomes):
+    older = json.loads(json.dumps(play_on_simulated("4.3")))
+    assert [case for case in TABLE if older[case] != outcomes[case]] == [
+        f"10001 tagged fields in the {place} of a token" for place in ("header", "body")
+    ]
+    assert older["10001 tagged fields in the body of a token"] == outcomes["1 tagged fields in the body of a token"]
 
 
 def test_the_recording_has_these_cases():
