@@ -2,7 +2,7 @@
 
 An error is told of the request as a whole (`whole`), or of each thing that the request names (`each`): a partition,
 a topic, a member. `error_answers.py` knows where the two stand in the response of each version. Mirrors
-the handlers of `KafkaApis`, the error codes that Kafka's response classes list, and what a running 4.3.1 tells.
+the handlers of `KafkaApis`, the error codes that Kafka's response classes list, and what a running 4.4.0 tells.
 
 The notation, for a name of `ErrorCode`:
 

@@ -1,4 +1,4 @@
-"""Where each API of Kafka 4.3.1 tells its errors: the fields of the response in which they stand."""
+"""Where each API of Kafka 4.4.0 tells its errors: the fields of the response in which they stand."""
 
 from broker_sim.handlers.error_answers import answer_version
 from broker_sim.handlers.error_table import Place, errors_of, find_told
@@ -42,7 +42,7 @@ OF_EACH = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: {0: IN_RESPONSES},
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: {0: "responses.error_code"},
 }
-"""Where errors of single things stand, from the first version on: by the handlers of `KafkaApis` 4.3.1."""
+"""Where errors of single things stand, from the first version on: by the handlers of `KafkaApis` 4.4.0."""
 
 
 def told_errors(api):

@@ -1,4 +1,4 @@
-"""Which right each API needs: each row as Kafka 4.3.1 answered them."""
+"""Which right each API needs: each row as Kafka 4.4.0 answered them."""
 
 import json
 
