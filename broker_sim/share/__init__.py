@@ -1,8 +1,8 @@
-"""Share groups (KIP-932), apart from their members: who has which records, and where that is kept.
+"""Share groups (KIP-932), except for their membership: delivery of records, and its persistent state.
 
-session/      which partitions a member fetches from this broker
-partition/    which records of a partition are in flight, with whom and for how long
-dead_letters/ what is written of records that a group cannot process
-persister/    the way from there, and from the groups, to the share coordinators
-coordinator/  the share coordinator, which keeps the state of share partitions in `__share_group_state`
+session/      share sessions: the partitions that each member fetches from this broker
+partition/    share partitions: the records in flight, their acquiring members and locks
+dead_letters/ dead letters of records that a group cannot process
+persister/    calls of partition leaders and group coordinators to the share coordinators
+coordinator/  the share coordinator, which stores the state of share partitions in `__share_group_state`
 """

@@ -1,4 +1,4 @@
-"""The configurations of share groups that a leader of share partitions reads.
+"""The share group configurations that leaders of share partitions use.
 
 Mirrors `ShareGroupConfigProvider` and the static configurations of `ShareGroupConfig`. A group's own configurations
 (KIP-1204) are read at each use: they can change while the group is served.
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 READ_COMMITTED: Final = "read_committed"
 DEAD_LETTERS_VERSION: Final = 2
-"""The level of `share.version` from which on there are dead letters."""
+"""Lowest level of `share.version` with dead letters."""
 
 
 class ShareGroupSettings:
-    """The configurations of all share groups, as one broker knows them."""
+    """The configurations of all share groups on one broker."""
 
     __slots__ = ("_config", "_image")
 
@@ -33,7 +33,7 @@ class ShareGroupSettings:
         self._image = image
 
     def record_lock_duration_ms(self, group_id: str) -> int:
-        """Return the time for which a member may keep a record."""
+        """Return the duration of acquisition locks in ms."""
         number = self._group_number(group_id, "share.record.lock.duration.ms")
         return self._config.group_share_record_lock_duration_ms if number is None else number
 
@@ -43,22 +43,22 @@ class ShareGroupSettings:
         return self._config.group_share_delivery_count_limit if number is None else number
 
     def has_dead_letters(self, group_id: str) -> bool:
-        """Return whether there are dead letters in the cluster (KIP-1191), and the group has a topic for them."""
+        """Return whether dead letters are enabled in the cluster (KIP-1191) and the group has a topic for them."""
         return self._image().features.get(SHARE_VERSION, 0) >= DEAD_LETTERS_VERSION and bool(
             self.dead_letter_topic(group_id)
         )
 
     def dead_letter_topic(self, group_id: str) -> str:
-        """Return the name of the topic for records that the group cannot process, empty without one."""
+        """Return the name of the group's dead-letter topic, empty if it has none."""
         return self._group_value(group_id, DEAD_LETTER_TOPIC) or ""
 
     def copies_dead_letters(self, group_id: str) -> bool:
-        """Return whether dead letters have the keys and values of their records, not only headers."""
+        """Return whether dead letters copy the keys and values of their records, not only headers."""
         value = self._group_value(group_id, DEAD_LETTER_COPY)
         return value is not None and value.lower() == "true"
 
     def partition_max_record_locks(self, group_id: str) -> int:
-        """Return the maximum number of records in flight of a partition."""
+        """Return the maximum number of records in flight per partition."""
         number = self._group_number(group_id, "share.partition.max.record.locks")
         return self._config.group_share_partition_max_record_locks if number is None else number
 
@@ -68,18 +68,18 @@ class ShareGroupSettings:
         return value is None or value.lower() == "true"
 
     def reads_committed(self, group_id: str) -> bool:
-        """Return whether records of aborted transactions are left out."""
+        """Return whether the group reads committed records only."""
         return self._group_value(group_id, "share.isolation.level") == READ_COMMITTED
 
     def auto_offset_reset(self, group_id: str) -> OffsetReset:
-        """Return where a group begins in a partition that it has never read."""
+        """Return where the group starts in a partition that it has never read."""
         return parse_offset_reset(self._group_value(group_id, "share.auto.offset.reset") or "latest")
 
     def _group_number(self, group_id: str, name: str) -> int | None:
-        """Return a number set on the group itself, within the limits of this broker."""
+        """Return a number set on the group, clamped to this broker's limits; None if not set."""
         value = self._group_value(group_id, name)
         return None if value is None else group_number(self._config, name, value)
 
     def _group_value(self, group_id: str, name: str) -> str | None:
-        """Return a value set on the group itself."""
+        """Return a value set on the group, None if not set."""
         return self._image().configs_of_resource(GROUP_RESOURCE, group_id).get(name)

@@ -1,8 +1,8 @@
-"""The state of share partitions, as persister and share coordinator pass it on; mirrors the values of `Persister`.
+"""The state of share partitions that persister and share coordinator exchange; mirrors the values of `Persister`.
 
-A share partition is a partition of a topic as one share group reads it. The group coordinator begins and deletes its
-state, and reads the summary of it. The leader of the partition reads and writes it. The share coordinator keeps it, on
-this broker or another one.
+A share partition is a topic partition as read by one share group. The group coordinator initializes and deletes its
+state, and reads its summary. The partition leader reads and writes it. The share coordinator stores it, on this broker
+or another one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicIdPartition
 
 UNINITIALIZED_START_OFFSET: Final = -1
-"""Start offset of a share partition that has none; mirrors `PartitionFactory`."""
+"""Start offset of a share partition before it is set; mirrors `PartitionFactory`."""
 UNINITIALIZED_EPOCH: Final = 0
-"""State epoch and leader epoch of a share partition that has none."""
+"""State epoch and leader epoch of an uninitialized share partition."""
 UNINITIALIZED_DELIVERY_COMPLETE_COUNT: Final = -1
 TOPIC_ID_BYTES: Final = 16
 
@@ -28,7 +28,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 
 
 class SharePartitionKey(NamedTuple):
-    """The name of a share partition; mirrors `SharePartitionKey`."""
+    """Key of a share partition; mirrors `SharePartitionKey`."""
 
     group_id: str
     topic_id: bytes
@@ -36,18 +36,18 @@ class SharePartitionKey(NamedTuple):
 
     @classmethod
     def of(cls, group_id: str, partition: TopicIdPartition) -> SharePartitionKey:
-        """Return the key of a partition as the group reads it."""
+        """Return the key of a partition in a group."""
         return cls(group_id, partition.topic_id, partition.partition)
 
     def coordinator_key(self) -> str:
-        """Return the key with which FindCoordinator finds the share coordinator."""
+        """Return the share partition's key for FindCoordinator."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
 
     @classmethod
     def of_coordinator_key(cls, text: str) -> SharePartitionKey:
-        """Return the share partition of a coordinator key. Raises ValueError for another text.
+        """Parse a coordinator key. Raises ValueError if it is malformed.
 
-        A group id may have colons in it, so the key is read from its end.
+        The group id may contain colons, so the key is parsed from its end.
         """
         tokens = text.rstrip(":").split(":")
         if len(tokens) < len(cls._fields):
@@ -58,9 +58,9 @@ class SharePartitionKey(NamedTuple):
             raise ValueError("the group id must not be empty")
         topic_id = base64.b64decode(topic.rstrip("=") + "==", altchars=b"-_", validate=True)
         if len(topic_id) != TOPIC_ID_BYTES:
-            raise ValueError(f"no topic id: {topic!r}")
+            raise ValueError(f"invalid topic id: {topic!r}")
         if not _NUMBER.fullmatch(number) or not -(1 << 31) <= int(number) < 1 << 31:
-            raise ValueError(f"no partition: {number!r}")
+            raise ValueError(f"invalid partition: {number!r}")
         return cls(group_id, topic_id, int(number))
 
 
@@ -70,12 +70,12 @@ class StateBatch(NamedTuple):
     first_offset: int
     last_offset: int
     delivery_state: int
-    """0: available, 2: acknowledged, 3: its dead letter is being written, 4: archived."""
+    """Number of the `RecordState`: 0 available, 2 acknowledged, 3 archiving, 4 archived."""
     delivery_count: int
 
 
 class WrittenState(NamedTuple):
-    """A write by the leader of a share partition; mirrors `PartitionStateBatchData`."""
+    """Changes written by the leader of a share partition; mirrors `PartitionStateBatchData`."""
 
     state_epoch: int
     leader_epoch: int
@@ -86,14 +86,14 @@ class WrittenState(NamedTuple):
 
 
 class StateOutcome(NamedTuple):
-    """The result of a call that returns only an error, or none; mirrors `PartitionErrorData`."""
+    """The outcome of a call that returns only an error code; mirrors `PartitionErrorData`."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
 
 
 class ReadState(NamedTuple):
-    """The state of a share partition, or why it was not read; mirrors `PartitionAllData`."""
+    """The state of a share partition, or the error of the read; mirrors `PartitionAllData`."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None
@@ -103,7 +103,7 @@ class ReadState(NamedTuple):
 
 
 class StateSummary(NamedTuple):
-    """The offsets and counts of a share partition, or why they were not read; mirrors `PartitionStateSummaryData`."""
+    """The offsets and counts of a share partition, or the error of the read; mirrors `PartitionStateSummaryData`."""
 
     error_code: ErrorCode = ErrorCode.NONE
     error_message: str | None = None

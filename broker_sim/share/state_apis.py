@@ -1,8 +1,8 @@
-"""The five requests that share coordinators serve, and their messages.
+"""The five requests that share coordinators serve, and conversions of their messages.
 
-All have the same shape: a group, its topics by their ids, their partitions, and an outcome for each partition. The
-fields of a partition have the names of the values in `share_state.py`. Mirrors the
-`toResponse...` helpers of the responses, and `RequestCoalescerHelper`.
+All have the same shape: a group, topics by id, their partitions, and an outcome for each partition. A partition's
+fields have the same names as the values in `share_state.py`. Mirrors the `toResponse...` helpers of the responses, and
+`RequestCoalescerHelper`.
 """
 
 from __future__ import annotations
@@ -42,44 +42,44 @@ class ReaderEpoch(NamedTuple):
 
 
 class NoArguments(NamedTuple):
-    """DeleteShareGroupState has no arguments for a share partition."""
+    """The empty arguments of DeleteShareGroupState for a share partition."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StateApi:
-    """One of the requests, with the classes of its messages. Each is only equal to itself."""
+    """One of the requests, with its message classes. Compared by identity."""
 
     name: str
-    """The name in error messages of the share coordinator."""
+    """Name in error messages of the share coordinator."""
     event: str
-    """The name of the write in Kafka's runtime, which error messages have."""
+    """Name of the write event in Kafka's runtime, used in error messages."""
     request: Any
     request_topic: Any
     response: Any
     response_topic: Any
     arguments: Any
-    """The class of the arguments for a share partition."""
+    """Class of the arguments for a share partition."""
     outcome: Any
-    """The class of the outcome for a share partition."""
+    """Class of the outcome for a share partition."""
 
     @property
     def verb(self) -> str:
-        """The name in error messages of the persister."""
+        """Name in error messages of the persister."""
         return self.name.replace(" share group", "")
 
     def failed(self, error_code: ErrorCode, text: str | None) -> Any:
-        """Return the outcome of a partition that has failed."""
+        """Return a failed outcome."""
         return self.outcome(error_code, text)
 
     def request_of(self, group_id: str, arguments: Iterable[tuple[SharePartitionKey, Any]]) -> Any:
-        """Return the request with these arguments for share partitions of a group."""
+        """Return the request with the arguments of a group's share partitions."""
         topics = by_topic(
             (key.topic_id, _to_message(self.request, "PartitionData", key.partition, each)) for key, each in arguments
         )
         return self.request(group_id, [self.request_topic(*topic) for topic in topics.items()])
 
     def arguments_of(self, request: Any) -> list[tuple[SharePartitionKey, Any]]:
-        """Return the share partitions of a request in its order, with their arguments."""
+        """Return the share partitions of a request in its order, each with its arguments."""
         return [
             (
                 SharePartitionKey(request.group_id, topic.topic_id, partition.partition),
@@ -90,9 +90,9 @@ class StateApi:
         ]
 
     def response_of(self, outcomes: Mapping[SharePartitionKey, Any]) -> Any:
-        """Return the response with these outcomes, which are in the order of the request.
+        """Return the response with these outcomes, which must be in request order.
 
-        As in Kafka, topics and partitions stand in the order of hash tables.
+        As in Kafka, topics and partitions are in hash table order.
         """
         topics: HashTable[bytes, HashTable[int, Any]] = HashTable(uuid_hash)
         for key, outcome in outcomes.items():
@@ -105,7 +105,7 @@ class StateApi:
         )
 
     def failed_response(self, request: Any, error_code: ErrorCode, text: str | None) -> Any:
-        """Return the response in which all partitions of a request have failed, also those that it names twice."""
+        """Return a response in which all partitions of the request have failed, including duplicates."""
         failed = self.failed(error_code, text)
         return self.response(
             [
@@ -121,7 +121,7 @@ class StateApi:
         )
 
     def outcomes_of(self, group_id: str, response: Any) -> dict[SharePartitionKey, Any]:
-        """Return the outcomes in a response."""
+        """Return the outcomes in a response, by share partition."""
         return {
             SharePartitionKey(group_id, topic.topic_id, partition.partition): _from_message(self.outcome, partition)
             for topic in response.results

@@ -1,4 +1,4 @@
-"""The keys and values of `__share_group_state` as classes, made at their first use.
+"""The key and value classes of `__share_group_state`, created on first use.
 
 `record_messages.ShareSnapshotKey`, `record_messages.ShareSnapshotValue`: Kafka's names, with fields in
 snake_case. `record_messages.pyi` has the static types. Kafka: the generated package

@@ -31,7 +31,7 @@ serde: Final = RecordSerde(record_messages, {0: "ShareSnapshot", 1: "ShareUpdate
 
 
 def snapshot(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRecord:
-    """Return the record of the whole state."""
+    """Return a snapshot record of the complete state."""
     return CoordinatorRecord(
         ShareSnapshotKey(*key),
         ShareSnapshotValue(
@@ -48,7 +48,7 @@ def snapshot(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRec
 
 
 def update(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRecord:
-    """Return the record of changes since the last snapshot."""
+    """Return an update record with changes since the last snapshot."""
     return CoordinatorRecord(
         ShareUpdateKey(*key),
         ShareUpdateValue(
@@ -62,12 +62,12 @@ def update(key: SharePartitionKey, offset: ShareGroupOffset) -> CoordinatorRecor
 
 
 def tombstone(key: SharePartitionKey) -> CoordinatorRecord:
-    """Return the record that deletes the state."""
+    """Return the tombstone that deletes the state."""
     return CoordinatorRecord(ShareSnapshotKey(*key), None)
 
 
 def key_of(key: record_messages.ShareSnapshotKey | record_messages.ShareUpdateKey) -> SharePartitionKey:
-    """Return the share partition of a record."""
+    """Return the share partition of a record key."""
     return SharePartitionKey(key.group_id, key.topic_id, key.partition)
 
 

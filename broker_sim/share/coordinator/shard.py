@@ -1,11 +1,10 @@
 """The share partitions of one partition of `__share_group_state`; mirrors `ShareCoordinatorShard`.
 
-A share partition is changed by records: a snapshot of the whole state, or an update of the last snapshot. Operations
-return their records and their outcome. The runtime appends the records and replays them here, as it replays those
-that it loads from the log.
+Records change a share partition: a snapshot of the complete state, or an update of the last snapshot. Operations
+return records and an outcome. The runtime appends the records and replays them here, as it does when it loads the
+log.
 
-Errors of an operation are outcomes. As in Kafka they wait, like every outcome, until all records written before are
-committed.
+Errors of an operation are outcomes. As in Kafka, every outcome waits until all earlier records are committed.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
 NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
 UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
-MOST_STATE_BATCHES: Final = 20_000
-"""Maximum number of state batches of a share partition: twice the highest limit of record locks."""
-TOO_MANY_BATCHES: Final = f"A share partition may have {MOST_STATE_BATCHES} state batches."
+MAX_STATE_BATCHES: Final = 20_000
+"""Maximum number of state batches of a share partition: twice the maximum of the record lock limit."""
+TOO_MANY_BATCHES: Final = f"A share partition may have {MAX_STATE_BATCHES} state batches."
 REVERSED_BATCH: Final = "The batch from offset {} to {} ends before it begins."
 
 
@@ -40,14 +39,14 @@ class ShareCoordinatorCounters:
     """Counts of events since the broker's start; mirrors the sensors of `ShareCoordinatorMetrics`."""
 
     writes: int = 0
-    """Writes of states, also refused ones, and reads that have written a new leader epoch."""
+    """Number of writes, including rejected ones, and of reads that wrote a new leader epoch."""
 
 
 class RedundantRecords:
-    """The records of a partition that newer ones have replaced; mirrors `ShareCoordinatorOffsetsManager`.
+    """Tracks records superseded by newer ones in a partition; mirrors `ShareCoordinatorOffsetsManager`.
 
-    The topic is not compacted. A snapshot replaces all records of its share partition before it, so the records before
-    the oldest of the last snapshots are redundant.
+    The topic is not compacted. A snapshot supersedes all earlier records of its share partition, so the records before
+    the oldest of the latest snapshots are redundant.
     """
 
     def __init__(self) -> None:
@@ -55,34 +54,34 @@ class RedundantRecords:
         self._deleted_offset = 0
 
     def snapshot_written(self, key: SharePartitionKey, offset: int) -> None:
-        """Note the snapshot at that offset."""
+        """Record the offset of a new snapshot."""
         self._snapshots[key] = offset
 
     def deleted(self, key: SharePartitionKey, offset: int) -> None:
-        """Note the tombstone at that offset."""
+        """Record the offset of a tombstone."""
         self._snapshots.pop(key, None)
         self._deleted_offset = offset
 
     def end_offset(self) -> int | None:
-        """Return the offset before which all records are redundant, None if none are."""
+        """Return the offset before which all records are redundant, None if there are none."""
         return min(self._snapshots.values(), default=self._deleted_offset) or None
 
 
 class ShareShard:
-    """The state of the share partitions, by their keys."""
+    """The states of share partitions, by key."""
 
     def __init__(self, partition: int, broker: BrokerContext, counters: ShareCoordinatorCounters) -> None:
         self.partition = partition
         self.states: dict[SharePartitionKey, ShareGroupOffset] = {}
         self.leader_epochs: dict[SharePartitionKey, int] = {}
-        """The highest leader epoch of a read or write, by share partition."""
+        """Highest leader epoch of any read or write, by share partition."""
         self.state_epochs: dict[SharePartitionKey, int] = {}
-        """The highest state epoch of an initialization, by share partition."""
+        """Highest state epoch of any initialization, by share partition."""
         self.redundant = RedundantRecords()
         self.pruned_offset = -1
-        """The offset up to which records were deleted last."""
+        """Offset before which records were last deleted."""
         self._updates: dict[SharePartitionKey, int] = {}
-        """Number of updates since the last snapshot that followed enough of them."""
+        """Number of updates, reset by a snapshot once it reaches `_max_updates`."""
         self._broker = broker
         self._counters = counters
 
@@ -90,13 +89,13 @@ class ShareShard:
         return self._broker.clock.wall_clock_ms()
 
     @property
-    def _most_updates(self) -> int:
+    def _max_updates(self) -> int:
         return self._broker.config.share_coordinator_snapshot_update_records_per_snapshot
 
     # -- operations -----------------------------------------------------------------------------
 
     def initialize_state(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Result[StateOutcome]:
-        """Begin the state, also in the place of an existing one.
+        """Initialize the state, replacing an existing one.
 
         Errors: INVALID_REQUEST, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -104,18 +103,18 @@ class ShareShard:
         if error is not None:
             return Result(error)
         old = self.states.get(key)
-        begun = ShareGroupOffset.initialized(
+        initial_state = ShareGroupOffset.initialized(
             0 if old is None else old.snapshot_epoch + 1, state_epoch, start_offset, self._now_ms()
         )
-        return Result(StateOutcome(), [records.snapshot(key, begun)])
+        return Result(StateOutcome(), [records.snapshot(key, initial_state)])
 
     def write_state(self, key: SharePartitionKey, write: WrittenState) -> Result[StateOutcome]:
-        """Write changes of the state, for the leader of the share partition.
+        """Write changes of the state by the leader of the share partition.
 
-        Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
-        FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION. Deliberate difference: a batch that ends before it
-        begins is refused. In Kafka, combining it with others may never end. And a state may have no more than
-        `MOST_STATE_BATCHES`, UNKNOWN_SERVER_ERROR, as Kafka answers where the record would be too large.
+        Errors: INVALID_REQUEST (also if not initialized), FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH,
+        UNKNOWN_TOPIC_OR_PARTITION. Deliberate differences: a batch that ends before it begins is rejected,
+        because combining it may never end in Kafka; and more than `MAX_STATE_BATCHES` batches get
+        UNKNOWN_SERVER_ERROR, which Kafka returns if the record would be too large.
         """
         self._counters.writes += 1
         error = (
@@ -133,9 +132,9 @@ class ShareShard:
         return Result(StateOutcome(), [record], shares_batch=True)
 
     def read_state(self, key: SharePartitionKey, leader_epoch: int) -> Result[ReadState]:
-        """Return the state; a new leader epoch is written, which fences older leaders.
+        """Return the state; a new leader epoch is written first, which fences older leaders.
 
-        Errors: INVALID_REQUEST (also for one that is not initialized), FENCED_LEADER_EPOCH,
+        Errors: INVALID_REQUEST (also if not initialized), FENCED_LEADER_EPOCH,
         UNKNOWN_TOPIC_OR_PARTITION.
         """
         error = (
@@ -153,11 +152,11 @@ class ShareShard:
         if leader_epoch in {NO_CHANGE, self.leader_epochs.get(key)}:
             return Result(read)
         self._counters.writes += 1
-        same = WrittenState(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
-        return Result(read, [self._record(key, same, leader_epoch)])
+        unchanged = WrittenState(state.state_epoch, leader_epoch, state.start_offset, state.delivery_complete_count, ())
+        return Result(read, [self._record(key, unchanged, leader_epoch)])
 
     def read_summary(self, key: SharePartitionKey) -> Result[StateSummary]:
-        """Return offsets and counts of the share partition; one that is not initialized has none.
+        """Return offsets and counts of the share partition; the defaults if it is not initialized.
 
         Errors: INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION.
         """
@@ -184,9 +183,9 @@ class ShareShard:
         return Result(StateOutcome(), [records.tombstone(key)] if key in self.states else ())
 
     def _record(self, key: SharePartitionKey, write: WrittenState, leader_epoch: int) -> CoordinatorRecord:
-        """Return an update, or a snapshot after enough of them."""
+        """Return an update record, or a snapshot record if there were enough updates."""
         state = self.states[key]
-        if self._updates.get(key, 0) >= self._most_updates:
+        if self._updates.get(key, 0) >= self._max_updates:
             now_ms = self._now_ms()
             return records.snapshot(key, state.snapshot_of(write, leader_epoch, now_ms))
         return records.update(key, state.update_of(write, leader_epoch))
@@ -222,24 +221,24 @@ class ShareShard:
     def _too_many_batches(self, key: SharePartitionKey, write: WrittenState) -> StateOutcome | None:
         state = self.states[key]
         count = len(write.state_batches)
-        if count <= MOST_STATE_BATCHES:
+        if count <= MAX_STATE_BATCHES:
             count += len(state.state_batches)
-            if count <= MOST_STATE_BATCHES:
+            if count <= MAX_STATE_BATCHES:
                 return None
             start_offset = write.start_offset
             if start_offset == NO_CHANGE:
                 start_offset = state.start_offset
-            both = combine_state_batches(state.state_batches, write.state_batches, start_offset)
-            if len(both) <= MOST_STATE_BATCHES:
+            combined = combine_state_batches(state.state_batches, write.state_batches, start_offset)
+            if len(combined) <= MAX_STATE_BATCHES:
                 return None
         return StateOutcome(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_MANY_BATCHES)
 
-    # -- upkeep ---------------------------------------------------------------------------------
+    # -- maintenance ----------------------------------------------------------------------------
 
     def snapshot_cold_partitions(self) -> Result[None]:
-        """Write snapshots of share partitions that have no recent one, so that older records can be deleted.
+        """Return snapshots of share partitions without a recent one, so that older records can be deleted.
 
-        If such snapshots are the last records of all share partitions, nobody uses them, and nothing is written.
+        Writes nothing if the last record of every share partition is such a snapshot, since then all are idle.
         """
         if all(state.create_timestamp_ms != state.write_timestamp_ms for state in self.states.values()):
             return Result()
@@ -256,7 +255,7 @@ class ShareShard:
         )
 
     def topics_deleted(self, topic_ids: Container[bytes]) -> Result[None]:
-        """Delete the state of all share partitions of deleted topics."""
+        """Return tombstones of all share partitions of deleted topics."""
         return Result(records=[records.tombstone(key) for key in self.states if key.topic_id in topic_ids])
 
     # -- replay ---------------------------------------------------------------------------------
@@ -281,7 +280,7 @@ class ShareShard:
         self._raise_epoch(self.leader_epochs, key, state.leader_epoch)
         self._raise_epoch(self.state_epochs, key, state.state_epoch)
         self.states[key] = state
-        if self._updates.get(key, 0) >= self._most_updates:
+        if self._updates.get(key, 0) >= self._max_updates:
             self._updates[key] = 0
         self.redundant.snapshot_written(key, record_offset)
 
@@ -296,7 +295,7 @@ class ShareShard:
         epochs[key] = max(epochs.get(key, to), to)
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
-        """Do nothing: no transaction writes here."""
+        """Do nothing: this topic has no transactional records."""
 
 
 def _reversed_batch(write: WrittenState) -> StateOutcome | None:

@@ -1,7 +1,7 @@
-"""The share coordinator of one broker, as its APIs see it; mirrors `ShareCoordinatorService`.
+"""The service of a broker's share coordinator; mirrors `ShareCoordinatorService`.
 
 Each partition of `__share_group_state` that the broker leads is a `ShareShard`, which the runtime loads, writes and
-drops. The share partitions of a request may be in different shards; it is answered when all have their outcomes.
+drops. The share partitions of a request may be in different shards; the response waits for all their outcomes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from broker_sim.metadata.topic_name import SHARE_GROUP_STATE_TOPIC
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.share.coordinator.records import serde
-from broker_sim.share.coordinator.shard import MOST_STATE_BATCHES, ShareCoordinatorCounters, ShareShard
+from broker_sim.share.coordinator.shard import MAX_STATE_BATCHES, ShareCoordinatorCounters, ShareShard
 from broker_sim.share.share_state import WrittenState
 from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-TOO_MANY_IN_REQUEST: Final = f"A request may have {MOST_STATE_BATCHES} state batches."
+TOO_MANY_IN_REQUEST: Final = f"A request may have {MAX_STATE_BATCHES} state batches."
 
 _OPERATIONS: Final[Mapping[StateApi, Decide]] = {
     INITIALIZE: lambda shard, key, initial: shard.initialize_state(key, *initial),
@@ -48,7 +48,7 @@ _OPERATIONS: Final[Mapping[StateApi, Decide]] = {
 
 
 class ShareCoordinator:
-    """Keeps the state of the share partitions of this broker. Thread rule: the broker's loop."""
+    """Stores the states of share partitions that this broker coordinates. Thread rule: the broker's loop."""
 
     def __init__(self, broker: BrokerContext) -> None:
         self.counters = ShareCoordinatorCounters()
@@ -67,17 +67,17 @@ class ShareCoordinator:
         self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     def partition_for(self, coordinator_key: str) -> int:
-        """Return the partition of `__share_group_state` for the key."""
+        """Return the partition number of `__share_group_state` for a coordinator key."""
         return self.runtime.partition_for(coordinator_key)
 
     # -- requests -------------------------------------------------------------------------------
 
     def serve(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
-        """Serve one of the five requests.
+        """Serve one of the five requests in `STATE_APIS`.
 
-        A request without a group or without partitions has an empty response. Errors are those of the shard,
-        NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE. Deliberate
-        difference: writes of a request beyond `MOST_STATE_BATCHES` get UNKNOWN_SERVER_ERROR.
+        A request without a group or partitions gets an empty response. Errors are those of the shard,
+        NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and for writes COORDINATOR_NOT_AVAILABLE. Deliberate
+        difference: the writes of a request beyond `MAX_STATE_BATCHES` batches get UNKNOWN_SERVER_ERROR.
         """
         arguments = api.arguments_of(request)
         is_whole = api is INITIALIZE or all(topic.partitions for topic in request.topics)
@@ -98,38 +98,38 @@ class ShareCoordinator:
             text = f"Unable to {api.name}: {self._reason(api, error)}"
             take(key, api.failed(error.error_code, text))
 
-        batches = 0
-        for key, each in arguments:
-            if isinstance(each, WrittenState):
-                batches += len(each.state_batches)
-                if batches > MOST_STATE_BATCHES:
+        batch_count = 0
+        for key, argument in arguments:
+            if isinstance(argument, WrittenState):
+                batch_count += len(argument.state_batches)
+                if batch_count > MAX_STATE_BATCHES:
                     take(key, api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, TOO_MANY_IN_REQUEST))
                     continue
             self.runtime.write(
                 key.coordinator_key(),
-                partial(_decide, _OPERATIONS[api], key, each),
+                partial(_decide, _OPERATIONS[api], key, argument),
                 partial(take, key),
                 partial(fail, key),
             )
 
     def _reason(self, api: StateApi, error: ApiError) -> str:
-        """Return the message of the error in Kafka's runtime, which may differ from that of the error's code."""
+        """Return the message that Kafka's runtime gives the error, which may differ from that of its code."""
         append_error = error.append_error if isinstance(error, AppendError) else error.error_code
         if append_error is ErrorCode.REQUEST_TIMED_OUT:
             timeout_ms = self._broker.config.share_coordinator_write_timeout_ms
             return f"CoordinatorWriteEvent(name={api.event}) timed out after {timeout_ms}ms"
         if append_error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            append_error = error.error_code  # the runtime hears first that it is no coordinator any more
+            append_error = error.error_code  # Kafka's runtime notices first that it is no longer the coordinator
         return ERROR_TEXTS.get(append_error, "")
 
-    # -- upkeep ---------------------------------------------------------------------------------
+    # -- maintenance ----------------------------------------------------------------------------
 
     @property
     def _is_enabled(self) -> bool:
         return bool(self._broker.image().features.get(SHARE_VERSION))
 
     def prune_records(self) -> None:
-        """Delete the records that newer ones have replaced."""
+        """Delete records that are superseded by newer ones."""
         if not self._is_enabled:
             return
         for context in self.runtime.loaded():
@@ -146,7 +146,7 @@ class ShareCoordinator:
             shard.pruned_offset = offset
 
     def snapshot_cold_partitions(self) -> None:
-        """Write snapshots of share partitions that are not used."""
+        """Write snapshots of idle share partitions."""
         if self._is_enabled:
             for context in self.runtime.loaded():
                 context.perform(context.shard.snapshot_cold_partitions)
@@ -154,12 +154,12 @@ class ShareCoordinator:
     # -- the runtime's shards: see `ShardOwner` ---------------------------------------------------
 
     def make_shard(self, partition: int, runtime: ShardRuntime) -> ShareShard:
-        """Return a shard without share partitions."""
+        """Return a new shard without share partitions."""
         del runtime
         return ShareShard(partition, self._broker, self.counters)
 
     def loaded(self, context: CoordinatorContext[ShareShard]) -> None:
-        """Tell that a shard can be used."""
+        """Log that a shard is loaded."""
         self._log.info(
             "share_states_loaded",
             partition=context.partition,
@@ -169,19 +169,19 @@ class ShareCoordinator:
         )
 
     def unloaded(self, context: CoordinatorContext[ShareShard]) -> None:
-        """Tell that a shard is gone."""
+        """Log that a shard is dropped."""
         self._log.info("share_states_unloaded", partition=context.partition, share_partitions=len(context.shard.states))
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Follow new metadata: roles first, then deleted topics."""
+        """Apply new metadata: first leadership changes, then deleted topics."""
         self.runtime.follow(changes, image)
-        deleted = {topic.topic_id for topic in changes.deleted_topics}
-        if deleted:
+        deleted_topic_ids = {topic.topic_id for topic in changes.deleted_topics}
+        if deleted_topic_ids:
             for context in self.runtime.loaded():
-                context.perform(partial(context.shard.topics_deleted, deleted))
+                context.perform(partial(context.shard.topics_deleted, deleted_topic_ids))
 
     def shutdown(self) -> None:
-        """Forget everything without a word, as a broker that dies."""
+        """Drop all state without writing anything, as when the broker is killed."""
         self.runtime.shutdown()
 
 

@@ -15,14 +15,14 @@ from broker_sim.share.share_state import (
 
 NO_TIMESTAMP = 0
 NO_CHANGE = -1
-"""Start offset or epoch in a write that keeps the old one."""
+"""Start offset or epoch of a write that leaves it unchanged."""
 
 
 class ShareGroupOffset(NamedTuple):
     """The state in a snapshot, or the changes in an update.
 
     Three epochs: `snapshot_epoch` counts the snapshots, `state_epoch` is the group epoch of the last initialization,
-    `leader_epoch` is that of the partition's leader which has read the state last.
+    and `leader_epoch` is that of the partition leader that last read the state.
     """
 
     snapshot_epoch: int = 0
@@ -30,12 +30,12 @@ class ShareGroupOffset(NamedTuple):
     leader_epoch: int = UNINITIALIZED_EPOCH
     start_offset: int = UNINITIALIZED_START_OFFSET
     delivery_complete_count: int = UNINITIALIZED_DELIVERY_COMPLETE_COUNT
-    """Number of completed records from the start offset on; -1 while nothing has been read."""
+    """Number of completed records after the start offset; -1 if unknown."""
     state_batches: tuple[StateBatch, ...] = ()
     create_timestamp_ms: int = NO_TIMESTAMP
-    """Time (wall clock) at which the state was made; 0 in an update."""
+    """Wall-clock time at which the state was created; 0 in an update."""
     write_timestamp_ms: int = NO_TIMESTAMP
-    """Time (wall clock) of the last snapshot."""
+    """Wall-clock time of the last snapshot."""
 
     @classmethod
     def initialized(cls, snapshot_epoch: int, state_epoch: int, start_offset: int, now_ms: int) -> ShareGroupOffset:

@@ -1,10 +1,10 @@
-"""The delivery states of a share partition's records, as batches that do not overlap.
+"""Combines the delivery states of a share partition's records into batches that do not overlap.
 
-Mirrors `PersisterStateBatchCombiner`. Of two batches that overlap the one with the higher delivery count
-wins, then the one with the higher state. The rest of the other one stays as one or two batches, and
-adjacent batches with the same state and count become one:
+Mirrors `PersisterStateBatchCombiner`. Of two overlapping batches the one with the higher delivery count
+wins, then the one with the higher state. The rest of the other stays as one or two batches, and adjacent
+batches with the same state and count are merged:
 
-    so far      |---- available, 1 -----------|
+    current     |---- available, 1 -----------|
     new               |- acknowledged, 1 -|
     combined    |-----|- acknowledged, 1 -|---|
 """
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 _Entry = tuple[int, int, int, int]
-"""First and last offset, delivery count and state: the order in which batches are sorted."""
+"""First offset, last offset, delivery count and state: the sort order of batches."""
 
 _entry: Final = itemgetter(0, 1, 3, 2)
 
 
 def combine_state_batches(
-    so_far: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int
+    current: Sequence[StateBatch], new: Sequence[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Return both combined, by offset, without records before the start offset; the start offset -1 keeps all.
+    """Return both combined and sorted, without records before the start offset; -1 keeps all.
 
-    Most batches overlap no other one and are copied; only parts of merged ones go through a heap.
+    Most batches do not overlap and are copied; only the parts of overlapping ones go through a heap.
     """
-    # Two sorted lists, as these are, are merged in linear time.
-    waiting = sorted(_pruned((*so_far, *new), start_offset), key=_entry, reverse=True)
+    # Sorting two concatenated sorted lists takes linear time.
+    waiting = sorted(_pruned((*current, *new), start_offset), key=_entry, reverse=True)
     combined: list[StateBatch] = []
     parts: list[_Entry] = []
     while waiting or parts:
@@ -49,7 +49,7 @@ def combine_state_batches(
                 for part in _merged(_entry(batch), _entry(following)):
                     heappush(parts, part)
                 break
-            # The first batch grows, and is still the first.
+            # The extended batch is still the first one.
             if following.last_offset > batch.last_offset:
                 batch = batch._replace(last_offset=following.last_offset)
         else:
@@ -58,7 +58,7 @@ def combine_state_batches(
 
 
 def _next(waiting: list[StateBatch], parts: list[_Entry]) -> StateBatch:
-    """Remove and return the first of the batches (in reverse order) and the parts."""
+    """Remove and return the first of all waiting batches (sorted in reverse) and parts."""
     if parts and (not waiting or parts[0] < _entry(waiting[-1])):
         return _batch(heappop(parts))
     return waiting.pop()
@@ -90,7 +90,7 @@ def _merged(batch: _Entry, following: _Entry) -> list[_Entry]:
     if delivery == next_delivery:
         return [(first, max(last, next_last), *batch[2:])]
     if next_delivery < delivery:
-        # The first one wins: only the end of the second one is left.
+        # The first batch wins: only the end of the second one remains.
         parts = [batch]
         if next_last > last:
             parts.append((last + 1, next_last, *following[2:]))

@@ -1,1 +1,1 @@
-"""The dead letters of share groups (KIP-1191): what is written of records that a group cannot process."""
+"""Dead letters of share groups (KIP-1191): copies of records that a group cannot process."""

@@ -1,21 +1,21 @@
 """Writes dead letters of share groups to their topics; mirrors `ShareGroupDLQStateManager` (KIP-1191).
 
-A share partition enqueues adjacent records that its group cannot process (`DeadLetters`); each of them becomes one
-record of the group's dead-letter topic, with headers that tell where it comes from. Its partition is that of the
-source modulo the number of the topic's partitions. What waits for one broker goes together, one batch for each
-partition, in one request at a time. How it ends:
+A share partition enqueues ranges of records that its group cannot process (`DeadLetters`); each record becomes one
+record of the group's dead-letter topic, with headers that name its source. Its partition is the source partition
+modulo the partition count. Letters for one broker share a request, one batch per partition, and a broker has one
+request in flight. Outcomes:
 
-A. The group has no dead-letter topic, or may not use it: given up. This is checked before each attempt.
-B. The topic does not exist, or its partition has no leader: a random broker is asked to create it. If the topic exists
-   already, or no answer comes, the letters begin again at A, up to `MAX_ATTEMPTS` times.
-C. All letters are written: done. If not all have fit into the batch, the rest goes with the next request.
-D. The leader has moved, or no answer comes: the letters begin again at A, up to `MAX_ATTEMPTS` times.
-E. Any other error, such as NOT_ENOUGH_REPLICAS or MESSAGE_TOO_LARGE: given up.
+A. The group has no dead-letter topic, or may not use it: abandoned. This is checked before each attempt.
+B. The topic does not exist, or its partition has no leader: a random broker is asked to create it. If the topic
+   already exists, or no response arrives, start again at A, up to `MAX_ATTEMPTS` times.
+C. Written: done. Letters that did not fit into the batch go into the next request.
+D. The leader has moved, or no response arrives: start again at A, up to `MAX_ATTEMPTS` times.
+E. Any other error, such as NOT_ENOUGH_REPLICAS or MESSAGE_TOO_LARGE: abandoned.
 
-Between two attempts the wait doubles, from two seconds on, a fifth more or less. Whatever the end is, the records are
-archived then: letters that are given up are in the log of the broker and in its metrics, and nowhere else.
+The backoff between attempts starts at two seconds and doubles, with a jitter of 20 percent. In the end the records are
+archived in any case: abandoned letters only show up in the broker's log and metrics.
 
-Deliberate difference: Kafka counts a request for each record of a batch whose records differ, here for each range of
+Deliberate difference: for a batch with several states Kafka counts one request per record, here one per range of
 records with the same state.
 """
 
@@ -54,7 +54,7 @@ _MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NETWORK_E
 
 
 class DeadLetters(NamedTuple):
-    """Adjacent records that a group cannot process, with the same history; mirrors `ShareGroupDLQRecordParameter`."""
+    """A range of records that a group cannot process, for the same reason; mirrors `ShareGroupDLQRecordParameter`."""
 
     group_id: str
     source: TopicIdPartition
@@ -64,7 +64,7 @@ class DeadLetters(NamedTuple):
     cause: str
 
     def headers(self, offset: int) -> tuple[tuple[str, bytes], ...]:
-        """Return the headers of the letter of one record."""
+        """Return the headers of one record's dead letter."""
         return (
             ("__dlq.errors.topic", (self.source.topic or "").encode()),
             ("__dlq.errors.partition", b"%d" % self.source.partition),
@@ -76,7 +76,7 @@ class DeadLetters(NamedTuple):
 
 
 class _Pending:
-    """Letters that are not all written; mirrors `ProduceRequestHandler`."""
+    """Letters that are not completely written; mirrors `ProduceRequestHandler`."""
 
     __slots__ = (
         "creations",
@@ -95,16 +95,16 @@ class _Pending:
         self.on_done = on_done
         self.next_offset = letters.first_offset
         self.last_included_offset = letters.first_offset - 1
-        """The last offset of the request that is not answered."""
+        """Last offset in the request in flight."""
         self.originals: Originals | None = None
-        """The records that the letters of this round copy; None for letters with headers only."""
+        """The records that are copied in this round; None for letters with headers only."""
         self.destination = letters.source
-        """The partition of the dead-letter topic, once that is known."""
+        """The partition of the dead-letter topic, once it is looked up."""
         self.leader = -1
         self.creations = 0
         """Number of attempts to create the topic."""
         self.requests = 0
-        """Number of requests in a row without success."""
+        """Number of failed requests since the last success."""
 
 
 class DeadLetterQueue:
@@ -118,13 +118,13 @@ class DeadLetterQueue:
         appends: InterBrokerSender[Append, Appended],
         creations: InterBrokerSender[str, ErrorCode],
     ) -> None:
-        """Send batches to the leaders of partitions by `appends`, names of topics to any broker by `creations`."""
+        """Use `appends` to send batches to partition leaders, `creations` to send topic names to any broker."""
         self.records: Counter[str] = Counter()
-        """Written letters by group; Kafka's `DeadLetterQueueRecordCount`."""
+        """Number of written letters by group; Kafka's `DeadLetterQueueRecordCount`."""
         self.requests: Counter[str] = Counter()
-        """Requests by group; Kafka's `DeadLetterQueueTotalProduceRequestsPerSec`."""
+        """Number of requests by group; Kafka's `DeadLetterQueueTotalProduceRequestsPerSec`."""
         self.failed_requests: Counter[str] = Counter()
-        """Requests after which letters were given up; Kafka's `DeadLetterQueueFailedProduceRequestsPerSec`."""
+        """Number of requests whose letters were abandoned; Kafka's `DeadLetterQueueFailedProduceRequestsPerSec`."""
         self._broker = broker
         self._settings = settings
         self._read_log = read_log
@@ -137,18 +137,18 @@ class DeadLetterQueue:
             before_sending=self._look_up_new,
         )
         self._new: deque[_Pending] = deque()
-        """Letters whose leader is not looked up yet."""
+        """Letters whose leader is not yet looked up."""
         self._log = log.bind(broker.clock, node=f"broker-{broker.broker_id}")
 
     def enqueue(self, letters: DeadLetters, on_done: Callable[[], object]) -> None:
-        """Write the letters; call `on_done()` once they are written or given up, which may be before this returns."""
+        """Write the letters; call `on_done()` once they are written or abandoned, possibly before this returns."""
         pending = _Pending(letters, on_done)
         if self._settings.copies_dead_letters(letters.group_id) and self._refusal(letters.group_id) is None:
             self._read_originals(pending)
         self._enqueue(pending)
 
     def _enqueue(self, pending: _Pending) -> None:
-        """Queue the letters, case A apart."""
+        """Queue the letters, or abandon them in case A."""
         refusal = self._refusal(pending.letters.group_id)
         if refusal is not None:
             self._give_up(pending, refusal)
@@ -157,7 +157,7 @@ class DeadLetterQueue:
         self._queue.send_soon()
 
     def _refusal(self, group_id: str) -> str | None:
-        """Return why the group may not use its dead-letter topic, None if it may; mirrors `validateDlqTopic`."""
+        """Return the error if the group may not use its dead-letter topic, or None; mirrors `validateDlqTopic`."""
         name = self._settings.dead_letter_topic(group_id)
         if not name:
             return f"Configured DLQ topic name in share group: {group_id} is empty."
@@ -182,7 +182,7 @@ class DeadLetterQueue:
         return None
 
     def _max_batch_bytes(self, topic: str) -> int:
-        """Return the size of the largest batch that the topic takes."""
+        """Return the topic's maximum batch size."""
         state = self._broker.image().topics.get(topic)
         metadata = self._broker.metadata
         if state is None:
@@ -204,7 +204,7 @@ class DeadLetterQueue:
                 self._create_topic(pending)
 
     def _queue_for_leader(self, pending: _Pending) -> bool:
-        """Let the letters wait for the leader of their partition; return False if there is none."""
+        """Queue the letters for the leader of their partition; return False if it has no live leader."""
         image = self._broker.image()
         source = pending.letters.source
         name = self._settings.dead_letter_topic(pending.letters.group_id)
@@ -223,7 +223,7 @@ class DeadLetterQueue:
     def _create_topic(self, pending: _Pending) -> None:
         """Case B: ask a random broker to create the topic."""
         image = self._broker.image()
-        brokers = [each for each in image.brokers if image.alive_broker(each) is not None]
+        brokers = [broker_id for broker_id in image.brokers if image.alive_broker(broker_id) is not None]
         if not brokers:
             self._give_up(pending, ErrorCode.BROKER_NOT_AVAILABLE.name)
             return
@@ -249,29 +249,29 @@ class DeadLetterQueue:
     # -- requests ---------------------------------------------------------------------------------
 
     def _take_letters(self, waiting: deque[_Pending]) -> tuple[Append, Callable[[Appended | None], object]]:
-        """Return the next request, with all letters that fit into one batch of each partition."""
+        """Return the next request, with the letters that fit into one batch per partition, and its callback."""
         records: dict[TopicIdPartition, list[Record]] = {}
         sizes: Counter[TopicIdPartition] = Counter()
-        sent: list[_Pending] = []
-        rest: list[_Pending] = []
+        sent_letters: list[_Pending] = []
+        remaining: list[_Pending] = []
         for pending in waiting:
             key = pending.destination
             max_bytes = self._max_batch_bytes(key.topic or "")
             letters, size = self._next_letters(pending, max_bytes)
             if sizes[key] and sizes[key] + size > max_bytes:
-                rest.append(pending)
+                remaining.append(pending)
                 continue
             records.setdefault(key, []).extend(letters)
             sizes[key] += size
-            sent.append(pending)
+            sent_letters.append(pending)
             self.requests[pending.letters.group_id] += 1
         waiting.clear()
-        waiting.extend(rest)
+        waiting.extend(remaining)
         request = {key: build_batch(letters) for key, letters in records.items()}
-        return request, partial(self._broker.process.actions.serve, self._take_answer, sent)
+        return request, partial(self._broker.process.actions.serve, self._take_answer, sent_letters)
 
     def _next_letters(self, pending: _Pending, max_bytes: int) -> tuple[list[Record], int]:
-        """Return as many letters as fit into a batch, at least one, and the size of the batch."""
+        """Return the letters that fit into a batch, at least one, and the batch size in bytes."""
         originals = pending.originals
         end = pending.letters.last_offset
         if originals is not None:
@@ -312,7 +312,7 @@ class DeadLetterQueue:
             self._give_up(pending, error.name)
 
     def _take_success(self, pending: _Pending) -> None:
-        """Case C."""
+        """Case C: finish, or continue with the rest."""
         self.records[pending.letters.group_id] += pending.last_included_offset - pending.next_offset + 1
         pending.requests = 0
         if pending.last_included_offset >= pending.letters.last_offset:
@@ -328,7 +328,7 @@ class DeadLetterQueue:
         self._broker.call_later(delay_ms, self._broker.process.actions.serve, self._enqueue, pending)
 
     def _give_up(self, pending: _Pending, reason: str) -> None:
-        """Cases A and E: say why the letters are not written, from `next_offset` on."""
+        """Cases A and E: log why the letters from `next_offset` on are not written, and finish."""
         letters = pending.letters
         self._log.error(
             "dead_letters_not_written",

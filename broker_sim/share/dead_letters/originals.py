@@ -1,7 +1,7 @@
-"""The records that dead letters are copies of, read from the log; mirrors `ShareGroupDLQRecordFetcher`.
+"""Reads the records that dead letters copy from the log; mirrors `ShareGroupDLQRecordFetcher`.
 
-A round reads no more bytes than the dead-letter topic takes in one batch. A record that is larger than that by itself,
-or that cannot be read, has a dead letter without key and value.
+A round reads at most as many bytes as the dead-letter topic accepts in one batch. The dead letter of a record that is
+larger by itself, or cannot be read, has no key and value.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     """`read_log(params, offsets, max_bytes)` reads each partition from its offset on."""
 
 MAX_FETCH_BYTES: Final = 1 << 20
-"""Maximum number of bytes of one read of the log."""
+"""Maximum size of one log read in bytes."""
 
 
 class Originals:
-    """The records of one round, by offset."""
+    """The original records of one round, by offset."""
 
     __slots__ = ("_end_offset", "_is_full", "_max_bytes", "_size_bytes", "last_offset", "records")
 
     def __init__(self, first_offset: int, last_offset: int, max_bytes: int) -> None:
         self.records: dict[int, Record] = {}
         self.last_offset = first_offset - 1
-        """The last offset of the round; those behind it are of the next one."""
+        """Last offset of the round; later records are read in the next one."""
         self._end_offset = last_offset
         self._max_bytes = max_bytes
         self._size_bytes = 0
         self._is_full = False
 
     def read(self, read_log: ReadLog, partition: TopicIdPartition) -> None:
-        """Read up to the end, or until the round is full; what cannot be read is left out."""
+        """Read records until the end offset or until the round is full; unreadable ones are left out."""
         params = FetchParams(
             max_wait_ms=0,
             min_bytes=1,
@@ -73,12 +73,12 @@ class Originals:
         return self._is_full or self._size_bytes >= self._max_bytes
 
     def _take_batch(self, batch: memoryview, offset: int) -> int:
-        """Take records from the offset on; return the next offset."""
+        """Add the batch's records from the offset on; return the next offset."""
         header = parse_header(batch)
-        is_packed = header.codec is not CompressionCodec.NONE
+        is_compressed = header.codec is not CompressionCodec.NONE
         try:
-            records = list(iter_records(batch, self._max_bytes)) if is_packed else iter_records(batch)
-        except ApiError:  # unpacked it is larger than a whole round
+            records = list(iter_records(batch, self._max_bytes)) if is_compressed else iter_records(batch)
+        except ApiError:  # decompressed it exceeds a whole round
             self.last_offset = max(self.last_offset, min(header.last_offset, self._end_offset))
             return max(offset, self.last_offset + 1)
         for record in records:
@@ -87,7 +87,7 @@ class Originals:
             if record.offset > self._end_offset:
                 break
             size = record_size(record, header)
-            if size <= self._max_bytes or is_packed:
+            if size <= self._max_bytes or is_compressed:
                 if self._size_bytes + size > self._max_bytes:
                     self._is_full = True
                     break

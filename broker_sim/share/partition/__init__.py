@@ -1,1 +1,1 @@
-"""Share partitions: which member has which records of a partition, for how long, and how they were acknowledged."""
+"""Share partitions: acquisition, locks and acknowledgement of a partition's records in a share group."""

@@ -1,14 +1,13 @@
-"""Records leave their member: acknowledged, released with its session, or taken by a lock that ends.
+"""Ends acquisitions of records: by acknowledgement, by release when a session closes, or by lock timeout.
 
-Mirrors the part of `SharePartition` from `acknowledge` on. Each way returns updates of states, which are written.
+Mirrors the part of `SharePartition` from `acknowledge` on. Each of them returns state updates, to be written.
 
-A batch of an acknowledgement may be a batch in flight, a part of one, or several. All must be acquired by the member.
-With the first one that is not, the request fails, and its changes are rolled back. Error messages are Kafka's,
-because clients see them.
+A batch in the request may cover one batch in flight, a part of it, or several. The member must have acquired all of
+them; otherwise the request fails and its changes are rolled back. Error messages are Kafka's, because clients see them.
 
-Records are not visited one by one. Adjacent batches of a request with the same type are one (`_joined`), and so are
-adjacent records of the same type in a batch with a type for each record. Deliberate difference: a request with too
-many different changes fails, see `MOST_CHANGES`.
+Records are not visited one by one: adjacent batches with the same type are joined (`_joined`), and so are adjacent
+records in a batch with one type per record. Deliberate difference: a request with more than `MAX_CHANGES` different
+changes fails.
 """
 
 from __future__ import annotations
@@ -31,26 +30,26 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.in_flight_state import InFlightState
     from broker_sim.share.partition.record_state import DeliveryLimit
 
-MOST_CHANGES: Final = 2_500
-"""Maximum number of ranges of records that one request changes, in all partitions together."""
+MAX_CHANGES: Final = 2_500
+"""Maximum number of record ranges that one request may change, in all partitions together."""
 
 _CANNOT_COMPLETE = "The record state is invalid. The acknowledgement of delivery could not be completed."
 _NOT_FOUND = "Batch record not found. "
 
 
 class FailedRequestError(Exception):
-    """Fails the whole request with UNKNOWN_SERVER_ERROR; as in Kafka its changes so far are not rolled back."""
+    """Fails the whole request with UNKNOWN_SERVER_ERROR; as in Kafka, its changes are not rolled back."""
 
 
 class AcknowledgementBatch(NamedTuple):
-    """The acknowledgement of a range of records: one type for all, or one for each."""
+    """The acknowledgement of a range of records, with one type for all or one per record."""
 
     first_offset: int
     last_offset: int
     acknowledge_types: Sequence[int]
 
     def ranges(self, first_offset: int, last_offset: int) -> Iterator[tuple[int, int, int]]:
-        """Yield the ranges of the same type between these offsets: first and last offset, and type."""
+        """Yield (first offset, last offset, type) of each range with the same type between these offsets."""
         types = self.acknowledge_types
         if len(types) == 1:
             yield first_offset, last_offset, types[0]
@@ -65,22 +64,22 @@ _SAME: Final = re.compile(rb"(.)\1*", re.DOTALL)
 
 
 class StateUpdate(NamedTuple):
-    """A change of state that is being written; mirrors `PersisterBatch`."""
+    """A state change that is being written; mirrors `PersisterBatch`."""
 
     state: InFlightState
     written: StateBatch
     is_rejected: bool = False
-    """Whether a member has rejected the records; otherwise they became undeliverable at their delivery limit."""
+    """Whether a member has rejected the records, as opposed to reaching their delivery limit."""
 
     @classmethod
     def of(cls, first_offset: int, last_offset: int, state: InFlightState, *, is_rejected: bool = False) -> StateUpdate:
-        """Return the update of records to their present state."""
+        """Return the update with the records' current state."""
         batch = StateBatch(first_offset, last_offset, int(state.state), state.delivery_count)
         return cls(state, batch, is_rejected)
 
 
 def joined_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
-    """Return sorted batches, where adjacent ones with the same state and count are one.
+    """Return sorted batches, with adjacent ones of the same state and count joined.
 
     The share coordinator would do the same.
     """
@@ -95,7 +94,7 @@ def joined_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
 
 
 class Changes:
-    """The number of ranges of records that a request has changed so far, in all partitions."""
+    """Counts the record ranges changed by one request, in all partitions."""
 
     __slots__ = ("count",)
 
@@ -103,9 +102,9 @@ class Changes:
         self.count = 0
 
     def count_one(self) -> None:
-        """Count one more. Raises ApiError with UNKNOWN_SERVER_ERROR, as for a state that cannot be written."""
-        if self.count == MOST_CHANGES:
-            text = f"A request changes more than {MOST_CHANGES} ranges of records."
+        """Count one more range. Raises ApiError with UNKNOWN_SERVER_ERROR above `MAX_CHANGES`."""
+        if self.count == MAX_CHANGES:
+            text = f"A request changes more than {MAX_CHANGES} ranges of records."
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
         self.count += 1
 
@@ -115,7 +114,7 @@ def _invalid_state(text: str) -> ApiError:
 
 
 class Acknowledging:
-    """Acknowledges for one member; `updates` are the changes so far, also after a failure."""
+    """Applies the acknowledgements of one member; `updates` has its changes, even after an error."""
 
     __slots__ = ("_changes", "_is_renewable", "_limit", "_locks", "_member_id", "_records", "updates")
 
@@ -138,10 +137,10 @@ class Acknowledging:
         self.updates: list[StateUpdate] = []
 
     def acknowledge(self, batches: Sequence[AcknowledgementBatch]) -> None:
-        """Change the states.
+        """Change the states of the acknowledged records.
 
-        Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR for more changes than are
-        allowed; FailedRequestError for records around the start offset where nothing is in flight.
+        Raises ApiError: INVALID_RECORD_STATE, INVALID_REQUEST, UNKNOWN_SERVER_ERROR above `MAX_CHANGES`;
+        FailedRequestError for records around the start offset if nothing is in flight there.
         """
         index = 0
         while index < len(batches):
@@ -160,7 +159,7 @@ class Acknowledging:
             index += count
 
     def _joined(self, batches: Sequence[AcknowledgementBatch], index: int) -> int:
-        """Return the number of batches from that index on that are adjacent, in flight and have the same type."""
+        """Return the number of batches from `index` on that are adjacent, in flight and of the same type."""
         records = self._records
         first_offset, last_offset, types = batches[index]
         floor = records.batches.floor(first_offset)
@@ -183,7 +182,7 @@ class Acknowledging:
             last_offset = batch.last_offset
 
     def _in_flight(self, batch: AcknowledgementBatch) -> Sequence[InFlightBatch]:
-        """Return the batches in flight that the batch is in."""
+        """Return the batches in flight that the acknowledged batch covers. Raises as `acknowledge`."""
         records = self._records
         floor = records.batches.floor(batch.first_offset)
         if floor is None and records.is_start_within(batch.first_offset, batch.last_offset):
@@ -207,9 +206,9 @@ class Acknowledging:
     def _acknowledge_in_flight(
         self, batch: AcknowledgementBatch, in_flight: InFlightBatch, starts: Sequence[int]
     ) -> None:
-        """Acknowledge all of a batch in flight, or the part of it that is in the request.
+        """Acknowledge a batch in flight, or the part of it that the request covers.
 
-        `starts` are the first offsets of the batches of the request that were joined to this one.
+        `starts` are the first offsets of the request's batches that were joined into this one.
         """
         records = self._records
         if in_flight.last_offset < records.start_offset:
@@ -244,7 +243,7 @@ class Acknowledging:
             raise _invalid_state(_CANNOT_COMPLETE)
 
     def _acknowledge_some(self, batch: AcknowledgementBatch, in_flight: InFlightBatch) -> None:
-        """Acknowledge the records of a split batch that are in the request."""
+        """Acknowledge the records of a split batch that the request covers."""
         first_offset = max(batch.first_offset, in_flight.first_offset, self._records.start_offset)
         last_offset = min(batch.last_offset, in_flight.last_offset)
         for range_first, range_last, acknowledge_type in batch.ranges(first_offset, last_offset):
@@ -260,7 +259,7 @@ class Acknowledging:
                 self._apply(acknowledge_type, first, last, own)
 
     def _apply(self, acknowledge_type: int, first_offset: int, last_offset: int, state: InFlightState) -> None:
-        """Change the state of acquired records, or renew their lock."""
+        """Change the state of acquired records, or renew their lock. Raises ApiError with INVALID_RECORD_STATE."""
         if acknowledge_type == AcknowledgeType.RENEW:
             if not self._is_renewable:
                 raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
@@ -275,10 +274,10 @@ class Acknowledging:
         if state.is_terminal:
             self._records.delivery_complete_count += last_offset - first_offset + 1
 
-    # -- the end of a session -------------------------------------------------------------------
+    # -- session close --------------------------------------------------------------------------
 
     def release_all(self) -> None:
-        """Release all records of the member; those before the start offset are archived.
+        """Release all records that the member has acquired; those before the start offset are archived.
 
         Raises ApiError with INVALID_RECORD_STATE.
         """
@@ -316,7 +315,7 @@ class Acknowledging:
 
 
 def _is_any_within(starts: Sequence[int], in_flight: InFlightBatch) -> bool:
-    """Whether one of these sorted offsets is inside the batch, after its first offset."""
+    """Whether one of the sorted offsets is inside the batch, after its first offset."""
     index = bisect_right(starts, in_flight.first_offset)
     return index < len(starts) and starts[index] <= in_flight.last_offset
 
@@ -324,9 +323,9 @@ def _is_any_within(starts: Sequence[int], in_flight: InFlightBatch) -> bool:
 def time_out(
     records: InFlightRecords, locks: AcquisitionLocks, first_offset: int, last_offset: int, limit: DeliveryLimit
 ) -> list[StateUpdate]:
-    """Take acquired records whose lock has ended from their member; return the changes.
+    """Release acquired records whose lock has timed out; return the state updates.
 
-    The records are available again; those at their delivery limit are undeliverable, those before the start offset
+    The records become available again, those at their delivery limit undeliverable, those before the start offset
     archived.
     Mirrors `SharePartition.releaseAcquisitionLockOnTimeout`.
     """
@@ -357,7 +356,7 @@ def time_out(
 def _time_out_range(
     records: InFlightRecords, first_offset: int, last_offset: int, state: InFlightState, limit: DeliveryLimit
 ) -> list[StateUpdate]:
-    """Take records with one state from their member; return the change, if there is one."""
+    """Release a range of records with one state; return its update, empty if not acquired."""
     if state.state is not RecordState.ACQUIRED:
         return []
     is_before_start = last_offset < records.start_offset

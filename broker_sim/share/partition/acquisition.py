@@ -1,15 +1,14 @@
-"""A member acquires the records that were read for it; mirrors `SharePartition.acquire`.
+"""Acquires fetched records for a member; mirrors `SharePartition.acquire`.
 
-The log has whole batches, and records are in flight in batches, too: a member gets all records of a batch, more than
-its maximum, unless it limits the records (KIP-1206). Then a batch is split, and the rest of it stays available.
+Records are fetched and in flight in whole batches: a member gets all records of a batch, even beyond its maximum,
+unless it limits the number of records (KIP-1206). Then a batch is split, and the rest of it stays available.
 
-1. The fetched records, from their first batch on, are laid over the batches in flight.
-2. Where nothing is in flight, new batches begin: behind the last one, and in the gap window.
-3. Batches in flight that are available are delivered once more. A batch is split if it is only partly available, or
-   if only a part of it was fetched.
-4. Records that were delivered often already are delivered in ever smaller numbers, and the last time one by one:
-   a member that fails on one record does not take the others down with it.
-5. Records of aborted transactions are archived (`leave_out_aborted`), unless the member reads uncommitted records.
+1. The fetched records are compared with the batches in flight.
+2. Where nothing is in flight, new batches are created: after the last one, and in the gap window.
+3. Available batches in flight are delivered again. A batch is split if only a part of it is available or fetched.
+4. Records with many deliveries are delivered in ever smaller numbers, and the last time one by one, so that a record
+   on which the member fails does not affect the others.
+5. Records of aborted transactions are archived (`leave_out_aborted`), unless the group reads uncommitted records.
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.in_flight_records import InFlightRecords
 
 MINIMUM_THROTTLE_LIMIT: Final = 2
-"""Lowest number of deliveries from which on records are delivered in smaller numbers."""
+"""Minimum number of deliveries after which records are delivered in smaller numbers."""
 
 
 class AcquireLimits(NamedTuple):
-    """The member that acquires records, and how many it takes at most."""
+    """The member that acquires records, and its limits."""
 
     member_id: str
     max_records: int
     batch_size: int
-    """Number of records that the member acknowledges together."""
+    """Preferred number of records per acquired batch."""
     is_limit: bool = False
-    """Whether `max_records` is a limit, even if that splits a batch (`share.acquire.mode`)."""
+    """Whether `max_records` is a strict limit, even if that splits a batch (`share.acquire.mode`)."""
 
 
 class Acquisition:
-    """One acquisition, made for one call of `run`."""
+    """One acquisition; call `run` once."""
 
     __slots__ = (
         "_acquired",
@@ -83,7 +82,7 @@ class Acquisition:
         self._acquired: list[AcquiredRange] = []
 
     def run(self, fetch_offset: int, max_in_flight_records: int) -> list[AcquiredRange]:
-        """Acquire; return the ranges that the member has now of the records fetched from the offset."""
+        """Acquire records of a fetch from `fetch_offset`; return the acquired ranges."""
         records = self._records
         if self._last_offset < records.start_offset or not self._limit(fetch_offset, max_in_flight_records):
             return []
@@ -102,9 +101,9 @@ class Acquisition:
         return self._acquired
 
     def _limit(self, fetch_offset: int, max_in_flight_records: int) -> bool:
-        """Set the number of records that may be acquired, and their last offset; return False if it is none.
+        """Set the number and last offset of the records that may be acquired; return False if there are none.
 
-        At the limit of records in flight, only records that are in flight already can be acquired.
+        At the limit of records in flight, only records already in flight can be acquired.
         """
         records, max_records = self._records, self._limits.max_records
         self._remaining = min(max_records, max_in_flight_records - records.count)
@@ -114,7 +113,7 @@ class Acquisition:
         return self._remaining > 0
 
     def _base_offset(self) -> int:
-        """Return the first fetched offset, at the boundaries of the batches in flight."""
+        """Return the first fetched offset, aligned to the batch in flight that contains it."""
         floor = self._records.batches.floor(self._first_offset)
         if floor is None:
             return max(self._first_offset, self._records.start_offset)
@@ -122,10 +121,10 @@ class Acquisition:
             return floor.first_offset
         return self._first_offset
 
-    # -- batches that are in flight -------------------------------------------------------------
+    # -- batches in flight ----------------------------------------------------------------------
 
     def _acquire_again(self, base_offset: int, overlapping: Sequence[InFlightBatch]) -> None:
-        """Acquire available records of these batches, and records between them in the gap window."""
+        """Acquire available records of these batches, and records between them inside the gap window."""
         gap_start = base_offset
         for batch in overlapping:
             if self._remaining <= 0:
@@ -147,13 +146,13 @@ class Acquisition:
             self._remaining -= count
 
     def _acquire_batch(self, batch: InFlightBatch, is_throttled: bool) -> int:
-        """Acquire the batch, or a part of its records; return the number of records acquired."""
+        """Acquire the batch or a part of it; return the number of acquired records."""
         whole = batch.batch_state
         if whole is not None and not whole.is_acquirable:
             return 0
         is_limited = self._limits.is_limit and batch.record_count > self._remaining
-        is_wanted = batch.is_within(self._first_offset, self._last_offset)
-        if whole is None or not is_wanted or is_limited or is_throttled:
+        is_fetched = batch.is_within(self._first_offset, self._last_offset)
+        if whole is None or not is_fetched or is_limited or is_throttled:
             batch.split(self._locks)
             return self._acquire_some(batch)
         whole.acquire(self._limits.member_id)
@@ -162,10 +161,10 @@ class Acquisition:
         return batch.record_count
 
     def _acquire_some(self, batch: InFlightBatch) -> int:
-        """Acquire the available records of a split batch; return their number."""
+        """Acquire available records of a split batch; return their number."""
         member_id = self._limits.member_id
         isolates_last = self._max_delivery_count > MINIMUM_THROTTLE_LIMIT
-        most = self._remaining if self._limits.is_limit else batch.record_count
+        max_count = self._remaining if self._limits.is_limit else batch.record_count
         is_throttled = False
         count = 0
         acquired: list[AcquiredRange] = []
@@ -175,27 +174,27 @@ class Acquisition:
             deliveries = state.delivery_count
             is_last_delivery = isolates_last and deliveries == self._max_delivery_count - 1
             if is_last_delivery and acquired:
-                break  # it is delivered alone, the next time
+                break  # it is delivered alone next time
             if deliveries >= self._throttle_limit and not is_throttled:
                 is_throttled = True
                 halvings = deliveries - self._throttle_limit + 1
-                throttled = max(1, batch.record_count >> halvings)
-                if throttled > count:
-                    most = min(most, throttled)
-            record_count = 1 if is_last_delivery else min(last_offset - first_offset + 1, most - count)
-            last_taken = first_offset + record_count - 1
-            own = batch.cut_out(first_offset, last_taken, self._locks)
+                throttled_count = max(1, batch.record_count >> halvings)
+                if throttled_count > count:
+                    max_count = min(max_count, throttled_count)
+            record_count = 1 if is_last_delivery else min(last_offset - first_offset + 1, max_count - count)
+            last_acquired = first_offset + record_count - 1
+            own = batch.cut_out(first_offset, last_acquired, self._locks)
             own.acquire(member_id)
-            own.lock = self._locks.lock(member_id, first_offset, last_taken)
-            acquired.append(AcquiredRange(first_offset, last_taken, own.delivery_count))
+            own.lock = self._locks.lock(member_id, first_offset, last_acquired)
+            acquired.append(AcquiredRange(first_offset, last_acquired, own.delivery_count))
             count += record_count
-            if is_last_delivery or count == most:
+            if is_last_delivery or count == max_count:
                 break
         accumulate(self._acquired, acquired)
         return count
 
     def _is_throttled(self, batch: InFlightBatch) -> bool:
-        """Whether the batch has records with so many deliveries that they are delivered in smaller numbers."""
+        """Whether the batch has acquirable records whose delivery count has reached the throttle limit."""
         if batch.batch_state is not None:
             states = [batch.batch_state]
         else:
@@ -206,10 +205,10 @@ class Acquisition:
     # -- new batches ----------------------------------------------------------------------------
 
     def _acquire_new(self, first_offset: int, last_offset: int) -> None:
-        """Begin batches for records that were not in flight here."""
+        """Create batches for records that are not in flight yet."""
         records, is_limit = self._records, self._limits.is_limit
         if not records.batches and records.end_offset > first_offset:
-            first_offset = records.end_offset  # the records before it are completed
+            first_offset = records.end_offset  # earlier records are completed
         limit = self._remaining
         if limit < last_offset - first_offset + 1:
             end_of_batch = self._fetched.last_offset_of_batch_with(first_offset + limit - 1)
@@ -219,8 +218,8 @@ class Acquisition:
             acquired = [self._begin_limited(first_offset, last_offset, limit)]
         else:
             acquired = self._divide(first_offset, last_offset)
-            for new in acquired:
-                self._begin(new.first_offset, new.last_offset)
+            for acquired_range in acquired:
+                self._begin(acquired_range.first_offset, acquired_range.last_offset)
         if records.batches.first.first_offset == first_offset:
             records.start_offset = first_offset
         records.end_offset = max(records.end_offset, last_offset)
@@ -231,7 +230,7 @@ class Acquisition:
         self._remaining -= last_offset - first_offset + 1
 
     def _divide(self, first_offset: int, last_offset: int) -> list[AcquiredRange]:
-        """Return ranges of about `batch_size` records that begin where batches of the log do."""
+        """Return ranges of at least `batch_size` records that begin at batch boundaries of the log."""
         batch_size = self._limits.batch_size
         ranges: list[AcquiredRange] = []
         start = first_offset
@@ -248,7 +247,7 @@ class Acquisition:
         return ranges
 
     def _begin_limited(self, first_offset: int, last_offset: int, limit: int) -> AcquiredRange:
-        """Begin one batch, of which the member gets no more than `limit` records."""
+        """Create one batch, of which the member acquires at most `limit` records."""
         if last_offset - first_offset + 1 <= limit:
             self._begin(first_offset, last_offset)
             return AcquiredRange(first_offset, last_offset, 1)
@@ -268,7 +267,7 @@ class Acquisition:
 
 
 def accumulate(ranges: list[AcquiredRange], more: Sequence[AcquiredRange]) -> None:
-    """Add ranges; adjacent ones with the same number of deliveries become one."""
+    """Add ranges, and join adjacent ones with the same delivery count."""
     combined: AcquiredRange | None = None
     for following in more:
         if combined is None:
@@ -285,9 +284,9 @@ def accumulate(ranges: list[AcquiredRange], more: Sequence[AcquiredRange]) -> No
 def leave_out_aborted(
     records: InFlightRecords, locks: AcquisitionLocks, fetched: FetchedRecords, acquired: Iterable[AcquiredRange]
 ) -> list[AcquiredRange]:
-    """Archive the acquired records of aborted transactions; return the ranges without them.
+    """Archive acquired records of aborted transactions; return the ranges without them.
 
-    Raises ApiError with UNKNOWN_SERVER_ERROR, as Kafka does, for a batch that begins before all batches in flight.
+    Raises ApiError with UNKNOWN_SERVER_ERROR, as Kafka does, if an aborted batch begins before all batches in flight.
     """
     aborted = list(_aborted_batches(fetched))
     for batch in aborted:
@@ -310,14 +309,14 @@ def leave_out_aborted(
 
 def _aborted_batches(fetched: FetchedRecords) -> Iterator[FetchedBatch]:
     """Yield the batches of aborted transactions."""
-    beginning = deque(sorted(fetched.aborted_transactions, key=lambda transaction: transaction.first_offset))
+    transactions = deque(sorted(fetched.aborted_transactions, key=lambda transaction: transaction.first_offset))
     aborted_producers: set[int] = set()
     for batch in fetched.batches:
         header = batch.header
         if header.producer_id == NO_PRODUCER_ID:
             continue
-        while beginning and beginning[0].first_offset <= header.last_offset:
-            aborted_producers.add(beginning.popleft().producer_id)
+        while transactions and transactions[0].first_offset <= header.last_offset:
+            aborted_producers.add(transactions.popleft().producer_id)
         if _is_abort_marker(batch):
             aborted_producers.discard(header.producer_id)
         elif header.is_transactional and header.producer_id in aborted_producers:
@@ -332,7 +331,7 @@ def _is_abort_marker(batch: FetchedBatch) -> bool:
 
 
 def _without(acquired: Iterable[AcquiredRange], aborted: Sequence[FetchedBatch]) -> Iterator[AcquiredRange]:
-    """Yield the parts of the ranges outside these batches; both are sorted."""
+    """Yield the parts of the ranges outside the aborted batches; both are sorted."""
     index = 0
     for range_ in acquired:
         first_offset = range_.first_offset

@@ -1,4 +1,4 @@
-"""The locks on acquired records; mirrors `AcquisitionLockTimerTask` and its handler."""
+"""Locks on acquired records; mirrors `AcquisitionLockTimerTask` and its handler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class AcquisitionLockTimerTask(TimerTask):
-    """Ends the lock on the records from `first_offset` to `last_offset` after `delay_ms`."""
+    """Times out the lock on the records from `first_offset` to `last_offset` after `delay_ms`."""
 
     __slots__ = ("_on_timeout", "first_offset", "has_expired", "last_offset", "member_id")
 
@@ -30,21 +30,21 @@ class AcquisitionLockTimerTask(TimerTask):
         self.first_offset = first_offset
         self.last_offset = last_offset
         self.has_expired = False
-        """Whether the lock has timed out while the state of the records was being written."""
+        """Whether the lock has timed out."""
         self._on_timeout = on_timeout
 
     def run(self) -> None:
-        """Take the records from their member."""
+        """Report that the lock has timed out."""
         self.has_expired = True
         self._on_timeout(self)
 
     def can_take_over(self, following: AcquisitionLockTimerTask) -> bool:
-        """Whether both locks end at the same time, so that one can lock the records of both."""
+        """Whether both locks expire at the same time, so that this one can cover the records of both."""
         return self.expiration_ms == following.expiration_ms and not (self.has_expired or following.has_expired)
 
 
 class AcquisitionLocks:
-    """The locks of one share partition: tasks of a timer that all share partitions of the broker use."""
+    """Creates the locks of one share partition on a timer shared by all share partitions of the broker."""
 
     __slots__ = ("_clock", "_duration_ms", "_on_timeout", "_timer")
 
@@ -55,25 +55,25 @@ class AcquisitionLocks:
         duration_ms: Callable[[], int],
         on_timeout: Callable[[AcquisitionLockTimerTask], object],
     ) -> None:
-        """`duration_ms()` is the duration of new locks, a configuration of the group."""
+        """`duration_ms()` returns the group's configured duration of new locks."""
         self._timer = timer
         self._clock = clock
         self._duration_ms = duration_ms
         self._on_timeout = on_timeout
 
     def lock(self, member_id: str, first_offset: int, last_offset: int) -> AcquisitionLockTimerTask:
-        """Lock these records for the member, from now on."""
+        """Start a lock of the member on these records."""
         return self._schedule(member_id, first_offset, last_offset, self._duration_ms())
 
     def renewed(self, lock: AcquisitionLockTimerTask) -> AcquisitionLockTimerTask:
-        """Return a lock in the place of this one; it ends at the same time, after all other locks that end then."""
+        """Replace a lock by one that expires at the same time, but after all other locks of that time."""
         if lock.has_expired:
             return lock
         lock.cancel()
         return self._until_end_of(lock, lock.first_offset)
 
     def cut_off(self, lock: AcquisitionLockTimerTask, offset: int) -> AcquisitionLockTimerTask:
-        """Return a lock on the records from the offset on, which ends at the same time; this one loses them.
+        """Return a lock with the same expiration on the records from the offset on, and remove them from this one.
 
         A lock that has timed out keeps all its records.
         """
@@ -84,7 +84,7 @@ class AcquisitionLocks:
         return rest
 
     def _until_end_of(self, lock: AcquisitionLockTimerTask, first_offset: int) -> AcquisitionLockTimerTask:
-        # At least 1 ms, even if the lock is due: the caller is still changing the records.
+        # At least 1 ms, even if the lock is due, because the caller is still changing the records.
         delay_ms = max(lock.expiration_ms - self._clock.now_ms(), 1)
         return self._schedule(lock.member_id, first_offset, lock.last_offset, delay_ms)
 

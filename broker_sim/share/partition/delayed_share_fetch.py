@@ -1,20 +1,19 @@
 """A share fetch that waits for records to acquire; mirrors `kafka.server.share.DelayedShareFetch`.
 
-A try goes three steps:
+An attempt to complete has three steps:
 
-1. It takes the fetch lock of each share partition from which records may be acquired now. A share partition that is
-   being initialised, that another fetch has, or that has its maximum of records in flight, is left out.
-2. The position of the next fetch offset in the log is kept from an earlier try, or is read.
-3. It completes if a read failed, or if the partitions have `min_bytes` together. Otherwise it gives the locks back.
+1. Take the fetch lock of each share partition from which records may be acquired now. Share partitions that are being
+   initialized, are locked by another fetch, or have the maximum of records in flight, are left out.
+2. Look up the log position of the next fetch offset, which an earlier attempt may have cached.
+3. Complete if a read failed or if the partitions have `min_bytes` in total; otherwise release the locks.
 
-When it completes, it reads the partitions that it has not read yet, lets the member acquire the records, and gives the
-locks back. When its time is over before that, it does the first step once more and answers with the records there
-are, as a rule none.
+On completion it reads the partitions that are not yet read, acquires the records for the member, and releases the
+locks. On expiration it repeats the first step and returns the records that can be acquired, usually none.
 
-It is watched under each share partition, which is announced when a lock on records times out, when the start offset
-moves, when a fetch lock is given back and when the share partition is initialised or fenced; and under each partition,
-which is announced when the high watermark moves and when this broker stops leading it. Members that release records
-announce them, too, but while the release is being written: as in Kafka no fetch is woken when they are available.
+It is watched under each share partition, which triggers it when a record lock times out, the start offset moves, a
+fetch lock is released, or the share partition is initialized or fenced; and under each partition, which triggers it
+when the high watermark moves or this broker resigns as leader. Releases by members trigger it too, but before the
+release is written: as in Kafka, no fetch is woken when the records become available.
 
 Deliberate difference: there is no tiered storage.
 """
@@ -41,17 +40,17 @@ if TYPE_CHECKING:
 
 
 class DelayedShareFetch(DelayedRequest):
-    """Waits until records can be acquired, or for `max_wait_ms`."""
+    """Waits up to `max_wait_ms` until records can be acquired."""
 
     __slots__ = (
         "_acquired",
         "_fetch",
+        "_last_round",
         "_partitions",
         "_read",
         "_reader",
         "_rng",
         "_served",
-        "_tried_in",
         "_waiting_fetches",
     )
 
@@ -64,7 +63,7 @@ class DelayedShareFetch(DelayedRequest):
         served: SharePartitions,
         rng: random.Random,
     ) -> None:
-        """Fetch from `partitions`, which are among the `served` ones of the broker."""
+        """Fetch from `partitions`, which are some of the broker's `served` share partitions."""
         super().__init__(fetch.params.max_wait_ms, fetch.params.client_id)
         self._fetch = fetch
         self._partitions = partitions
@@ -72,30 +71,30 @@ class DelayedShareFetch(DelayedRequest):
         self._reader = served.environment.reader
         self._waiting_fetches = served.environment.waiting_fetches
         self._rng = rng
-        self._tried_in = 0
-        """Number of the round of the last try."""
+        self._last_round = 0
+        """Round of the last attempt; see `WaitingShareFetches.round`."""
         self._acquired: dict[TopicIdPartition, int] = {}
-        """The partitions whose fetch locks the fetch has when it completes, with the offsets to fetch from."""
+        """Fetch offsets of the partitions whose fetch locks are held on completion."""
         self._read: dict[TopicIdPartition, FetchPartitionData] = {}
-        """The partitions that a try has read already."""
+        """Data of the partitions that the last attempt has read."""
 
     @property
     def error_code(self) -> ErrorCode | None:
-        """The first error of a partition once it is completed, None before."""
+        """The first partition error after completion, None before."""
         return self._fetch.first_error if self.is_completed() else None
 
-    # -- trying ---------------------------------------------------------------------------------
+    # -- attempts -------------------------------------------------------------------------------
 
     def try_complete(self) -> bool:
-        """Complete if a read fails, or if there are `min_bytes` to acquire."""
-        tried_in, self._tried_in = self._tried_in, self._waiting_fetches.round
-        if tried_in and tried_in == self._tried_in:
+        """Complete if a read fails, or if `min_bytes` can be acquired."""
+        last_round, self._last_round = self._last_round, self._waiting_fetches.round
+        if last_round and last_round == self._last_round:
             return False
         offsets = self._acquirable_partitions()
         if not offsets:
             return False
         try:
-            read = self._read_where_unknown(offsets)
+            read = self._read_without_position(offsets)
             is_satisfied = any(data.error_code for data in read.values()) or self._is_min_bytes_satisfied(offsets)
         except ApiError:
             self._release_fetch_locks(offsets)
@@ -107,7 +106,7 @@ class DelayedShareFetch(DelayedRequest):
         return self.force_complete()
 
     def _acquirable_partitions(self) -> dict[TopicIdPartition, int]:
-        """Take the fetch locks that are free; return where to fetch from."""
+        """Take the available fetch locks; return the fetch offsets by partition."""
         offsets: dict[TopicIdPartition, int] = {}
         for partition, share_partition in self._partitions.items():
             if share_partition.maybe_acquire_fetch_lock(self):
@@ -117,16 +116,16 @@ class DelayedShareFetch(DelayedRequest):
                     share_partition.release_fetch_lock(self)
         return offsets
 
-    def _read_where_unknown(
+    def _read_without_position(
         self, offsets: Mapping[TopicIdPartition, int]
     ) -> dict[TopicIdPartition, FetchPartitionData]:
-        """Read the partitions in which the position of the offset is not known, and note it."""
-        unknown = {
+        """Read the partitions whose fetch offset has no cached log position, and cache it."""
+        missing = {
             partition: offset
             for partition, offset in offsets.items()
-            if self._known_metadata_offset(partition) != offset
+            if self._cached_metadata_offset(partition) != offset
         }
-        read = self._read_from_log(unknown, len(offsets))
+        read = self._read_from_log(missing, len(offsets))
         for partition, data in read.items():
             if not data.error_code:
                 self._partitions[partition].fetch_offset_metadata = self._reader.offset_metadata(
@@ -134,14 +133,14 @@ class DelayedShareFetch(DelayedRequest):
                 )
         return read
 
-    def _known_metadata_offset(self, partition: TopicIdPartition) -> int:
+    def _cached_metadata_offset(self, partition: TopicIdPartition) -> int:
         metadata = self._partitions[partition].fetch_offset_metadata
         return -1 if metadata is None else metadata.offset
 
     def _read_from_log(
         self, offsets: Mapping[TopicIdPartition, int], acquired_count: int
     ) -> dict[TopicIdPartition, FetchPartitionData]:
-        """Read the partitions that have no error yet. Raises ApiError."""
+        """Read the partitions without an error. Raises ApiError."""
         fetch = self._fetch
         readable = {partition: offset for partition, offset in offsets.items() if not fetch.is_erroneous(partition)}
         if not readable:
@@ -153,7 +152,7 @@ class DelayedShareFetch(DelayedRequest):
         return uniform_max_bytes(max_bytes, list(partitions), acquired_count, self._rng)
 
     def _is_min_bytes_satisfied(self, offsets: Mapping[TopicIdPartition, int]) -> bool:
-        """Whether the partitions have enough bytes, assuming that all records can be acquired."""
+        """Whether the partitions have `min_bytes`, assuming that all records can be acquired."""
         params = self._fetch.params
         max_bytes = self._max_bytes(offsets, len(offsets))
         accumulated_bytes = 0
@@ -176,13 +175,13 @@ class DelayedShareFetch(DelayedRequest):
                 accumulated_bytes += min(available_bytes, max_bytes[partition])
         return accumulated_bytes >= params.min_bytes
 
-    # -- completing -----------------------------------------------------------------------------
+    # -- completion -----------------------------------------------------------------------------
 
     def on_expiration(self) -> None:
-        """Do nothing: the answer has the records that can be acquired now."""
+        """Do nothing: `on_complete` returns the records that can be acquired now."""
 
     def on_complete(self) -> None:
-        """Read, let the member acquire the records, and answer."""
+        """Read the log, acquire the records for the member, and answer."""
         offsets = self._acquired or self._acquirable_partitions()
         if not offsets:
             self._fetch.maybe_complete({})
@@ -206,7 +205,7 @@ class DelayedShareFetch(DelayedRequest):
     def _acquire(
         self, offsets: Mapping[TopicIdPartition, int], read: Mapping[TopicIdPartition, FetchPartitionData]
     ) -> dict[TopicIdPartition, SharePartitionData]:
-        """Let the member acquire the records that were read, up to its maximum."""
+        """Acquire the read records for the member, up to its maximum."""
         answers: dict[TopicIdPartition, SharePartitionData] = {}
         limits = self._fetch.limits
         for partition, data in read.items():
@@ -234,7 +233,7 @@ class DelayedShareFetch(DelayedRequest):
         return answers
 
     def _follow_log_start(self, partition: TopicIdPartition, share_partition: SharePartition) -> bool:
-        """Move the start offset to the start of the log, for the next fetch; return False if that is not known."""
+        """Move the share partition's start offset to the log start offset; return False if that cannot be read."""
         try:
             share_partition.log_start_moved(share_partition.log_start_offset())
         except ApiError as error:

@@ -1,4 +1,4 @@
-"""The batches that were read for a share fetch."""
+"""Batches read from the log for a share fetch, and the ranges acquired from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class AcquiredRange(NamedTuple):
-    """Adjacent records that a member has acquired; `AcquiredRecords` of the response."""
+    """A range of records that a member has acquired; `AcquiredRecords` in the response."""
 
     first_offset: int
     last_offset: int
@@ -23,12 +23,12 @@ class AcquiredRange(NamedTuple):
 
     @property
     def record_count(self) -> int:
-        """The number of its offsets."""
+        """Number of offsets in the range."""
         return self.last_offset - self.first_offset + 1
 
 
 class FetchedBatch:
-    """A whole batch of the log."""
+    """A complete batch of the log."""
 
     __slots__ = ("data", "header")
 
@@ -38,20 +38,20 @@ class FetchedBatch:
 
     @property
     def base_offset(self) -> int:
-        """The offset of its first record."""
+        """Offset of the first record."""
         return self.header.base_offset
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record."""
+        """Offset of the last record."""
         return self.header.last_offset
 
 
 class FetchedRecords:
-    """The records that were read of one partition; a last batch that is cut off does not count.
+    """The records read from one partition, without a truncated last batch.
 
     A fetch reads far more than a member may acquire, so only batches up to that limit are parsed. Deliberate
-    difference: Kafka parses all of them for the last offset, with the same outcome.
+    difference: Kafka parses all of them to find the last offset, with the same outcome.
     """
 
     __slots__ = ("_has_more", "aborted_transactions", "batches", "records")
@@ -63,13 +63,13 @@ class FetchedRecords:
         *,
         last_offset: int | None = None,
     ) -> None:
-        """Parse the batches in the pieces of a log, up to the one with `last_offset`.
+        """Parse the batches in `records`, up to the one with `last_offset`.
 
-        Raises ApiError for pieces that are no batches.
+        Raises ApiError if they cannot be parsed.
         """
         self.records = records
         self.aborted_transactions = aborted_transactions or ()
-        """The aborted transactions that the batches may belong to; empty unless only committed records are read."""
+        """Aborted transactions in the range of the batches; empty unless reading committed records."""
         self.batches: list[FetchedBatch] = []
         self._has_more = False
         for batch in _batches(records):
@@ -79,16 +79,16 @@ class FetchedRecords:
             self.batches.append(batch)
 
     def last_offset_of_batch_with(self, offset: int) -> int:
-        """Return the last offset of the batch with the offset; the offset itself without such a batch."""
+        """Return the last offset of the batch that contains the offset; the offset itself if there is none."""
         index = self.index_of(offset)
         return offset if index < 0 else max(self.batches[index].last_offset, offset)
 
     def index_of(self, offset: int) -> int:
-        """Return the index of the last batch that begins at the offset or before it; -1 without one."""
+        """Return the index of the last batch that begins at or before the offset; -1 if there is none."""
         return bisect_right(self.batches, offset, key=_base_offset) - 1
 
     def slice(self, first_offset: int, last_offset: int) -> Sequence[bytes | memoryview]:
-        """Return the batches with these records, which must have been read."""
+        """Return the data of the batches that contain these offsets, which must have been parsed."""
         if len(self.batches) < 2 and not self._has_more:
             return self.records
         start = max(self.index_of(first_offset), 0)
@@ -101,7 +101,7 @@ def _base_offset(batch: FetchedBatch) -> int:
 
 
 def _batches(records: Sequence[bytes | memoryview]) -> Iterator[FetchedBatch]:
-    """Yield the whole batches of the pieces. Raises ApiError."""
+    """Yield the complete batches in `records`. Raises ApiError."""
     for piece in records:
         view = memoryview(piece)
         position = 0

@@ -1,4 +1,4 @@
-"""Adjacent records with one state for all, or several states; mirrors `InFlightBatch`."""
+"""A batch of records in flight, with one state for all or several states; mirrors `InFlightBatch`."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 class InFlightBatch:
     """The records from `first_offset` to `last_offset`.
 
-    `batch_state` is the state of all records until they differ. Then it is None, and the batch has parts, one for each
-    range of records with the same state:
+    `batch_state` is the state of all records until they differ. Then it is None, and the batch is split into parts, one
+    for each range of records with the same state:
 
         offsets         0              4          7    9
         whole           |------------ ACQUIRED --------|
         parts           |- ACKNOWLEDGED|- ACQUIRED|-AV-|
 
-    Deliberate difference: Kafka then has a state for each record. A batch may have a million records, or claim to
-    have them, and a part costs the same whatever its size.
+    Deliberate difference: Kafka then keeps a state for each record. A batch may have, or claim to have, a million
+    records, and a part costs the same whatever its size.
     """
 
     __slots__ = ("_first_offsets", "_states", "batch_state", "first_offset", "last_offset")
@@ -37,7 +37,7 @@ class InFlightBatch:
         self.last_offset = last_offset
         self.batch_state: InFlightState | None = batch_state
         self._first_offsets: list[int] = []
-        """First offsets of the parts, empty without parts."""
+        """First offsets of the parts; empty if the batch is not split."""
         self._states: list[InFlightState] = []
 
     def __repr__(self) -> str:
@@ -45,11 +45,11 @@ class InFlightBatch:
 
     @property
     def record_count(self) -> int:
-        """The number of its offsets."""
+        """Number of offsets in the batch."""
         return self.last_offset - self.first_offset + 1
 
     def is_within(self, first_offset: int, last_offset: int) -> bool:
-        """Whether the whole batch is in that range."""
+        """Whether the complete batch is in that range."""
         return first_offset <= self.first_offset and self.last_offset <= last_offset
 
     def state_at(self, offset: int) -> InFlightState:
@@ -66,7 +66,7 @@ class InFlightBatch:
         return self.last_offset
 
     def parts(self) -> Iterator[Part]:
-        """Yield first offset, last offset and state of the whole batch, or of each part."""
+        """Yield first offset, last offset and state of each part, or of the whole batch if it is not split."""
         if self.batch_state is not None:
             yield self.first_offset, self.last_offset, self.batch_state
             return
@@ -74,7 +74,7 @@ class InFlightBatch:
             yield self._first_offsets[index], self._last_offset(index), state
 
     def parts_in(self, first_offset: int, last_offset: int) -> list[Part]:
-        """Return the parts of a split batch in that range, cut off at its ends."""
+        """Return the parts of a split batch in that range, clipped to it."""
         first_offset = max(first_offset, self.first_offset)
         last_offset = min(last_offset, self.last_offset)
         if first_offset > last_offset:
@@ -92,9 +92,9 @@ class InFlightBatch:
     # -- parts ----------------------------------------------------------------------------------
 
     def split(self, locks: AcquisitionLocks) -> None:
-        """Let the records have states of their own, at first one part with the state of all.
+        """Split the batch, at first into one part with the state of all records.
 
-        As in Kafka, a change of the whole batch that is being written does not apply to the part.
+        As in Kafka, a change of the whole batch that is still being written does not apply to the part.
         """
         whole = self.batch_state
         if whole is None:
@@ -106,7 +106,7 @@ class InFlightBatch:
         self.batch_state = None
 
     def split_after(self, last_acquired: int, locks: AcquisitionLocks) -> None:
-        """Leave the member only the records up to `last_acquired` of a batch that it has just acquired."""
+        """Split a batch that was just acquired: records after `last_acquired` become available again."""
         whole = self.batch_state
         assert whole is not None
         whole.lock = locks.lock(whole.member_id, self.first_offset, last_acquired)
@@ -116,20 +116,20 @@ class InFlightBatch:
         self.batch_state = None
 
     def cut_out(self, first_offset: int, last_offset: int, locks: AcquisitionLocks) -> InFlightState:
-        """Return a state that only these records have, which had the same state before."""
+        """Make a part of exactly these records, which must have the same state; return its state."""
         self._cut(first_offset, locks)
         self._cut(last_offset + 1, locks)
         return self._states[self._index(first_offset)]
 
     def _cut(self, offset: int, locks: AcquisitionLocks) -> None:
-        """Let a part begin at the offset."""
+        """Split the part that contains the offset, so that a part begins there."""
         index = self._index(offset)
         if self._first_offsets[index] != offset and offset <= self.last_offset:
             self._first_offsets.insert(index + 1, offset)
             self._states.insert(index + 1, self._states[index].cut_off(offset, locks))
 
     def merge(self, first_offset: int, last_offset: int) -> None:
-        """Join the equal parts in that range and next to it."""
+        """Join equal parts inside and next to that range."""
         if self.batch_state is not None:
             return
         start = max(bisect_left(self._first_offsets, first_offset) - 1, 0)
@@ -147,6 +147,6 @@ class InFlightBatch:
         self._states[start:end] = states
 
     def forget_before(self, offset: int) -> None:
-        """Keep only one part before the one that begins at the offset: those records are completed."""
+        """Drop the parts before the one that begins at the offset, except the first: their records are completed."""
         index = self._index(offset)
         del self._first_offsets[1:index], self._states[1:index]

@@ -1,4 +1,4 @@
-"""The records of a share partition that are in flight, and its offsets; the state of `SharePartition`.
+"""The in-flight records and offsets of a share partition; the state of `SharePartition`.
 
     start offset                             end offset
         │                                        │
@@ -6,8 +6,8 @@
         │   batch    │   batch    │    batch     │   not fetched yet
     all completed    some are acquired, some available again
 
-The start offset (SPSO) moves when all records before it are in a terminal state, or when the log starts later. The end
-offset is that of the last record in flight; without records in flight it is where the next fetch begins.
+The start offset (SPSO) advances over records in a terminal state, and when the log start offset moves beyond it. The
+end offset is that of the last record in flight; without records in flight it is the next fetch offset.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class InFlightMap:
-    """Batches by first offset; stands for Java's `ConcurrentSkipListMap`.
+    """Batches sorted by first offset; takes the place of Java's `ConcurrentSkipListMap`.
 
-    As a rule, batches are added at the end and removed from the start.
+    Batches are usually added at the end and removed from the start.
     """
 
     __slots__ = ("_batches", "_first_offsets")
@@ -44,16 +44,16 @@ class InFlightMap:
 
     @property
     def first(self) -> InFlightBatch:
-        """The first batch of a map that is not empty."""
+        """The first batch; the map must not be empty."""
         return self._batches[0]
 
     @property
     def last(self) -> InFlightBatch:
-        """The last batch of a map that is not empty."""
+        """The last batch; the map must not be empty."""
         return self._batches[-1]
 
     def put(self, batch: InFlightBatch) -> None:
-        """Add a batch, in the place of one that begins at the same offset."""
+        """Add a batch, or replace the one that begins at the same offset."""
         first_offset = batch.first_offset
         index = bisect_left(self._first_offsets, first_offset)
         if index < len(self._batches) and self._first_offsets[index] == first_offset:
@@ -63,17 +63,17 @@ class InFlightMap:
             self._batches.insert(index, batch)
 
     def floor(self, offset: int) -> InFlightBatch | None:
-        """Return the last batch that begins at the offset or before it."""
+        """Return the last batch that begins at or before the offset, None if there is none."""
         index = bisect_right(self._first_offsets, offset)
         return self._batches[index - 1] if index else None
 
     def higher(self, offset: int) -> InFlightBatch | None:
-        """Return the first batch that begins after the offset."""
+        """Return the first batch that begins after the offset, None if there is none."""
         index = bisect_right(self._first_offsets, offset)
         return self._batches[index] if index < len(self._batches) else None
 
     def between(self, first_offset: int, last_offset: int) -> Sequence[InFlightBatch]:
-        """Return the batches that begin in that range, both ends included."""
+        """Return the batches that begin in that inclusive range."""
         start = bisect_left(self._first_offsets, first_offset)
         return self._batches[start : bisect_right(self._first_offsets, last_offset)]
 
@@ -89,10 +89,10 @@ class InFlightMap:
 
 
 class GapWindow:
-    """Offsets below `end_offset` that the state read by a new leader does not have.
+    """Offsets below `end_offset` that are missing in the state read by a new leader.
 
-    Members of the leader before may have acquired these records, which is not written. They are fetched again, from
-    `gap_start_offset` on. All other gaps are natural: there are no records.
+    Members may have acquired these records from the previous leader, which is not persisted. They are fetched again,
+    from `gap_start_offset` on. In all other gaps the log has no records.
     """
 
     __slots__ = ("end_offset", "gap_start_offset")
@@ -103,7 +103,7 @@ class GapWindow:
 
 
 class InFlightRecords:
-    """Batches, offsets and counts. Thread rule: the broker's loop."""
+    """The batches in flight, with their offsets and counts. Thread rule: the broker's loop."""
 
     __slots__ = (
         "batches",
@@ -119,42 +119,42 @@ class InFlightRecords:
         self.start_offset = 0
         self.end_offset = 0
         self.delivery_complete_count = 0
-        """Number of records in flight that are in a terminal state."""
+        """Number of records in flight in a terminal state."""
         self.finds_next_fetch_offset = False
-        """Whether records in flight may be available, at which the next fetch may begin."""
+        """Whether records in flight may be available, so that the next fetch offset must be searched for."""
         self.gap_window: GapWindow | None = None
 
     # -- counts and offsets -----------------------------------------------------------------------
 
     @property
     def count(self) -> int:
-        """The number of records in flight."""
+        """Number of records in flight."""
         return self.end_offset - self.start_offset + 1 if self.batches else 0
 
     def count_in(self, first_offset: int, last_offset: int) -> int:
-        """Return the number of offsets in that range that are not before the start offset."""
+        """Return the number of offsets in that range from the start offset on."""
         return max(last_offset - max(self.start_offset, first_offset) + 1, 0)
 
     def is_start_within(self, first_offset: int, last_offset: int) -> bool:
-        """Whether the start offset has moved into that range."""
+        """Whether the start offset is inside that range, after its first offset."""
         return first_offset < self.start_offset <= last_offset
 
     def divided(self, first_offset: int, last_offset: int) -> list[tuple[int, int]]:
-        """Return the range, as two where the start offset has moved into it."""
+        """Return the range, divided in two if the start offset is inside it."""
         if not self.is_start_within(first_offset, last_offset):
             return [(first_offset, last_offset)]
         return [(first_offset, self.start_offset - 1), (self.start_offset, last_offset)]
 
     @property
     def active_gap_window(self) -> GapWindow | None:
-        """The gap window, until something behind it is fetched."""
+        """The gap window, None once records after it are in flight."""
         window = self.gap_window
         return window if window is not None and window.end_offset == self.end_offset else None
 
     def next_fetch_offset(self) -> int:
-        """Return where the next fetch begins: at the first record that may be acquired."""
+        """Return the first offset that may be acquired."""
         if not self.batches or self.start_offset > self.batches.last.last_offset:
-            # Nothing is in flight: the end offset is that of the next record.
+            # Nothing is in flight: the end offset is the next offset.
             self.finds_next_fetch_offset = False
             return self.end_offset
         if self.finds_next_fetch_offset:
@@ -165,11 +165,11 @@ class InFlightRecords:
         return self.end_offset + 1
 
     def last_acquirable_offset(self, fetch_offset: int, max_records: int) -> int:
-        """Return the last offset that a fetch may acquire: the records in flight, and `max_records` behind them."""
+        """Return the last offset that a fetch may acquire: `max_records` after the records in flight."""
         return max(self.end_offset, fetch_offset - 1) + max_records
 
     def _first_acquirable_offset(self) -> int | None:
-        """Return the first offset that is available or in the gap window."""
+        """Return the first available offset, or the start of the gap window if that is lower; None without either."""
         window = self.active_gap_window
         gap_start = -1 if window is None else window.gap_start_offset
         for batch in self.batches:
@@ -185,7 +185,7 @@ class InFlightRecords:
     # -- the start offset -----------------------------------------------------------------------
 
     def narrow_gap_window(self, offset: int) -> None:
-        """Note that all records before the offset have been fetched."""
+        """Shrink the gap window: all records before the offset have been fetched."""
         window = self.gap_window
         if window is None:
             return
@@ -200,14 +200,14 @@ class InFlightRecords:
         if batch is None:  # the gap window begins at the start offset
             return False
         if batch.batch_state is None and batch.last_offset < self.start_offset:
-            return False  # Kafka finds no state there and gives up
+            return False  # as in Kafka, which has no state there
         state = batch.state_at(self.start_offset)
         return state.is_terminal and not state.has_ongoing_state_transition
 
     def maybe_move_start_offset(self) -> bool:
-        """Move the start offset behind the completed records, and remove those; return whether there are any.
+        """Advance the start offset over completed records, and remove them; return whether there were any.
 
-        Only whole batches are removed.
+        Only complete batches are removed.
         """
         if not self.batches or not self.can_move_start_offset():
             return False
@@ -238,7 +238,7 @@ class InFlightRecords:
         return True
 
     def _last_terminal_offset(self) -> tuple[int, int] | None:
-        """Return the last offset of the completed records at the start, and the number of those in flight."""
+        """Return the last offset and number of completed records at the start; None without any."""
         last_offset, count = -1, 0
         window = self.active_gap_window
         for batch in self.batches:
@@ -252,9 +252,9 @@ class InFlightRecords:
         return None if last_offset < 0 else (last_offset, count)
 
     def log_start_moved(self, log_start_offset: int, locks: AcquisitionLocks) -> None:
-        """Follow a log that starts later than the records in flight.
+        """Advance the start offset to the log start offset.
 
-        Available records there are archived. Acquired ones stay with their member until their lock ends.
+        Available records before it are archived. Acquired ones stay with their member until their lock times out.
         """
         if log_start_offset <= self.start_offset:
             return
@@ -280,7 +280,7 @@ class InFlightRecords:
         return count
 
     def merge(self, first_offset: int, last_offset: int) -> None:
-        """Join the equal parts of batches in that range."""
+        """Join equal parts of batches in that range."""
         floor = self.batches.floor(first_offset)
         start = first_offset if floor is None else floor.first_offset
         for batch in self.batches.between(start, last_offset):
@@ -289,9 +289,9 @@ class InFlightRecords:
     # -- archiving ------------------------------------------------------------------------------
 
     def archive_stale(self, fetch_offset: int, base_offset: int, locks: AcquisitionLocks) -> None:
-        """Archive available records between the two offsets: a fetch from the first one began at the second one.
+        """Archive available records from `fetch_offset` to before `base_offset`, the first offset that was fetched.
 
-        The records between them have been compacted away.
+        They have been compacted away.
         """
         if not self.batches or fetch_offset >= base_offset:
             return
@@ -312,9 +312,9 @@ class InFlightRecords:
         *,
         counts: bool,
     ) -> bool:
-        """Archive the records of that state from `first_offset` to before `end_offset`.
+        """Archive the records in `state` from `first_offset` to before `end_offset`.
 
-        `counts` adds them to the completed records. Returns whether there were any.
+        `counts` adds them to `delivery_complete_count`. Returns whether there were any.
         """
         archived = 0
         for batch in batches:

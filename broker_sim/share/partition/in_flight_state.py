@@ -1,7 +1,7 @@
-"""The state of a record or of a batch of records; mirrors `InFlightState`.
+"""The delivery state of a record or batch; mirrors `InFlightState`.
 
-A member's acknowledgement changes the state at once. When the change has been written, or could not be, it is kept
-or rolled back by `complete_state_transition`.
+A member's acknowledgement changes the state at once. When the write has succeeded or failed,
+`complete_state_transition` keeps the change or rolls it back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ EMPTY_MEMBER_ID: Final = ""
 
 
 class InFlightState:
-    """State, number of deliveries, owner and lock."""
+    """State, delivery count, acquiring member and lock."""
 
-    __slots__ = ("_before", "_is_archived_for_good", "delivery_count", "lock", "member_id", "parts_cut_off", "state")
+    __slots__ = ("_before", "_is_permanently_archived", "delivery_count", "lock", "member_id", "parts_cut_off", "state")
 
     def __init__(
         self,
@@ -34,24 +34,24 @@ class InFlightState:
         self.delivery_count = delivery_count
         self.member_id = member_id
         self.lock = lock
-        """The lock that ends the member's time; None while no member has the record."""
+        """The member's acquisition lock; None while the record is not acquired."""
         self._before: tuple[RecordState, str, int] | None = None
-        """State, owner and delivery limit before a change that is being written."""
-        self._is_archived_for_good = False
+        """State, member and delivery limit before the change that is being written."""
+        self._is_permanently_archived = False
         self.parts_cut_off: tuple[InFlightState, ...] = ()
-        """Parts that were cut off while a change was being written; their change ends with this one."""
+        """Parts that were split off while a change was being written; it completes for all of them together."""
 
     def __repr__(self) -> str:
         return f"InFlightState({self.state.name}, {self.delivery_count}, {self.member_id!r})"
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the record is never delivered again, provided that a change being written holds."""
+        """Whether the record is never delivered again, unless the change being written is rolled back."""
         return self.state in TERMINAL_STATES
 
     @property
     def has_ongoing_state_transition(self) -> bool:
-        """Whether a change of the state is being written."""
+        """Whether a state change is being written."""
         return self._before is not None
 
     @property
@@ -60,7 +60,7 @@ class InFlightState:
         return self.state is RecordState.AVAILABLE and self._before is None
 
     def acquire(self, member_id: str) -> bool:
-        """Deliver the record to the member once more; return False if it is not acquirable."""
+        """Acquire the record for the member, which counts as a delivery; return False if it is not acquirable."""
         if not self.is_acquirable:
             return False
         self.state = RecordState.ACQUIRED
@@ -69,9 +69,9 @@ class InFlightState:
         return True
 
     def try_update_state(self, new_state: RecordState, limit: DeliveryLimit) -> bool:
-        """Take the record from its member; return False if the change is not allowed.
+        """Change the state and end the acquisition; return False if the transition is invalid.
 
-        A record at its delivery limit is undeliverable instead of being available.
+        A record at its delivery limit becomes undeliverable instead of available.
         """
         if self._before is not None:
             return False
@@ -84,7 +84,7 @@ class InFlightState:
         return True
 
     def start_state_transition(self, new_state: RecordState, limit: DeliveryLimit) -> bool:
-        """Change the state as `try_update_state` does, until `complete_state_transition` keeps it or not."""
+        """Change the state as `try_update_state` does, pending `complete_state_transition`."""
         state, member_id = self.state, self.member_id
         if not self.try_update_state(new_state, limit):
             return False
@@ -92,10 +92,10 @@ class InFlightState:
         return True
 
     def complete_state_transition(self, *, commit: bool) -> bool:
-        """Keep the change, or roll it back; return whether any of the records is available now.
+        """Keep the pending change, or roll it back; return whether any of the records is available now.
 
-        A record that was archived meanwhile stays archived. A member whose lock has timed out meanwhile does not get
-        the records back. As in Kafka, those at their delivery limit are then archived without a dead letter.
+        A record archived meanwhile stays archived. A rollback does not return records to a member whose lock has
+        timed out meanwhile; as in Kafka, those at their delivery limit are then archived without a dead letter.
         """
         is_available = False
         pending = [self]
@@ -108,10 +108,10 @@ class InFlightState:
         return is_available
 
     def end_state_transition(self, *, commit: bool) -> None:
-        """Keep or roll back the change of these records only."""
+        """Keep or roll back the change of this state only, without the parts split off."""
         before = self._before
         self._before = None
-        if commit or self._is_archived_for_good:
+        if commit or self._is_permanently_archived:
             self.end_lock()
             return
         assert before is not None
@@ -126,8 +126,8 @@ class InFlightState:
             self.member_id = member_id
 
     def archive(self) -> None:
-        """Archive the record for good, even if a change is being written and is rolled back."""
-        self._is_archived_for_good = True
+        """Archive the record permanently, even if a pending change is rolled back."""
+        self._is_permanently_archived = True
         self.state = RecordState.ARCHIVED
         self.member_id = EMPTY_MEMBER_ID
         self.end_lock()
@@ -141,25 +141,25 @@ class InFlightState:
     # -- parts of a batch -----------------------------------------------------------------------
 
     def cut_off(self, offset: int, locks: AcquisitionLocks) -> InFlightState:
-        """Return the same state for the records from the offset on; a lock is cut there, too."""
+        """Return a copy of the state for the records from the offset on; the lock is split there, too."""
         rest = InFlightState(self.state, self.delivery_count, self.member_id)
         if self.lock is not None:
             rest.lock = locks.cut_off(self.lock, offset)
-        rest._is_archived_for_good = self._is_archived_for_good
+        rest._is_permanently_archived = self._is_permanently_archived
         if self._before is not None:
             rest._before = self._before
             self.parts_cut_off = (*self.parts_cut_off, rest)
         return rest
 
     def can_take_over(self, following: InFlightState) -> bool:
-        """Whether the records behind these have the same state, and no change of either is being written."""
+        """Whether the following records have an equal state, and neither has a pending change."""
         if (
             self.state is not following.state
             or self.delivery_count != following.delivery_count
             or self.member_id != following.member_id
             or self._before is not None
             or following._before is not None
-            or self._is_archived_for_good is not following._is_archived_for_good
+            or self._is_permanently_archived is not following._is_permanently_archived
         ):
             return False
         lock, other = self.lock, following.lock
@@ -168,7 +168,7 @@ class InFlightState:
         return lock.can_take_over(other)
 
     def take_over(self, following: InFlightState) -> None:
-        """Become the state of the records behind these, too, as `can_take_over` allows."""
+        """Extend this state to the following records; requires `can_take_over`."""
         if self.lock is not None and following.lock is not None:
             self.lock.last_offset = following.lock.last_offset
             following.end_lock()

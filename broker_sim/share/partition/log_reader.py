@@ -1,4 +1,4 @@
-"""Reads of share fetches from the logs that this broker leads.
+"""Log reads of share fetches, from partitions that this broker leads.
 
 Mirrors a part of `ShareFetchUtils` and of `DelayedShareFetch`, and `PartitionMaxBytesStrategy`.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class LogOffsetMetadata(NamedTuple):
-    """The position of an offset in the log."""
+    """The position of an offset in the log: its segment, and the byte position."""
 
     offset: int
     segment_base_offset: int
@@ -29,7 +29,7 @@ class LogOffsetMetadata(NamedTuple):
 
 
 class LogReader:
-    """The part of the replica manager that share fetches use."""
+    """The reads that share fetches need from the replica manager."""
 
     __slots__ = ("_replica_manager",)
 
@@ -37,7 +37,7 @@ class LogReader:
         self._replica_manager = replica_manager
 
     def leader_partition(self, key: TopicPartition) -> Partition:
-        """Return a partition that this broker leads.
+        """Return the partition, which this broker must lead.
 
         Raises ApiError: NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
         """
@@ -47,10 +47,10 @@ class LogReader:
         return partition
 
     def find_offset(self, key: TopicPartition, leader_epoch: int, timestamp: int) -> int:
-        """Return the offset of a time (ms), -1 being the high watermark and -2 the log's start.
+        """Return the offset for a timestamp (ms), or for -1 the high watermark and for -2 the log start offset.
 
-        Raises ApiError: what `Partition.local_log` raises, and OFFSET_NOT_AVAILABLE if all records are older, or
-        while a new leader does not know the high watermark.
+        Raises ApiError as `Partition.local_log`, and OFFSET_NOT_AVAILABLE if all records are older, or while
+        a new leader does not know the high watermark.
         """
         partition = self._replica_manager.get_partition(key)
         log = partition.local_log(leader_epoch, require_leader=True)
@@ -83,11 +83,11 @@ class LogReader:
         return dict(zip(offsets, [data for _, data in results], strict=True))
 
     def offset_metadata(self, key: TopicPartition, offset: int) -> LogOffsetMetadata:
-        """Return the position of an offset that was read. Raises as `leader_partition`."""
+        """Return the log position of an offset. Raises as `leader_partition`."""
         return _metadata(self.leader_partition(key).log, offset)
 
     def end_offset_metadata(self, key: TopicPartition, params: FetchParams) -> LogOffsetMetadata:
-        """Return the position at which readable records end. Raises as `leader_partition`."""
+        """Return the log position of the end of readable records. Raises as `leader_partition`."""
         partition = self.leader_partition(key)
         return _metadata(partition.log, partition.fetch_end_offset(params.isolation))
 
@@ -105,10 +105,10 @@ def _metadata(log: PartitionLog, offset: int) -> LogOffsetMetadata:
 def uniform_max_bytes(
     request_max_bytes: int, partitions: Sequence[TopicIdPartition], acquired_count: int, rng: random.Random
 ) -> dict[TopicIdPartition, int]:
-    """Divide the bytes of a request among partitions, which are some of the `acquired_count` that are fetched.
+    """Divide a request's bytes among partitions, which are some of the `acquired_count` partitions being fetched.
 
-    All get the same number, one of them the rest, too. If there are fewer bytes than partitions, each byte goes to
-    another partition. Raises ApiError with UNKNOWN_SERVER_ERROR, as Kafka does, for a limit that is not positive.
+    All get the same number, and a random one also the remainder. If there are fewer bytes than partitions, each byte
+    goes to a different one. Raises ApiError with UNKNOWN_SERVER_ERROR, as Kafka does, if the limit is not positive.
     """
     if request_max_bytes <= 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Request max bytes must be greater than 0")

@@ -1,4 +1,4 @@
-"""A share fetch and its answer; mirrors `ShareFetch` and `PartitionRotateStrategy`."""
+"""A share fetch request and its answer; mirrors `ShareFetch` and `PartitionRotateStrategy`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SharePartitionData:
 
 
 class ShareFetch:
-    """A request to fetch for a member; `on_done` is called once, with the answers of partitions."""
+    """A fetch for one member; `on_done` is called once, with the answers by partition."""
 
     __slots__ = ("_erroneous", "_on_done", "group_id", "is_completed", "limits", "params", "partitions")
 
@@ -67,7 +67,7 @@ class ShareFetch:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the fetch has nothing to fetch or to wait for."""
+        """Whether the fetch cannot return any records, so that it need not wait."""
         return not self.partitions or self.limits.max_records == 0 or self.params.max_bytes == 0
 
     @property
@@ -77,7 +77,7 @@ class ShareFetch:
 
     @property
     def first_error(self) -> ErrorCode:
-        """The first error, NONE without one."""
+        """The first partition error, NONE if there is none."""
         return next(iter(self._erroneous.values()), ErrorCode.NONE)
 
     def is_erroneous(self, partition: TopicIdPartition) -> bool:
@@ -85,12 +85,12 @@ class ShareFetch:
         return partition in self._erroneous
 
     def add_erroneous(self, partitions: Iterable[TopicIdPartition], error: ApiError) -> None:
-        """Note the error of these partitions for the answer."""
+        """Set the error of these partitions for the answer."""
         for partition in partitions:
             self._erroneous[partition] = error.error_code
 
     def maybe_complete(self, data: Mapping[TopicIdPartition, SharePartitionData]) -> None:
-        """Answer, unless the fetch was answered before."""
+        """Answer, unless the fetch is already completed."""
         if self.is_completed:
             return
         self.is_completed = True
@@ -101,7 +101,7 @@ class ShareFetch:
 
 
 def rotate(partitions: Sequence[TopicIdPartition], session_epoch: int) -> list[TopicIdPartition]:
-    """Return the partitions, rotated by the epoch of the session, so that each is the first one at times."""
+    """Return the partitions rotated by the session epoch, so that each comes first in turn."""
     if session_epoch < 1 or not partitions:
         return list(partitions)
     at = session_epoch % len(partitions)

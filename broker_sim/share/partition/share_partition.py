@@ -1,20 +1,20 @@
-"""A partition of a topic as one share group reads it; mirrors `kafka.server.share.SharePartition`.
+"""A topic partition as read by one share group; mirrors `kafka.server.share.SharePartition`.
 
-The leader of the partition keeps in memory which member has which records, see `InFlightRecords`, and lets the share
-coordinator keep their delivery states, see `Persister`. A change takes three steps:
+The partition leader tracks acquisitions in memory (`InFlightRecords`) and persists delivery states with the share
+coordinator (`Persister`). A change takes three steps:
 
 1. The states change at once, so that no other request can change them.
 2. The changes are written.
-3. They hold, and the start offset may move; or they could not be written, and are rolled back.
+3. If the write succeeds, the changes are kept and the start offset may advance; otherwise they are rolled back.
 
-Records that the group cannot process wait after step 3, if the group has a dead-letter topic: they are in the state
-ARCHIVING until their dead letters are written or given up, then they are archived, and that is written. The next leader
-begins again with what it reads in that state.
+If the group has a dead-letter topic, records that it cannot process stay ARCHIVING after step 3 until their dead
+letters are written or abandoned; then they are archived, and that is written. A new leader restarts the dead letters
+of records that it reads as ARCHIVING.
 
-A lock that times out does not wait for step 2: the records are available at once, and a change that could not be
-written is lost for the next leader only.
+A lock timeout does not wait for step 2: the records are available at once, and if the write fails, only the next
+leader is affected.
 
-Deliberate difference: a broker's state lives on one loop, so there is no read and write lock.
+Deliberate difference: there is no read-write lock, because a broker's state is only used on its loop.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-_ERROR_OF_PERSISTER = {
+_CLIENT_ERRORS = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -67,26 +67,26 @@ _ERROR_OF_PERSISTER = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
-"""Errors of the share coordinator and the errors for clients; all others are UNKNOWN_SERVER_ERROR."""
+"""Maps errors of the share coordinator to errors for clients; all others become UNKNOWN_SERVER_ERROR."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharePartitionEnvironment:
-    """The parts that all share partitions of a broker use."""
+    """The services shared by all share partitions of a broker."""
 
     persister: Persister
     reader: LogReader
     settings: ShareGroupSettings
     waiting_fetches: WaitingShareFetches
     lock_timer: Timer
-    """Ends the locks on records."""
+    """Timer of the acquisition locks."""
     clock: Clock
     dead_letters: DeadLetterQueue | None = None
     """Writes dead letters; None before Kafka 4.4."""
 
 
 class SharePartitionState(Enum):
-    """Whether the share partition can be used, and why not."""
+    """Lifecycle of a share partition; only ACTIVE ones serve requests."""
 
     EMPTY = "empty"
     INITIALIZING = "initializing"
@@ -112,9 +112,9 @@ class SharePartition:
         self.state_epoch = 0
         self.records = InFlightRecords()
         self.fetch_offset_metadata: LogOffsetMetadata | None = None
-        """The position of the next fetch offset in the log, as of the last read there."""
+        """Log position of the next fetch offset, cached from the last read."""
         self.lock_timeouts = 0
-        """Number of records whose lock has timed out."""
+        """Number of records whose locks have timed out."""
         self._environment = environment
         self._settings = environment.settings
         self._fetch_lock: object | None = None
@@ -127,19 +127,19 @@ class SharePartition:
 
     @property
     def delivery_limit(self) -> DeliveryLimit:
-        """How often records are delivered, and what becomes of those that the group cannot process."""
+        """The group's delivery limit, and the state of records that the group cannot process."""
         group_id = self.key.group_id
         count = self._settings.delivery_count_limit(group_id)
         if self._settings.has_dead_letters(group_id):
             return DeliveryLimit(count, RecordState.ARCHIVING)
         return DeliveryLimit(count)
 
-    # -- initialisation -------------------------------------------------------------------------
+    # -- initialization -------------------------------------------------------------------------
 
     def maybe_initialize(self, on_done: OnDone) -> None:
-        """Read the state if it was not read yet; `on_done` gets None or the error.
+        """Read the persisted state if it is not read yet; `on_done` gets None or the error.
 
-        The error is LEADER_NOT_AVAILABLE while the state is read for another request, which waits, too.
+        The error is LEADER_NOT_AVAILABLE while another request is reading the state.
         """
         name = f"{self.key.group_id}-{self.topic_partition}"
         if self.state is SharePartitionState.ACTIVE:
@@ -159,7 +159,7 @@ class SharePartition:
 
     def _initialize(self, read: ReadState, on_done: OnDone) -> None:
         try:
-            self._take_state(read)
+            self._load_state(read)
         except ApiError as error:
             self.state = SharePartitionState.FAILED
             self._log_failure("share_partition_not_initialized", error)
@@ -169,8 +169,8 @@ class SharePartition:
             on_done(None)
             self._resume_dead_letters(read.state_batches)
 
-    def _take_state(self, read: ReadState) -> None:
-        """Begin with the state that the leader before has written. Raises ApiError."""
+    def _load_state(self, read: ReadState) -> None:
+        """Load the state that the previous leader has written. Raises ApiError."""
         if read.error_code:
             raise _persister_error(read)
         records = self.records
@@ -179,7 +179,7 @@ class SharePartition:
             start_offset = self._first_start_offset()
         records.start_offset = records.end_offset = start_offset
         self.state_epoch = read.state_epoch
-        gap_start = self._take_batches(read.state_batches)
+        gap_start = self._load_batches(read.state_batches)
         if records.batches:
             records.finds_next_fetch_offset = True
             records.end_offset = records.batches.last.last_offset
@@ -187,8 +187,8 @@ class SharePartition:
                 records.gap_window = GapWindow(records.end_offset, gap_start)
             records.maybe_move_start_offset()
 
-    def _take_batches(self, batches: Sequence[StateBatch]) -> int | None:
-        """Put the batches in flight; return the first offset of the first gap, None without a gap."""
+    def _load_batches(self, batches: Sequence[StateBatch]) -> int | None:
+        """Put the batches in flight; return the first offset of the first gap, None if there is none."""
         records = self.records
         gap_start: int | None = None
         expected = records.start_offset
@@ -207,21 +207,21 @@ class SharePartition:
         return gap_start
 
     def _first_start_offset(self) -> int:
-        """Return the start offset of a group that has never read the partition."""
+        """Return the start offset for a group that has never read the partition."""
         reset = self._settings.auto_offset_reset(self.key.group_id)
         if reset.duration_ms is not None:
             return self._find_offset(self._environment.clock.wall_clock_ms() - reset.duration_ms)
         return self._find_offset(EARLIEST_TIMESTAMP if reset.is_earliest else LATEST_TIMESTAMP)
 
     def _find_offset(self, timestamp: int) -> int:
-        """Return the offset of a time (ms): -1 is the latest, -2 the earliest. Raises as `LogReader.find_offset`."""
+        """Return the offset for a timestamp. Raises as `LogReader.find_offset`."""
         return self._environment.reader.find_offset(self.topic_partition, self.leader_epoch, timestamp)
 
     def mark_fenced(self) -> None:
-        """Refuse all requests from now on: this broker has no right to the share partition any more."""
+        """Reject all requests from now on: this broker no longer owns the share partition."""
         self.state = SharePartitionState.FENCED
 
-    # -- fetching -------------------------------------------------------------------------------
+    # -- fetch ----------------------------------------------------------------------------------
 
     def maybe_acquire_fetch_lock(self, fetch: object) -> bool:
         """Lock out other fetches until `release_fetch_lock`; return False if another fetch has the lock."""
@@ -231,24 +231,24 @@ class SharePartition:
         return True
 
     def release_fetch_lock(self, fetch: object) -> None:
-        """Let other fetches take the lock."""
-        assert self._fetch_lock is fetch, "only the fetch that has the lock releases it"
+        """Release the fetch lock, which the fetch must hold."""
+        assert self._fetch_lock is fetch, "the fetch does not hold the fetch lock"
         self._fetch_lock = None
 
     def can_acquire_records(self) -> bool:
-        """Whether fewer records are in flight than allowed, or some of them are available again."""
+        """Whether the number of records in flight is below its limit, or some of them are available again."""
         records = self.records
         if records.next_fetch_offset() != records.end_offset + 1:
             return True
         return records.count < self._settings.partition_max_record_locks(self.key.group_id)
 
     def last_acquirable_offset(self, fetch_offset: int, max_records: int) -> int:
-        """Return the last offset that a fetch from this offset may acquire, within the limit of locks."""
+        """Return the last offset that a fetch from this offset may acquire, within the record lock limit."""
         most = self._settings.partition_max_record_locks(self.key.group_id)
         return self.records.last_acquirable_offset(fetch_offset, min(max_records, most))
 
     def acquire(self, limits: AcquireLimits, fetch_offset: int, fetched: FetchedRecords) -> list[AcquiredRange]:
-        """Let a member acquire the fetched records; return the ranges that it has now."""
+        """Acquire the fetched records for a member; return the acquired ranges."""
         if self.state is not SharePartitionState.ACTIVE or limits.max_records <= 0 or not fetched.batches:
             return []
         acquisition = Acquisition(
@@ -260,19 +260,19 @@ class SharePartition:
         return acquired
 
     def log_start_offset(self) -> int:
-        """Return the start of the log. Raises ApiError if this broker does not lead the partition in that epoch."""
+        """Return the log start offset. Raises ApiError if this broker does not lead the partition in `leader_epoch`."""
         return self._find_offset(EARLIEST_TIMESTAMP)
 
     def log_start_moved(self, log_start_offset: int) -> None:
-        """Follow a log that starts later now; acquired records stay with their members."""
+        """Advance the start offset to the log start offset; acquired records stay with their members."""
         self.records.log_start_moved(log_start_offset, self._locks)
 
-    # -- acknowledging --------------------------------------------------------------------------
+    # -- acknowledgement ------------------------------------------------------------------------
 
     def acknowledge(
         self, member_id: str, batches: Sequence[AcknowledgementBatch], changes: Changes, on_done: OnDone
     ) -> None:
-        """Acknowledge records, and write the changes. Raises FailedRequestError, without a call of `on_done`."""
+        """Acknowledge records, and write the changes. If it raises FailedRequestError, `on_done` is not called."""
         acknowledging = self._acknowledging(member_id, changes)
         try:
             acknowledging.acknowledge(batches)
@@ -283,7 +283,7 @@ class SharePartition:
             self._write_updates(acknowledging.updates, on_done)
 
     def release_acquired_records(self, member_id: str, on_done: OnDone) -> None:
-        """Make the records of a member available: its session has ended."""
+        """Release all records that a member has acquired: its session has closed."""
         acknowledging = self._acknowledging(member_id, Changes())
         try:
             acknowledging.release_all()
@@ -304,13 +304,13 @@ class SharePartition:
         )
 
     def _write_updates(self, updates: Sequence[StateUpdate], on_done: OnDone) -> None:
-        """Write the changes; then they hold, or are rolled back."""
+        """Write the changes; then keep them, or roll them back if the write fails."""
         if not updates:
             on_done(None)
             return
 
         def written(error: ApiError | None) -> None:
-            has_moved = False
+            has_start_moved = False
             undeliverable: Sequence[StateUpdate] = ()
             if error is not None:
                 self._roll_back(updates)
@@ -318,16 +318,16 @@ class SharePartition:
                 self._complete(updates, commit=True)
                 undeliverable = self._undeliverable(updates)
                 self._merge(updates)
-                has_moved = self.records.maybe_move_start_offset()
+                has_start_moved = self.records.maybe_move_start_offset()
             on_done(error)
-            if has_moved:
+            if has_start_moved:
                 self._environment.waiting_fetches.announce(self.key)
             self._write_dead_letters(undeliverable)
 
         self._write([update.written for update in updates], written)
 
     def _roll_back(self, updates: Sequence[StateUpdate]) -> None:
-        """Roll the changes back, with the count of completed records."""
+        """Roll the changes back, and subtract them from the count of completed records."""
         self._complete(updates, commit=False)
         records = self.records
         for state, state_batch, _ in updates:
@@ -341,7 +341,7 @@ class SharePartition:
                 self.records.finds_next_fetch_offset = True
 
     def _merge(self, updates: Sequence[StateUpdate]) -> None:
-        """Join the equal parts of batches in the range of the changes."""
+        """Join equal parts of batches in the range of the changes."""
         if updates:
             first, last = updates[0].written.first_offset, updates[-1].written.last_offset
             self.records.merge(first, last)
@@ -365,7 +365,7 @@ class SharePartition:
     # -- dead letters ---------------------------------------------------------------------------
 
     def _undeliverable(self, updates: Sequence[StateUpdate]) -> Sequence[StateUpdate]:
-        """Return the changes to records whose dead letters are to be written."""
+        """Return the updates to ARCHIVING, whose dead letters must be written."""
         if self._environment.dead_letters is None:
             return ()
         return [update for update in updates if update.state.state is RecordState.ARCHIVING]
@@ -375,7 +375,7 @@ class SharePartition:
             self._write_dead_letters_of(update.written, REJECTED if update.is_rejected else DELIVERED_TOO_OFTEN)
 
     def _resume_dead_letters(self, batches: Sequence[StateBatch]) -> None:
-        """Write the dead letters that the leader before has not finished; some of them may come twice."""
+        """Write the dead letters that the previous leader has not finished; some may be written twice."""
         if self._environment.dead_letters is None:
             return
         for batch in batches:
@@ -384,7 +384,7 @@ class SharePartition:
                 self._write_dead_letters_of(batch, DELIVERED_TOO_OFTEN if is_last else REJECTED)
 
     def _write_dead_letters_of(self, batch: StateBatch, cause: str) -> None:
-        """Write one dead letter for each record; then, whether they were written or given up, archive the records."""
+        """Write a dead letter for each record; once they are written or abandoned, archive the records."""
         queue = self._environment.dead_letters
         assert queue is not None
         source = TopicIdPartition(self.key.topic_id, self.key.partition, self.topic_partition.topic)
@@ -410,10 +410,10 @@ class SharePartition:
     # -- locks ----------------------------------------------------------------------------------
 
     def _on_lock_timeout(self, task: AcquisitionLockTimerTask) -> None:
-        """Take the records from their member; those at the delivery limit are archived.
+        """Release the records of a timed-out lock; those at their delivery limit become undeliverable.
 
-        In Kafka each record of a split batch has a lock, and after each of them share fetches are tried. So a waiting
-        fetch gets the first record by itself.
+        In Kafka each record of a split batch has its own lock, and waiting share fetches are tried after each of them.
+        So a waiting fetch gets the first record by itself.
         """
         first_offset, last_offset = task.first_offset, task.last_offset
         self.lock_timeouts += last_offset - first_offset + 1
@@ -427,7 +427,7 @@ class SharePartition:
             first_offset, end = end + 1, end + 1 if completed else last_offset
 
     def _time_out(self, first_offset: int, last_offset: int) -> int:
-        """Take these records from their member; return the number of share fetches completed by that."""
+        """Release these records; return the number of share fetches that this completes."""
         updates = time_out(self.records, self._locks, first_offset, last_offset, self.delivery_limit)
         if not updates:
             return 0
@@ -446,12 +446,12 @@ class SharePartition:
         )
 
 
-def _persister_error(failed: ReadState | StateOutcome) -> ApiError:
-    """Return the error for clients of an error of the share coordinator."""
-    code = _ERROR_OF_PERSISTER.get(failed.error_code)
+def _persister_error(outcome: ReadState | StateOutcome) -> ApiError:
+    """Map an error of the share coordinator to the error for clients."""
+    code = _CLIENT_ERRORS.get(outcome.error_code)
     if code is not None:
-        return ApiError(code, failed.error_message or "")
-    if failed.error_code in (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSUPPORTED_VERSION):
+        return ApiError(code, outcome.error_message or "")
+    if outcome.error_code in (ErrorCode.SASL_AUTHENTICATION_FAILED, ErrorCode.UNSUPPORTED_VERSION):
         text = "Unable to complete operation due to server error."
         return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, text)
-    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, failed.error_message or "")
+    return ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, outcome.error_message or "")

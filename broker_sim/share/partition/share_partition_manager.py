@@ -1,4 +1,4 @@
-"""The work of members with the share partitions that a broker leads; mirrors `SharePartitionManager`."""
+"""The service of share partitions that a broker leads; mirrors `SharePartitionManager`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class SharePartitionManager:
         rng: random.Random,
         max_share_sessions: int,
     ) -> None:
-        """Follow `listeners`, which tell when the broker stops leading a partition; `rng` divides bytes of fetches."""
+        """Register with `listeners` to learn when the broker resigns as leader; `rng` divides the bytes of fetches."""
         self.settings = environment.settings
         self.waiting_fetches = environment.waiting_fetches
         self.dead_letters = environment.dead_letters
@@ -49,13 +49,13 @@ class SharePartitionManager:
             max_share_sessions, on_member_leave=self.release_session, on_group_empty=self.partitions.remove_group
         )
         self.acknowledged_records = dict.fromkeys(AcknowledgeType, 0)
-        """Acknowledged records by type; Kafka's `RecordAcknowledgementsPerSec`."""
+        """Number of acknowledged records by type; Kafka's `RecordAcknowledgementsPerSec`."""
         self._rng = rng
 
-    # -- fetching -------------------------------------------------------------------------------
+    # -- fetch ----------------------------------------------------------------------------------
 
     def fetch(self, fetch: ShareFetch) -> None:
-        """Let a member acquire records, now or once there are some."""
+        """Acquire records for a member, now or when some become available."""
         if fetch.is_empty:
             fetch.maybe_complete({})
             return
@@ -76,7 +76,7 @@ class SharePartitionManager:
             return
         self.waiting_fetches.add(DelayedShareFetch(fetch, share_partitions, self.partitions, self._rng), keys)
 
-    # -- acknowledging --------------------------------------------------------------------------
+    # -- acknowledgement ------------------------------------------------------------------------
 
     def acknowledge(
         self,
@@ -84,13 +84,13 @@ class SharePartitionManager:
         batches: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
         on_done: OnAcknowledged,
     ) -> None:
-        """Acknowledge records of a member; answer once all partitions are written.
+        """Acknowledge records of a member; answer when all partitions are written.
 
-        Raises FailedRequestError: then `on_done` is not called.
+        If it raises FailedRequestError, `on_done` is not called.
         """
         answers = _Answers(batches, on_done)
         changes = Changes()
-        for partition, acknowledged in batches.items():
+        for partition, acknowledged_batches in batches.items():
             key = SharePartitionKey.of(session.group_id, partition)
             share_partition = self.partitions.get(key)
             if share_partition is None:
@@ -101,16 +101,16 @@ class SharePartitionManager:
                 error: ApiError | None,
                 key: SharePartitionKey = key,
                 partition: TopicIdPartition = partition,
-                acknowledged: Sequence[AcknowledgementBatch] = acknowledged,
+                acknowledged_batches: Sequence[AcknowledgementBatch] = acknowledged_batches,
             ) -> None:
                 if error is None:
-                    self._count(acknowledged)
+                    self._count(acknowledged_batches)
                 else:
                     self.partitions.handle_error(key, error)
                 answers.add(partition, error)
 
             self.waiting_fetches.announce(key)
-            share_partition.acknowledge(session.member_id, acknowledged, changes, done)
+            share_partition.acknowledge(session.member_id, acknowledged_batches, changes, done)
         answers.finish()
 
     def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
@@ -121,10 +121,10 @@ class SharePartitionManager:
                 count = records if len(types) == 1 else types.count(acknowledge_type)
                 self.acknowledged_records[AcknowledgeType(acknowledge_type)] += count
 
-    # -- the end of sessions and of the broker --------------------------------------------------
+    # -- closing --------------------------------------------------------------------------------
 
     def release_session(self, session: ShareSessionKey) -> None:
-        """End the session of a member, and make available what the member has acquired."""
+        """Close the session of a member, and release the records that it has acquired."""
         for partition in self.sessions.remove(session):
             key = SharePartitionKey.of(session.group_id, partition)
             share_partition = self.partitions.get(key)
@@ -137,18 +137,18 @@ class SharePartitionManager:
             self.partitions.handle_error(key, error)
 
     def on_image(self, image: MetadataImage) -> None:
-        """End all sessions and share partitions if the cluster has no share groups any more."""
+        """Close all sessions and share partitions if share groups are disabled in the cluster."""
         if not image.features.get(SHARE_VERSION):
             self.sessions.remove_all()
             self.partitions.remove_all()
 
     def shutdown(self) -> None:
-        """Stop the timer of all locks: the broker dies."""
+        """Stop the timer of all locks, as when the broker is killed."""
         self.partitions.environment.lock_timer.shutdown()
 
 
 class _Answers:
-    """The answers of the partitions of a request; handed over when all are there and the request is served."""
+    """Collects the answers of a request's partitions, and passes them on when the request is complete."""
 
     __slots__ = ("_answers", "_is_finished", "_on_done", "_order")
 
@@ -161,13 +161,13 @@ class _Answers:
     def add(self, partition: TopicIdPartition, error: ApiError | None) -> None:
         """Add the answer of a partition."""
         self._answers[partition] = error
-        self._maybe_hand_over()
+        self._maybe_complete()
 
     def finish(self) -> None:
-        """Note that the request raises no FailedRequestError any more."""
+        """Mark the request as processed without a FailedRequestError."""
         self._is_finished = True
-        self._maybe_hand_over()
+        self._maybe_complete()
 
-    def _maybe_hand_over(self) -> None:
+    def _maybe_complete(self) -> None:
         if self._is_finished and len(self._answers) == len(self._order):
             self._on_done({partition: self._answers[partition] for partition in self._order})

@@ -1,8 +1,7 @@
 """The share partitions that a broker serves; mirrors `SharePartitionCache`.
 
-A share partition is made, and its state is read, when it is first fetched. It goes when the broker stops leading the
-partition, when the share coordinator says that another broker leads it, or when the last connection is lost on which
-members of its group had sessions.
+A share partition is created, and its state is read, on the first fetch. It is removed when the broker resigns as
+leader, when the share coordinator fences it, or when the last connection with sessions of its group is lost.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ _FENCING: Final = (
     ErrorCode.GROUP_ID_NOT_FOUND,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
 )
-"""The errors that say that this broker has no right to a share partition any more."""
-MOST_TRIED_ONE_BY_ONE: Final = 64
-"""Partitions of a share fetch up to which it is tried for each one that an answer of the share coordinator begins.
+"""Errors after which this broker no longer owns a share partition."""
+MAX_SEPARATE_TRIES: Final = 64
+"""Maximum number of partitions of a share fetch that is tried after each share partition is initialized.
 
-A fetch of more partitions is tried once for all of them.
+A fetch with more partitions is tried once per response of the share coordinator.
 """
 
 
 class SharePartitions:
-    """Share partitions by key, and by group. Thread rule: the broker's loop."""
+    """Share partitions by key and by group. Thread rule: the broker's loop."""
 
     def __init__(self, environment: SharePartitionEnvironment, listeners: PartitionListeners) -> None:
-        """Follow `listeners`, which tell when the broker stops leading a partition."""
+        """Register with `listeners` to learn when the broker resigns as partition leader."""
         self.environment = environment
         self._listeners = listeners
         self._listener_of: dict[SharePartitionKey, Callable[[], object]] = {}
@@ -59,7 +58,7 @@ class SharePartitions:
         return self._partitions.get(key)
 
     def get_or_create(self, key: SharePartitionKey, topic_partition: TopicPartition) -> SharePartition:
-        """Return the share partition, a new one if it is not served. Raises as `LogReader.leader_partition`."""
+        """Return the share partition; create it if needed. Raises as `LogReader.leader_partition`."""
         share_partition = self._partitions.get(key)
         if share_partition is None:
             leader_epoch = self.environment.reader.leader_partition(topic_partition).leader_epoch
@@ -71,9 +70,9 @@ class SharePartitions:
         return share_partition
 
     def initialize(self, share_partition: SharePartition, fetch: ShareFetch, partition: TopicIdPartition) -> None:
-        """Read the state of a share partition that is new here; until then the fetch waits.
+        """Read the state of a new share partition; the fetch waits for it.
 
-        The fetch is tried when this share partition has its state, before the next one of the same answer has.
+        The fetch is tried after this share partition gets its state, before the next one in the same response.
         """
         is_waiting = False
 
@@ -83,7 +82,7 @@ class SharePartitions:
                 fetch.add_erroneous([partition], error)
             if not is_waiting:
                 return
-            if len(fetch.partitions) <= MOST_TRIED_ONE_BY_ONE:
+            if len(fetch.partitions) <= MAX_SEPARATE_TRIES:
                 self.environment.waiting_fetches.complete(share_partition.key)
             else:
                 self.environment.waiting_fetches.announce(share_partition.key)
@@ -92,7 +91,7 @@ class SharePartitions:
         is_waiting = True
 
     def remove(self, key: SharePartitionKey) -> None:
-        """Stop serving the share partition; the fetches that wait for it find it fenced."""
+        """Stop serving the share partition, and fence it for waiting fetches."""
         share_partition = self._partitions.pop(key, None)
         if share_partition is None:
             return
@@ -115,6 +114,6 @@ class SharePartitions:
             self.remove(key)
 
     def handle_error(self, key: SharePartitionKey, error: ApiError) -> None:
-        """Stop serving the share partition if the error says that this broker has no right to it any more."""
+        """Stop serving the share partition if the error means that this broker no longer owns it."""
         if error.error_code in _FENCING:
             self.remove(key)

@@ -1,7 +1,7 @@
-"""The share fetches of a broker that wait for records, and what wakes them; a part of `SharePartitionManager`.
+"""The share fetches of a broker that wait for records; a part of `SharePartitionManager`.
 
-Each is watched under its share partitions (their records may be available again) and under their partitions for all
-groups (the high watermark may move).
+Each is watched under its share partitions (records become available again) and under their partitions for all
+groups (the high watermark moves).
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ class WaitingShareFetches:
         purgatory: DelayedOperationPurgatory[DelayedRequest],
         after_serving: Callable[[Callable[[], object]], object],
     ) -> None:
-        """`after_serving(action)` runs an action when the running handler has returned."""
+        """`after_serving(action)` runs an action after the current handler has returned."""
         self.round = 0
-        """Number of the tries that belong together, see `_try_announced`; 0 for a try by itself."""
+        """Number of the current round, see `_try_announced`; 0 outside of rounds."""
         self._rounds = 0
         self._purgatory = purgatory
         self._after_serving = after_serving
         self._announced: dict[object, None] = {}
-        """Watched keys under which fetches are tried when the running handler has returned."""
+        """Watched keys to check after the current handler has returned."""
 
     def add(self, fetch: DelayedRequest, keys: Iterable[SharePartitionKey]) -> None:
-        """Try the fetch, and let it wait for these share partitions if it is not complete."""
+        """Try to complete the fetch, otherwise watch it under these share partitions."""
         watched = [watched_key for key in keys for watched_key in _watched_keys(key)]
         self._purgatory.try_complete_else_watch(fetch, watched)
 
     def add_refused(self, delay_ms: int, on_timeout: Callable[[], object]) -> None:
-        """Call `on_timeout()` after the delay, for a fetch without room for its session."""
+        """Call `on_timeout()` after the delay, to answer a fetch that gets no session."""
         self._purgatory.timer.add(_RefusedShareFetch(delay_ms, on_timeout))
 
     def complete(self, key: SharePartitionKey) -> int:
-        """Try the fetches of a share partition now; return the number of those completed."""
+        """Try the fetches of a share partition now; return the number of completed ones."""
         return self._purgatory.check_and_complete(DelayedShareFetchGroupKey(*key))
 
     def announce(self, key: SharePartitionKey) -> None:
-        """Try the fetches of a share partition when the running handler has returned."""
+        """Try the fetches of a share partition after the current handler has returned."""
         self._announce([DelayedShareFetchGroupKey(*key)])
 
     def announce_to_all_groups(self, key: SharePartitionKey) -> None:
-        """Do the same, and then for the fetches that other groups have of its partition."""
+        """Do the same, then for all groups' fetches of its partition."""
         self._announce(_watched_keys(key))
 
     def _announce(self, watched_keys: Iterable[object]) -> None:
@@ -65,10 +65,10 @@ class WaitingShareFetches:
         self._announced.update(dict.fromkeys(watched_keys))
 
     def _try_announced(self) -> None:
-        """Try each fetch once: a try looks at all of its partitions.
+        """Try each fetch once, because a try checks all of its partitions.
 
-        A fetch that completes announces the records that it takes or gives back, so another try in the same round
-        would see the same.
+        A fetch that completes announces its partitions for the next round, so another try in the same round
+        would have the same outcome.
         """
         announced, self._announced = self._announced, {}
         self._rounds += 1
@@ -85,7 +85,7 @@ def _watched_keys(key: SharePartitionKey) -> tuple[object, ...]:
 
 
 class _RefusedShareFetch(TimerTask):
-    """Answers a share fetch without a session when its time is over."""
+    """Answers a share fetch without a session when it expires."""
 
     __slots__ = ("_on_timeout",)
 

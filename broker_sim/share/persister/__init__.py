@@ -1,1 +1,1 @@
-"""The persister: how the state of a share partition gets to its share coordinator and back."""
+"""The persister: reads and writes the state of share partitions at their share coordinators."""

@@ -1,24 +1,25 @@
 """Calls to the share coordinators of the cluster; mirrors `DefaultStatePersister` and `PersisterStateManager`.
 
-With `group.share.persister.class.name` a broker keeps no state instead, see `NoOpStatePersister`.
+`group.share.persister.class.name` may select `NoOpStatePersister` instead, which stores nothing.
 
-A call is about one share partition. It goes to the broker that leads the share partition's partition of
-`__share_group_state`. Calls of one kind and one group for the same broker go together, in one request of the kind at a
-time; calls that come meanwhile go with the next request (`CallQueue`).
+Each call is for one share partition, and is sent to the leader of its partition of `__share_group_state`. Calls of one
+kind and group for the same broker share a request, with one request of each kind in flight; calls that arrive meanwhile
+go into the next one (`CallQueue`).
 
-How a call ends:
+Outcomes of a call:
 
-A. It is answered, or refused with an error that does not pass: done. A call without a group or with a negative
+A. Success, or an error that is not retriable: done. A call without a group or with a negative
    partition is not sent.
-B. There is no coordinator: the lookup is repeated, up to `MAX_ATTEMPTS` times.
-C. The coordinator loads, has moved or has no quorum, or does not know the topic yet: the call is sent again, to the
+B. No coordinator: the lookup is repeated, up to `MAX_ATTEMPTS` times.
+C. The coordinator is loading, has moved or has no quorum, or does not know the topic yet: the call is resent, to the
    coordinator at that time, up to `MAX_ATTEMPTS` times.
-D. The connection is lost, or there is no answer in time: as C.
+D. Disconnected or timed out: as C.
 
-Between two attempts the wait doubles, from two seconds on, a fifth more or less. The caller gets the last error.
+The backoff between attempts starts at two seconds and doubles, with a jitter of 20 percent. The caller gets the last
+error.
 
-Deliberate differences: a broker looks up a coordinator in its own metadata; in Kafka it asks another broker if it does
-not find it there. Kafka's calls have a list of share partitions and one future for all of them.
+Deliberate differences: a broker looks up coordinators in its own metadata only; in Kafka it then asks another broker.
+Kafka's calls have a list of share partitions and one future for all of them.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
     from broker_sim.share.share_state import ReadState, SharePartitionKey, StateBatch, StateOutcome, StateSummary
     from broker_sim.share.state_apis import StateApi
 
-MOST_BATCHES: Final = 5_000
-"""Number of state batches with which a request takes no more calls, and a write no more writes."""
+MAX_BATCHES: Final = 5_000
+"""Number of state batches above which no more calls are added to a request, or writes joined."""
 LARGE_WRITE: Final = 1_000
-"""Number of state batches in a request after which the next request waits for the next turn of the loop."""
+"""Number of state batches in a request after which the next request waits for the next loop iteration."""
 
 _RETRIABLE: Final = frozenset(
     {
@@ -61,7 +62,7 @@ _NOT_FOUND: Final = "Error in find coordinator. Exhausted max retries to find co
 
 
 class Call:
-    """A call that is not done; mirrors `PersisterStateManagerHandler`."""
+    """A pending call; mirrors `PersisterStateManagerHandler`."""
 
     __slots__ = ("api", "arguments", "attempts", "key", "lookups", "on_done")
 
@@ -71,22 +72,22 @@ class Call:
         self.arguments = arguments
         self.on_done = on_done
         self.attempts = 0
-        """Number of requests without success."""
+        """Number of failed requests."""
         self.lookups = 0
-        """Number of lookups in a row that found no coordinator."""
+        """Number of consecutive lookups without a coordinator."""
 
     @property
     def batch_count(self) -> int:
-        """Number of its state batches."""
+        """Number of state batches in the call."""
         return len(self.arguments.state_batches) if isinstance(self.arguments, WrittenState) else 0
 
 
 class CallQueue:
     """Calls of one kind for one broker; mirrors the maps of `RPCBatchKey`. Thread rule: the broker's loop.
 
-    Calls of one group go together, each group in its turn, with one call for each share partition. Writes of one
-    share partition that wait together become one write, because a leader may have thousands of them: each lock that
-    ends writes by itself. Deliberate difference: in Kafka each write goes by itself.
+    Groups take turns; a request has the calls of one group, one per share partition. Waiting writes of one share
+    partition are joined into one, because a leader may have thousands of them: each lock timeout is a write.
+    Deliberate difference: Kafka does not join writes.
     """
 
     __slots__ = ("_groups",)
@@ -98,22 +99,22 @@ class CallQueue:
         return bool(self._groups)
 
     def add(self, call: Call) -> None:
-        """Add a call."""
-        of_group = self._groups.setdefault(call.key.group_id, {})
-        of_group.setdefault(call.key, deque()).append(call)
+        """Add a call behind earlier ones of the same share partition."""
+        group_calls = self._groups.setdefault(call.key.group_id, {})
+        group_calls.setdefault(call.key, deque()).append(call)
 
     def take(self) -> dict[SharePartitionKey, Call]:
-        """Remove the calls of the next request and return them: one for each share partition of one group."""
+        """Remove and return the calls of the next request: one per share partition of one group."""
         group_id, waiting = self._groups.popitem(last=False)
         calls: dict[SharePartitionKey, Call] = {}
         count = 0
         for key in list(waiting):
-            of_partition = waiting.pop(key)
-            calls[key] = call = take_joined(of_partition)
-            if of_partition:
-                waiting[key] = of_partition
+            partition_calls = waiting.pop(key)
+            calls[key] = call = take_joined(partition_calls)
+            if partition_calls:
+                waiting[key] = partition_calls
             count += call.batch_count
-            if count >= MOST_BATCHES:
+            if count >= MAX_BATCHES:
                 break
         if waiting:
             self._groups[group_id] = waiting
@@ -121,32 +122,32 @@ class CallQueue:
 
 
 def take_joined(calls: deque[Call]) -> Call:
-    """Remove the first call and return it, with the writes behind it that can go with it."""
+    """Remove and return the first call, joined with the following writes if possible."""
     first = calls.popleft()
     count = first.batch_count
-    joined = [first]
-    while calls and count < MOST_BATCHES and _can_join(first, calls[0]):
-        joined.append(calls.popleft())
-        count += joined[-1].batch_count
-    if len(joined) == 1:
+    joined_calls = [first]
+    while calls and count < MAX_BATCHES and _can_join(first, calls[0]):
+        joined_calls.append(calls.popleft())
+        count += joined_calls[-1].batch_count
+    if len(joined_calls) == 1:
         return first
     batches: list[StateBatch] = []
-    for call in joined:
+    for call in joined_calls:
         batches += call.arguments.state_batches
 
     def done(outcome: Any) -> None:
-        for call in joined:
+        for call in joined_calls:
             call.on_done(outcome)
 
-    # The last write has the newest start offset and count.
-    arguments = joined[-1].arguments._replace(state_batches=tuple(batches))
-    whole = Call(first.api, first.key, arguments, done)
-    whole.attempts = max(call.attempts for call in joined)
-    return whole
+    # The last write has the latest start offset and count.
+    arguments = joined_calls[-1].arguments._replace(state_batches=tuple(batches))
+    joined_call = Call(first.api, first.key, arguments, done)
+    joined_call.attempts = max(call.attempts for call in joined_calls)
+    return joined_call
 
 
 def _can_join(first: Call, following: Call) -> bool:
-    """Whether both are writes of the same leader to the same epoch of the state."""
+    """Whether both are writes with the same leader epoch and state epoch."""
     write, next_write = first.arguments, following.arguments
     return (
         isinstance(write, WrittenState)
@@ -157,52 +158,52 @@ def _can_join(first: Call, following: Call) -> bool:
 
 
 class Persister(ABC):
-    """Keeps the state of share partitions for one broker. Thread rule: the broker's loop.
+    """Reads and writes the state of share partitions for one broker. Thread rule: the broker's loop.
 
-    Each callback is called once: later, or before the method returns.
+    Each callback is called once, possibly before the method returns.
     """
 
     def initialize_state(
         self, key: SharePartitionKey, state_epoch: int, start_offset: int, on_done: Callable[[StateOutcome], object]
     ) -> None:
-        """Begin the state in that epoch (InitializeShareGroupState); the offset -1 leaves it open."""
+        """Initialize the state in that epoch (InitializeShareGroupState); a start offset of -1 leaves it unset."""
         self.enqueue(Call(INITIALIZE, key, InitialState(state_epoch, start_offset), on_done))
 
     def read_state(self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[ReadState], object]) -> None:
-        """Read the whole state, as a leader of that epoch (ReadShareGroupState)."""
+        """Read the complete state, as leader in that epoch (ReadShareGroupState)."""
         self.enqueue(Call(READ, key, ReaderEpoch(leader_epoch), on_done))
 
     def write_state(
         self, key: SharePartitionKey, state: WrittenState, on_done: Callable[[StateOutcome], object]
     ) -> None:
-        """Write the changes of the state (WriteShareGroupState)."""
+        """Write changes of the state (WriteShareGroupState)."""
         self.enqueue(Call(WRITE, key, state, on_done))
 
     def delete_state(self, key: SharePartitionKey, on_done: Callable[[StateOutcome], object]) -> None:
-        """Delete all state of the share partition (DeleteShareGroupState)."""
+        """Delete the state of the share partition (DeleteShareGroupState)."""
         self.enqueue(Call(DELETE, key, NoArguments(), on_done))
 
     def read_summary(
         self, key: SharePartitionKey, leader_epoch: int, on_done: Callable[[StateSummary], object]
     ) -> None:
-        """Read the offsets and counts of the share partition (ReadShareGroupStateSummary)."""
+        """Read offsets and counts of the share partition (ReadShareGroupStateSummary)."""
         self.enqueue(Call(SUMMARY, key, ReaderEpoch(leader_epoch), on_done))
 
     @abstractmethod
     def enqueue(self, call: Call) -> None:
-        """See to the call, and to its callback."""
+        """Process the call, and call its `on_done` with the outcome."""
 
 
 class NoOpStatePersister(Persister):
-    """Keeps nothing: each call succeeds at once, and a share partition that is read has no state."""
+    """Stores nothing: each call succeeds at once, and reads return the default state."""
 
     def enqueue(self, call: Call) -> None:
-        """End the call."""
+        """Complete the call with the default outcome."""
         call.on_done(call.api.outcome())
 
 
 class DefaultStatePersister(Persister):
-    """Calls the share coordinators."""
+    """Sends the calls to the share coordinators."""
 
     def __init__(
         self,
@@ -223,12 +224,12 @@ class DefaultStatePersister(Persister):
         )
         """Calls by broker and kind."""
         self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
-        """Calls whose coordinator is not looked up yet."""
+        """Calls whose coordinator is not yet looked up."""
 
     # -- requests ---------------------------------------------------------------------------------
 
     def enqueue(self, call: Call) -> None:
-        """Send the call to its coordinator, which is looked up when the broker has served what it serves."""
+        """Send the call to its coordinator, which is looked up after the current handler has returned."""
         if not call.key.group_id or call.key.partition < 0:
             call.on_done(call.api.failed(ErrorCode.UNKNOWN_SERVER_ERROR, None))
             return
@@ -264,7 +265,7 @@ class DefaultStatePersister(Persister):
         self._broker.call_later(backoff_ms(attempts, self._broker.random), self.enqueue, call)
 
     def _take_calls(self, waiting: CallQueue) -> tuple[tuple[StateApi, Any], Callable[[Any | None], object]]:
-        """Return the next request, with the calls of one group, and the callback for its answer."""
+        """Return the next request, with the calls of one group, and the callback for its response."""
         calls = waiting.take()
         first = next(iter(calls.values()))
         api, group_id = first.api, first.key.group_id
@@ -286,7 +287,7 @@ class DefaultStatePersister(Persister):
         if sum(call.batch_count for call in calls.values()) < LARGE_WRITE:
             self._queue.send_soon()
         else:
-            # The answer may have come at once: other requests come first.
+            # Let other requests run first: responses may arrive synchronously.
             self._broker.call_later(0, self._queue.send_soon)
 
     def _take_one(self, call: Call, outcome: Any) -> None:

@@ -1,1 +1,1 @@
-"""Share sessions: which partitions a member of a share group fetches, and whether the member has left."""
+"""Share sessions: the partitions that members fetch, and the detection of members that have disconnected."""

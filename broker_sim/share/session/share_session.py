@@ -1,4 +1,4 @@
-"""The session of one member, and what a request of it fetches.
+"""The share session of one member, and the partitions that one of its requests fetches.
 
 Mirrors `ShareSession`, `CachedSharePartition` and `ShareFetchContext`.
 """
@@ -31,14 +31,14 @@ Answer = TypeVar("Answer", bound=PartitionAnswer)
 
 
 class ShareSessionKey(NamedTuple):
-    """The name of a share session: a member has one with each broker."""
+    """Key of a share session; a member has one session with each broker."""
 
     group_id: str
     member_id: str
 
 
 class CachedSharePartition:
-    """A partition of a session; the response has it when it is new, and after an error."""
+    """A partition of a session; responses must include a new one, and one after an error."""
 
     __slots__ = ("partition", "requires_update_in_response")
 
@@ -47,18 +47,18 @@ class CachedSharePartition:
         self.requires_update_in_response = requires_update_in_response
 
     def is_in_response(self, answer: PartitionAnswer) -> bool:
-        """Whether the response has the partition, with this answer."""
+        """Whether the response must include the partition with this answer."""
         return answer.has_records or answer.has_error or self.requires_update_in_response
 
     def update_response_data(self, answer: PartitionAnswer) -> bool:
-        """Note the answer; return whether the response has the partition."""
+        """Store the answer; return whether the response must include the partition."""
         is_in_response = self.is_in_response(answer)
         self.requires_update_in_response = answer.has_error
         return is_in_response
 
 
 class ShareSession:
-    """The partitions in the order in which they are fetched; one that had records moves to the end.
+    """A member's partitions in fetch order; one that returned records moves to the end.
 
     Thread rule: the broker's loop.
     """
@@ -68,12 +68,12 @@ class ShareSession:
     def __init__(self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection: object) -> None:
         self.key = key
         self.partitions = {partition[:2]: CachedSharePartition(partition) for partition in partitions}
-        """The partitions by topic id and number: without a topic of that id there is no name."""
+        """Partitions by topic id and number, because the topic name may be unknown."""
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.connection = connection
-        """The connection whose loss ends the session."""
+        """The connection on which the session was created; losing it closes the session."""
         self.cached_size = 0
-        """Number of partitions at the last count of `ShareSessions.partition_count`."""
+        """Number of partitions that `ShareSessions.partition_count` includes for the session."""
 
     def __len__(self) -> int:
         return len(self.partitions)
@@ -82,7 +82,7 @@ class ShareSession:
         return (cached.partition for cached in self.partitions.values())
 
     def update(self, added: Iterable[TopicIdPartition], forgotten: Iterable[TopicIdPartition]) -> None:
-        """Add partitions that are not there yet, and remove those that the member gives up."""
+        """Add partitions that are not yet in the session, and remove forgotten ones."""
         for partition in added:
             key = partition[:2]
             if key not in self.partitions:
@@ -91,36 +91,36 @@ class ShareSession:
             self.partitions.pop(partition[:2], None)
 
     def find(self, partition: TopicIdPartition) -> CachedSharePartition:
-        """Return a partition of the session."""
+        """Return a partition of the session. Raises KeyError if the session does not have it."""
         return self.partitions[partition[:2]]
 
     def move_to_end(self, partition: TopicIdPartition) -> None:
-        """Let all other partitions be fetched before this one."""
+        """Move a partition behind all others."""
         key = partition[:2]
         self.partitions[key] = self.partitions.pop(key)
 
 
 class ShareFetchContext:
-    """The partitions that one request fetches, and its session.
+    """The partitions that one request fetches, and the session that it continues.
 
-    A request that ends its session fetches nothing.
+    A request that closes its session fetches nothing.
     """
 
     __slots__ = ("_epoch", "_session", "partitions")
 
     def __init__(self, epoch: int, partitions: Sequence[TopicIdPartition], session: ShareSession | None = None) -> None:
-        """`session` is the one that the request goes on with, None if it begins or ends one."""
+        """`session` is the session that the request continues, None if it opens or closes one."""
         self._epoch = epoch
         self._session = session
         self.partitions = partitions
 
     @property
     def has_moved_on(self) -> bool:
-        """Whether another request has continued the session in the meantime."""
+        """Whether another request has continued the session since."""
         return self._session is not None and self._session.epoch != next_epoch(self._epoch)
 
     def in_response(self, answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
-        """Return those answers that the response has."""
+        """Return the answers that the response must include."""
         session = self._session
         if session is None:
             return dict(answers)
@@ -129,7 +129,7 @@ class ShareFetchContext:
         }
 
     def update(self, answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
-        """Return the same answers, and note in the session that the member gets them."""
+        """Return the answers that the response must include, and store in the session that they are sent."""
         session = self._session
         if session is None:
             return dict(answers)

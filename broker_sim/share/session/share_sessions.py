@@ -1,13 +1,13 @@
 """The share sessions of a broker; mirrors `ShareSessionCache` and `SharePartitionManager.newContext`.
 
-A request names its session by group and member, and says by its epoch what it does with the session:
+A request names its session by group and member, and its epoch says what to do:
 
-    epoch 0           begins a session, in the place of one that the member may have
-    epoch -1          ends the session, after what it acknowledges
-    any other epoch   goes on: what has changed since the request before it
+    epoch 0           open a session, replacing an existing one of the member
+    epoch -1          close the session, after applying the request's acknowledgements
+    any other epoch   continue the session with the changes since the previous request
 
-A session ends when its member ends it, or when the connection is lost on which it was made. A member that begins
-a new session on another connection has one that does not end with the old connection: that one is stale.
+A session closes when its member closes it, or when the connection on which it was opened is lost. If the member has
+opened a new session on another connection, losing the old one does not close it: the old connection is stale.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class SessionConnection(Protocol):
     """The connection of a member."""
 
     def when_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback()` once, in the broker's process, when the client has gone."""
+        """Call `callback()` once, in the broker's process, when the client has disconnected."""
 
 
 class _SessionOfConnection:
-    """The last session that was made on a connection; stale when it has ended before."""
+    """The last session opened on a connection; stale once that session is closed."""
 
     __slots__ = ("is_stale", "key")
 
@@ -42,7 +42,7 @@ class _SessionOfConnection:
 
 
 class ShareSessions:
-    """All sessions, at most `max_sessions`. Thread rule: the broker's loop."""
+    """All share sessions of a broker, at most `max_sessions`. Thread rule: the broker's loop."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class ShareSessions:
         on_member_leave: Callable[[ShareSessionKey], object],
         on_group_empty: Callable[[str], object],
     ) -> None:
-        """Two callbacks follow a lost connection: with the session that ends, and with a group without sessions."""
+        """After a lost connection, `on_member_leave` gets its session, `on_group_empty` a group without sessions."""
         self.partition_count = 0
-        """Partitions of all sessions; Kafka's `SharePartitionsCount`."""
+        """Number of partitions in all sessions; Kafka's `SharePartitionsCount`."""
         self.evictions = 0
-        """Sessions that ended with their connection; Kafka's `ShareSessionEvictionsPerSec` counts them."""
+        """Number of sessions closed by a lost connection; the count of Kafka's `ShareSessionEvictionsPerSec`."""
         self._on_member_leave = on_member_leave
         self._on_group_empty = on_group_empty
         self._max_sessions = max_sessions
@@ -68,7 +68,7 @@ class ShareSessions:
         return len(self._sessions)
 
     def get(self, key: ShareSessionKey) -> ShareSession | None:
-        """Return the session of a member, None without one."""
+        """Return the session of a member, None if it has none."""
         return self._sessions.get(key)
 
     # -- requests -------------------------------------------------------------------------------
@@ -83,11 +83,11 @@ class ShareSessions:
         *,
         has_acknowledgements: bool,
     ) -> ShareFetchContext:
-        """Begin the session of a share fetch, go on with it or end it.
+        """Open, continue or close the session of a share fetch.
 
         Raises ApiError: SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, INVALID_REQUEST for
         acknowledgements in the first request, SHARE_SESSION_LIMIT_REACHED, and UNKNOWN_SERVER_ERROR, as Kafka
-        does, for a first request that names a partition twice.
+        does, if the first request names a partition twice.
         """
         if epoch == INITIAL_EPOCH:
             if has_acknowledgements:
@@ -109,7 +109,7 @@ class ShareSessions:
         return ShareFetchContext(epoch, list(session), session)
 
     def acknowledge_update(self, key: ShareSessionKey, epoch: int) -> None:
-        """Go on with the session of a request that only acknowledges; the last request leaves it as it is.
+        """Continue the session of a ShareAcknowledge request; the final epoch does not change it.
 
         Raises ApiError: INVALID_SHARE_SESSION_EPOCH, SHARE_SESSION_NOT_FOUND.
         """
@@ -128,12 +128,12 @@ class ShareSessions:
             raise ApiError(ErrorCode.SHARE_SESSION_NOT_FOUND)
         return session
 
-    # -- begin and end of sessions --------------------------------------------------------------
+    # -- opening and closing sessions -----------------------------------------------------------
 
     def _maybe_create_session(
         self, key: ShareSessionKey, partitions: Iterable[TopicIdPartition], connection: SessionConnection
     ) -> bool:
-        """Begin a session with its first request; return False if there is no room."""
+        """Open a session; return False if `max_sessions` is reached."""
         if len(self._sessions) >= self._max_sessions:
             return False
         session = ShareSession(key, partitions, connection)
@@ -146,12 +146,12 @@ class ShareSessions:
         return True
 
     def _update_partition_count(self, session: ShareSession) -> None:
-        """Count the partitions that the session has now."""
+        """Update the total with the session's current number of partitions."""
         self.partition_count += len(session) - session.cached_size
         session.cached_size = len(session)
 
     def remove(self, key: ShareSessionKey) -> list[TopicIdPartition]:
-        """End the session of a member; return its partitions, none without a session."""
+        """Close the session of a member; return its partitions, empty if it has no session."""
         session = self._sessions.pop(key, None)
         if session is None:
             return []
@@ -159,22 +159,22 @@ class ShareSessions:
         self._session_counts[key.group_id] -= 1
         if not self._session_counts[key.group_id]:
             del self._session_counts[key.group_id]
-        of_connection = self._by_connection.get(session.connection)
-        if of_connection is not None:
-            of_connection.is_stale = True
+        connection_session = self._by_connection.get(session.connection)
+        if connection_session is not None:
+            connection_session.is_stale = True
         return list(session)
 
     def remove_all(self) -> None:
-        """End all sessions: the cluster has no share groups any more."""
+        """Close all sessions: share groups are disabled in the cluster."""
         self._sessions.clear()
         self._session_counts.clear()
         self.partition_count = 0
 
     def _connection_lost(self, connection: SessionConnection) -> None:
-        """End the session of a client that has gone; its group may be without sessions now."""
-        of_connection = self._by_connection.pop(connection)
-        key = of_connection.key
-        if not of_connection.is_stale and key in self._sessions:
+        """Close the session of a client that has disconnected, and report if its group has none left."""
+        connection_session = self._by_connection.pop(connection)
+        key = connection_session.key
+        if not connection_session.is_stale and key in self._sessions:
             self.evictions += 1
             self._on_member_leave(key)
             self.remove(key)

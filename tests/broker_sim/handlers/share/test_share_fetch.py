@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share.partition.share_partitions import MOST_TRIED_ONE_BY_ONE
+from broker_sim.share.partition.share_partitions import MAX_SEPARATE_TRIES
 from tests.broker_sim.handlers.share.conftest import VERSION, WAIT_MS, acquisitions, answers, batches_of
 from tests.broker_sim.share.named_values import acquired
 
@@ -51,7 +51,7 @@ def test_first_partition_with_records_completes_the_first_fetch(make_bench):
 
 
 def test_first_fetch_of_very_many_partitions_is_tried_once(make_bench):
-    count = MOST_TRIED_ONE_BY_ONE + 1
+    count = MAX_SEPARATE_TRIES + 1
     bench = make_bench(partitions=count)
     for partition in (1, 2):
         bench.produce(partition=partition)

@@ -207,7 +207,7 @@ def alternating(first_offset, count):
 
 
 def test_state_has_a_bound(bench, monkeypatch):
-    monkeypatch.setattr(shard_module, "MOST_STATE_BATCHES", 10)
+    monkeypatch.setattr(shard_module, "MAX_STATE_BATCHES", 10)
     bench.initialize()
     refused = ErrorCode.UNKNOWN_SERVER_ERROR
     assert codes(bench.write(*alternating(0, 11))) is refused
@@ -220,7 +220,7 @@ def test_state_has_a_bound(bench, monkeypatch):
 
 
 def test_request_has_a_bound(bench, key, monkeypatch):
-    monkeypatch.setattr(coordinator_module, "MOST_STATE_BATCHES", 10)
+    monkeypatch.setattr(coordinator_module, "MAX_STATE_BATCHES", 10)
     second = key._replace(partition=1)
     for each in (key, second):
         bench.initialize(key=each)

@@ -1,7 +1,7 @@
 """What one member may cost the others: work grows with what stands differently, not with the number of records."""
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share.partition.acknowledgement import MOST_CHANGES, AcknowledgementBatch, Changes
+from broker_sim.share.partition.acknowledgement import MAX_CHANGES, AcknowledgementBatch, Changes
 from tests.broker_sim.share.named_values import ACKNOWLEDGED, AVAILABLE, Offsets, Written, acquired, state_batch
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
@@ -53,7 +53,7 @@ def test_done_records_before_the_start_offset_are_one_part(bench):
 
 
 def test_batches_of_a_request_that_say_the_same_are_one_change(make_bench):
-    end = MOST_CHANGES + 200
+    end = MAX_CHANGES + 200
     batches = ((0, end - 51), (end - 50, end + 49), (end + 50, end + 149))
     bench = make_bench().open(*(state_batch(first, last, AVAILABLE) for first, last in batches))
     bench.acquire(*batches, max_records=2 * end)
@@ -77,7 +77,7 @@ def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
 
 
 def test_request_with_too_many_changes_fails_and_is_taken_back(bench):
-    count = MOST_CHANGES + 1
+    count = MAX_CHANGES + 1
     bench.acquire((0, count))
     types = [ACCEPT if offset % 2 else REJECT for offset in range(count)]
     assert bench.acknowledge(0, count - 1, *types) == ErrorCode.UNKNOWN_SERVER_ERROR
