@@ -1,5 +1,6 @@
 """Every client takes one course in virtual time: newest and older versions, on several Pythons and JVMs."""
 
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -90,3 +91,16 @@ def test_client_of_java_takes_one_course(release, version, protocol, kafka_class
     subprocess.run(["javac", "--release", "17", "-cp", class_path, "-d", tmp_path, source], check=True)
     command = java, "-XX:TieredStopAtLevel=1", "-cp", f"{tmp_path}:{class_path}", "IdleMinute", protocol
     check_idle_minute(*command)
+
+
+def test_rskafka_takes_one_course(find_program, tmp_path):
+    project = shutil.copytree(PROGRAMS / "rust", tmp_path / "rust")
+    subprocess.run([find_program("cargo", "cargo"), "build", "-q"], cwd=project, check=True)
+    check_idle_minute(project / "target" / "debug" / "idle_minute")
+
+
+def test_kcat_takes_one_course(find_program):
+    find_program("kcat", "kcat")
+    produce = "seq 20 | kcat -P -b $KAFKA_BOOTSTRAP_SERVERS -t orders"
+    consume = "kcat -C -b $KAFKA_BOOTSTRAP_SERVERS -t orders -e -q | wc -l | tr '\\n' ' '"
+    check_idle_minute("sh", "-c", f"{produce}; {consume}; sleep 60; echo records, 60 s idle")

@@ -124,7 +124,7 @@ struct vt_thread {
     int calls, yields;  /* since it last waited */
     int exit_rounds;
     void *stack;
-    size_t stack_size;
+    size_t stack_size, guard_size;
 };
 
 extern int vt_enabled;

@@ -34,18 +34,30 @@ static void *run(void *argument) {
 /* A stack's address follows from the number of its thread: librdkafka seeds chance with `pthread_self()`, and where
  * libc would put a stack depends on all that was allocated before. */
 static void place_stack(pthread_attr_t *attributes, struct vt_thread *thread) {
-    size_t size = 0;
+    size_t size = 0, guard = 0, page = (size_t)sysconf(_SC_PAGESIZE);
     pthread_attr_getstacksize(attributes, &size);
+    pthread_attr_getguardsize(attributes, &guard);
+    guard = (guard + page - 1) & ~(page - 1);
     if (size < STACK_UNIT) size = USUAL_STACK;
     size = (size + STACK_UNIT - 1) & ~(STACK_UNIT - 1);
-    if (size > STACK_ROOM / 2) return;  /* libc places what is larger than usual */
+    if (size + guard > STACK_ROOM / 2) return;  /* libc places what is larger than usual */
     char *top = (char *)STACKS_FROM + (size_t)(vt_thread_count() + 1) * STACK_ROOM;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED_NOREPLACE;
-    void *stack = (void *)raw(SYS_mmap, top - size, size, PROT_READ | PROT_WRITE, flags, -1, 0);
-    if (stack != top - size) return;
+    void *stack = (void *)raw(SYS_mmap, top - size - guard, size + guard, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (stack != top - size - guard) return;
+    raw(SYS_mprotect, stack, guard, PROT_NONE);
     thread->stack = stack;
-    thread->stack_size = size;
-    pthread_attr_setstack(attributes, stack, size);
+    thread->stack_size = size + guard;
+    thread->guard_size = guard;
+    pthread_attr_setstack(attributes, top - size, size);
+}
+
+/* Of a stack that is given to it libc says that it has no guard; Rust's threads refuse to run on one. */
+EXPORT int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
+    int error = REAL(pthread_getattr_np)(handle, attributes);
+    struct vt_thread *thread = error || !vt_active() ? 0 : vt_thread_of(handle);
+    if (thread && thread->stack) pthread_attr_setguardsize(attributes, thread->guard_size);
+    return error;
 }
 
 static int create(pthread_t *handle, const pthread_attr_t *requested, struct vt_thread *thread) {

@@ -33,6 +33,30 @@ static void *leave(void *key) {
     pthread_exit((void *)5);
 }
 
+static void *tell_stack(void *without_guard) {
+    pthread_attr_t attributes;
+    void *low = 0;
+    size_t size = 0, guard = 0;
+    RESULT("pthread_getattr_np", pthread_getattr_np(pthread_self(), &attributes));
+    pthread_attr_getstack(&attributes, &low, &size);
+    pthread_attr_getguardsize(&attributes, &guard);
+    RESULT("its stack has this variable", (char *)&guard > (char *)low && (char *)&guard < (char *)low + size);
+    RESULT("its guard", without_guard ? guard : guard == (size_t)sysconf(_SC_PAGESIZE));
+    pthread_attr_destroy(&attributes);
+    return 0;
+}
+
+static void test_guards(void) {
+    pthread_t thread;
+    pthread_attr_t without;
+    pthread_attr_init(&without);
+    pthread_attr_setguardsize(&without, 0);
+    pthread_create(&thread, 0, tell_stack, 0);
+    pthread_join(thread, 0);
+    pthread_create(&thread, &without, tell_stack, (void *)1);
+    pthread_join(thread, 0);
+}
+
 void test_threads(void) {
     pthread_t thread, twin;
     void *value = 0;
@@ -72,6 +96,7 @@ void test_threads(void) {
     RESULT("its result", seven);
     thrd_create(&of_c11, give_seven, 0);
     RESULT("thrd_detach", thrd_detach(of_c11) == thrd_success);
+    test_guards();
     RESULT("sched_yield", sched_yield());
     thrd_yield();
     usleep(20000);
