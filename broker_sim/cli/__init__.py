@@ -14,6 +14,7 @@ from importlib import import_module
 
 import click
 
+from broker_sim.cli.commands import Commands, one_line
 from broker_sim.cli.standard_streams import standard_streams
 
 __all__ = ["main"]
@@ -32,7 +33,7 @@ COMMANDS = {
 }
 
 
-class _Commands(click.Group):
+class _Commands(Commands):
     """Lists all commands, and imports a command's module when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -44,16 +45,6 @@ class _Commands(click.Group):
         module, _ = COMMANDS[cmd_name]
         command: click.Command = import_module(module).command
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
-            from broker_sim.errors import did_you_mean  # noqa: PLC0415 - only for a mistake
-
-            raise click.UsageError(f"there is no command '{name}'{did_you_mean(name, COMMANDS)}", ctx)
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
         with formatter.section("Commands"):
@@ -88,18 +79,10 @@ def _exit_code() -> int:
         error.show()
         code = error.exit_code
     except click.ClickException as error:
-        click.echo(f"broker-sim: {_one_line(error)}", err=True)
+        click.echo(f"broker-sim: {one_line(error)}", err=True)
         code = error.exit_code
     except click.Abort:
         code = 130
     finally:
         gc.enable()
     return code if isinstance(code, int) else 0
-
-
-def _one_line(error: click.ClickException) -> str:
-    """Return the message and the command for help, on one line."""
-    text = " ".join(error.format_message().split())
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        text = f"{text.rstrip('.')}; see {error.ctx.command_path} --help"
-    return text

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 from broker_sim.cli.answers import print_answer
+from broker_sim.cli.commands import Commands
 from broker_sim.cli.parameters import control_client, control_options, parse_configs
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.client import ControlError
@@ -87,7 +88,7 @@ class _Ctl:
             render(answer)
 
 
-@click.group("ctl")
+@click.group("ctl", cls=Commands)
 @control_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 @click.pass_context

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from broker_sim.cli.commands import Commands
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -19,7 +21,7 @@ UNWRITABLE = {errno.EIO, errno.ENOSPC, errno.EPIPE}
 """Errors of writes to stdout or to a full disk; errors of opening a file have its name."""
 
 
-class Program(click.Group):
+class Program(Commands):
     """Commands of one program, called with `standard_streams`."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:

@@ -24,8 +24,9 @@ from broker_sim.config.definition import (
     UpdateMode,
     Validator,
     at_least,
+    unknown_name,
 )
-from broker_sim.errors import ApiError, ConfigError, ErrorCode
+from broker_sim.errors import ApiError, ConfigError, ErrorCode, did_you_mean
 
 _EARLIEST: Final = "earliest"
 _OFFSET_RESETS: Final = (_EARLIEST, "latest")
@@ -266,7 +267,7 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str], *, tel
     """
     for name in configs:
         if name not in GROUP_CONFIGS:
-            raise ConfigError(f"Unknown group config name: {name}")
+            raise ConfigError(unknown_name(GROUP_CONFIGS, name, "group"))
     values = {name: GROUP_CONFIGS[name].parse(text) for name, text in configs.items()}
     for name in GROUP_CONFIGS:
         value = values.get(name)
@@ -324,7 +325,8 @@ def check_client_metrics_configs(configs: Mapping[str, str]) -> None:
     """
     for name in configs:
         if name not in CLIENT_METRICS_CONFIGS:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+            hint = did_you_mean(name, CLIENT_METRICS_CONFIGS)
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}{hint}")
     values = {name: CLIENT_METRICS_CONFIGS[name].parse(text) for name, text in configs.items()}
     interval_ms = values.get("interval.ms", _MIN_INTERVAL_MS)
     assert isinstance(interval_ms, int)

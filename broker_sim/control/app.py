@@ -26,7 +26,7 @@ from broker_sim.control.guard import RefusedRequestError
 from broker_sim.control.page import Page
 from broker_sim.control.server import LISTEN_BACKLOG
 from broker_sim.control.verb import verbs_of
-from broker_sim.errors import ApiError, ClusterTimeoutError, MissingExtraError, WrongStateError
+from broker_sim.errors import ApiError, ClusterTimeoutError, MissingExtraError, WrongStateError, did_you_mean
 from broker_sim.handlers.faults import Fault
 from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.event_log import get_logger
@@ -145,7 +145,7 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     try:
         return await handler(request)
     except web.HTTPException as error:
-        text = f"{request.method} {request.path}: {error.reason}"
+        text = f"{request.method} {request.path}: {error.reason}{_nearest_address(request)}"
         return web.json_response({"error": text}, status=error.status)
     except RefusedRequestError as error:
         return web.json_response({"error": str(error)}, status=error.status)
@@ -153,6 +153,18 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
         status = next(code for kind, code in STATUS_OF_ERROR.items() if isinstance(error, kind))
         text = str(getattr(error, "strerror", None) or error)
         return web.json_response({"error": text}, status=status)
+
+
+def _nearest_address(request: web.Request) -> str:
+    """Return ` (did you mean METHOD PATH?)` with the verb whose address is nearest to the request's, "" if none is."""
+    parts = request.path.split("/")
+    addresses = []
+    for resource in request.app.router.resources():
+        path = resource.canonical.split("/")
+        if len(path) == len(parts):
+            filled = [part if name.startswith("{") else name for name, part in zip(path, parts, strict=True)]
+            addresses += [f"{route.method} {'/'.join(filled)}" for route in resource if route.method != "HEAD"]
+    return did_you_mean(f"{request.method} {request.path}", addresses)
 
 
 async def _carry_out(cluster: ControlledCluster, verb: Verb[..., Any], request: web.Request) -> web.Response:

@@ -7,6 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
+from broker_sim.errors import did_you_mean
 from broker_sim.runtime.arguments import HIDDEN, SECRET_ARGUMENTS, can_be_sent
 
 if TYPE_CHECKING:
@@ -138,6 +139,6 @@ class Body:
     def end(self) -> None:
         """Raise BadRequestError if a field was not taken: no parameter has that name."""
         if self._fields:
-            unknown = ", ".join(sorted(self._fields))
+            unknown = ", ".join(f"{name}{did_you_mean(name, self._known)}" for name in sorted(self._fields))
             names = ", ".join(self._known) or "none"
             raise BadRequestError(f"unknown fields: {unknown}; the verb has: {names}")

@@ -9,6 +9,8 @@ import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, cast
 
+from broker_sim.errors import did_you_mean
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
@@ -47,7 +49,7 @@ def names_checked(init: Callable[Concatenate[Any, P], None]) -> Callable[Concate
     def checked(self: Any, *args: P.args, **kwargs: P.kwargs) -> None:
         for name in kwargs:
             if name not in names:
-                raise TypeError(f"unknown argument {name!r}; allowed: {', '.join(names)}")
+                raise TypeError(f"unknown argument {name!r}{did_you_mean(name, names)}; allowed: {', '.join(names)}")
         init(self, *args, **kwargs)
 
     return cast("Callable[Concatenate[Any, P], None]", checked)

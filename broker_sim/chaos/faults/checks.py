@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, WORKERS, ScheduleError, is_broker
 from broker_sim.chaos.faults.cluster_faults import ROLES, request_fault
 from broker_sim.chaos.faults.kinds import KINDS, ON_REQUESTS
+from broker_sim.errors import did_you_mean
 
 if TYPE_CHECKING:
     from broker_sim.chaos.faults.action import Action
@@ -25,7 +26,8 @@ def check_action(action: Action) -> Kind:
     """Return the kind of an action. Raises ScheduleError for one that means nothing."""
     kind = KINDS.get(action.kind)
     if kind is None:
-        raise ScheduleError(f"{action}: there is no kind {action.kind!r}; see {', '.join(KINDS)}")
+        hint = did_you_mean(action.kind, KINDS)
+        raise ScheduleError(f"{action}: there is no kind {action.kind!r}{hint}; see {', '.join(KINDS)}")
     if not _names_who(action, kind):
         raise ScheduleError(f"{action}: say on {_EXAMPLES[kind.on]}")
     if not _has_value(action, kind):

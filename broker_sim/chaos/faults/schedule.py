@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from broker_sim.chaos.faults.action import Action, ScheduleError, broker_names, is_broker
+from broker_sim.errors import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,9 +88,12 @@ class FaultSchedule:
             raise ScheduleError("an empty schedule: its first line is seed=N brokers=N ...")
         texts = dict(word.partition("=")[::2] for word in lines[0].split())
         head = cls._head_fields()
-        if "seed" not in texts or not texts.keys() <= head.keys():
-            others = ", ".join(name for name in head if name != "seed")
-            raise ScheduleError(f"{lines[0]!r}: seed=N is required; also allowed: {others}")
+        unknown = next((name for name in texts if name not in head), None)
+        if unknown is not None:
+            hint = did_you_mean(unknown, head)
+            raise ScheduleError(f"{lines[0]!r}: unknown option {unknown!r}{hint}; allowed: {', '.join(head)}")
+        if "seed" not in texts:
+            raise ScheduleError(f"{lines[0]!r}: seed=N is required")
         values = {name: cls._read(head[name], text, lines[0]) for name, text in texts.items()}
         return cls(**values, **cls._read_lines(lines[1:]))
 

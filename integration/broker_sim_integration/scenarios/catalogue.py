@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.errors import did_you_mean
 from broker_sim_integration.scenarios.families.ages import ages
 from broker_sim_integration.scenarios.families.compaction import compacted_transactions, compaction
 from broker_sim_integration.scenarios.families.fetch import (
@@ -168,7 +169,8 @@ def select(patterns: Iterable[str]) -> list[Scenario]:
         return list(CATALOGUE)
     for pattern in wanted:
         if not any(_fits(found, pattern) for found in CATALOGUE):
-            raise ValueError(f"no scenario is called {pattern!r}; `broker-sim-compare list` lists all")
+            hint = did_you_mean(pattern, (found.name for found in CATALOGUE))
+            raise ValueError(f"no scenario is called {pattern!r}{hint}; `broker-sim-compare list` lists all")
     return [found for found in CATALOGUE if any(_fits(found, pattern) for pattern in wanted)]
 
 

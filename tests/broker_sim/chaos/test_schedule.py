@@ -56,7 +56,7 @@ def test_latency_is_drawn_unless_it_is_given():
         ("", "an empty schedule"),
         ("brokers=3", "seed=N is required"),
         ("seed=x", "seed takes numbers"),
-        ("seed=1 partitions=3", "seed=N is required"),
+        ("seed=1 partitions=3", "unknown option 'partitions'"),
         ("seed=1\ncrash worker-1", "write an action as"),
         ("seed=1\n100", "write an action as"),
         ("seed=1\n100 crash worker-1 for=long", "write an action as"),

@@ -212,7 +212,7 @@ def test_wrong_option_is_one_line_that_names_it(broker_sim, arguments, reason):
     [
         ("kaos", "there is no command 'kaos' (did you mean chaos?)"),
         ("xyz", "there is no command 'xyz'"),
-        ("--frobnicate", "No such option '--frobnicate'"),
+        ("--frobnicate", "there is no option '--frobnicate'"),
     ],
 )
 def test_wrong_command_is_one_line_that_names_the_nearest(broker_sim, command, reason):

@@ -30,7 +30,7 @@ from broker_sim_integration.scenarios.scenario import scenarios_of
 from broker_sim_integration.virtual_time import virtual_time
 
 from broker_sim import VirtualCluster
-from broker_sim.errors import ErrorCode
+from broker_sim.errors import ErrorCode, did_you_mean
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.page.changes import changes
 
@@ -334,5 +334,7 @@ def play(lesson, recording):
 
 def play_named(name):
     """Play the lesson of that name with the recording that is beside this module."""
-    recording = json.loads((HERE / "recorded.json").read_text("utf-8"))
-    return play(next(lesson for lesson in lessons() if lesson.name == name), recording)
+    by_name = {lesson.name: lesson for lesson in lessons()}
+    if name not in by_name:
+        raise LookupError(f"there is no lesson {name!r}{did_you_mean(name, by_name)}")
+    return play(by_name[name], json.loads((HERE / "recorded.json").read_text("utf-8")))

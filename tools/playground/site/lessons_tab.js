@@ -42,21 +42,21 @@ class LessonsTab {
 
   openAddress() {
     const [, name, place] = /^#lessons=([\w]+)(?:\.(\d+))?$/.exec(location.hash) ?? [];
-    if (this.lessons.some((lesson) => lesson.name === name)) this.open(name, Number(place ?? 1) - 1);
+    if (name) this.open(name, Number(place ?? 1) - 1);
   }
 
   async open(name, place = 0) {
-    const lesson = this.lessons.find((each) => each.name === name);
+    const lesson = this.lessons.find((each) => each.name === name) ?? { title: "Step by step", about: "" };
     this.name = name;
     for (const [index, item] of [...this.list.children].entries()) setAttribute(item.firstChild, "aria-current", this.lessons[index].name === name ? "true" : null);
     setText(this.title, lesson.title);
     setText(this.about, lesson.about);
     this.steps.replaceChildren();
-    setText(this.compared, "It is played, to its end.");
+    setText(this.compared, lesson.about && "It is played, to its end.");
     try {
       if (!this.played.has(name)) this.played.set(name, stepsOf(await this.machine.ask("lesson", name)));
     } catch (error) {
-      if (this.name === name) setText(this.compared, `The lesson does not hold: ${error.message}`);
+      if (this.name === name) setText(this.compared, `${lesson.about && "The lesson does not hold: "}${error.message}`);
       return;
     }
     if (this.name !== name) return; // another one was chosen meanwhile

@@ -1,0 +1,35 @@
+"""Commands of a program, and what is said of a name that none of them has."""
+
+from __future__ import annotations
+
+import click
+
+
+class Commands(click.Group):
+    """Commands of a program; for a wrong name it names the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name. Raises UsageError if there is none."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            from broker_sim.errors import did_you_mean  # noqa: PLC0415 - only for a mistake
+
+            raise click.UsageError(f"there is no command '{name}'{did_you_mean(name, self.list_commands(ctx))}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+def one_line(error: click.ClickException) -> str:
+    """Return the message and the command for help, on one line."""
+    if isinstance(error, click.NoSuchOption) and error.ctx is not None:
+        from broker_sim.errors import did_you_mean  # noqa: PLC0415 - only for a mistake
+
+        parameters = error.ctx.command.get_params(error.ctx)
+        options = [name for each in parameters for name in (*each.opts, *each.secondary_opts) if name[:1] == "-"]
+        text = f"there is no option '{error.option_name}'{did_you_mean(error.option_name, options)}"
+    else:
+        text = " ".join(error.format_message().split())
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        text = f"{text.rstrip('.')}; see {error.ctx.command_path} --help"
+    return text
