@@ -12,7 +12,6 @@ pictures is such that all streams together take at most `SHARE` of a core, howev
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 import time
 from contextlib import suppress
@@ -20,17 +19,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
-from broker_sim.control.verb import verbs_of
-from broker_sim.handlers.faults import Fault
+from broker_sim.control.forms import forms_of
 from broker_sim.page import files
 from broker_sim.page.changes import changes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from broker_sim.control.guard import Guard
     from broker_sim.control.server import ControlledCluster
-    from broker_sim.control.verb import Verb
 
 SHARE: Final = 0.012
 """Part of a core that making the pictures of all streams may take; with what sending costs it is below 0.02."""
@@ -71,7 +66,7 @@ class Page:
         session = {
             "page_token": self._guard.page_token,
             "read_only": self._guard.is_read_only,
-            "verbs": [_described(each) for each in verbs_of(type(self._cluster)).values()],
+            "verbs": forms_of(type(self._cluster)),
         }
         return web.json_response(session, headers={"Cache-Control": "no-store"})
 
@@ -118,25 +113,3 @@ def period_s(cost_s: float, streams: int) -> float:
 
 def _number(text: str | None) -> int:
     return int(text) if text and text.isdecimal() else 0
-
-
-def _described(verb: Verb[..., Any]) -> dict[str, Any]:
-    """Return what the page needs to make a form for a verb, and to call it."""
-    parameters: Iterable[inspect.Parameter] = verb.parameters.values()
-    if any(verb.annotation(name) == "Fault" for name in verb.parameters):
-        parameters = inspect.signature(Fault).parameters.values()
-    return {
-        "name": verb.name,
-        "method": verb.address.method,
-        "path": verb.address.path,
-        "text": (verb.__doc__ or "").partition("\n")[0],
-        "parameters": [
-            {
-                "name": each.name,
-                "field": verb.address.fields.get(each.name, each.name),
-                "type": str(each.annotation),
-                "required": each.default is inspect.Parameter.empty,
-            }
-            for each in parameters
-        ],
-    }

@@ -96,6 +96,17 @@ const claims = {
     await button(page, "Produce").click();
     await button(page, "30 s").click();
     await page.waitForFunction(() => document.querySelector(".said-list").textContent.includes("acknowledged"));
+    await button(page, "Share").click();
+    await button(page, "Produce").click();
+    await button(page, "30 s").click();
+    await page.waitForFunction(() => document.querySelector(".said-list").textContent.includes("accepts"));
+    await button(page, "All verbs").click();
+    await page.getByLabel("Search actions").fill("inject");
+    await page.locator(".verb:visible").first().click();
+    await page.getByLabel("api", { exact: true }).fill("Produce");
+    await page.getByLabel(/^delay ms/).fill("700");
+    await button(page, "inject").click();
+    await page.waitForFunction(() => document.querySelector(".brokers-side .chips").textContent.includes("700 ms late"));
     await page.locator(".broker", { hasText: "Broker 2" }).getByRole("button", { name: "Pause" }).click();
     await page.waitForSelector('.broker[data-state="paused"]');
   },

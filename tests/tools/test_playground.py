@@ -144,6 +144,34 @@ def test_cluster_has_clients_verbs_and_pictures(modules):
     modules("playground_cluster")._playground.close()
 
 
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [("accept", "accepts 1 record"), ("release", "delivery 2"), ("reject", "rejects 1 record"), ("", "delivery 2")],
+)
+def test_member_of_a_share_group_answers_for_what_it_gets(modules, answer, line):
+    cluster = modules("playground_cluster")
+    cluster.do("new", "{}")
+    cluster.do("share", json.dumps({"topic": "orders", "group": "packing", "answer": answer}))
+    cluster.do("advance", json.dumps({"ms": 10_000}))
+    cluster.do("produce", json.dumps({"topic": "orders", "values": ["three apples"]}))
+    state = json.loads(cluster.do("advance", json.dumps({"ms": 35_000})))
+    texts = [each["text"] for each in state["said"] if each["who"] == "share-1"]
+    assert "acquires 'three apples' from orders-1, offset 0, delivery 1" in texts
+    assert any(text.endswith(line) for text in texts), texts
+    assert state["set"]["group/packing"]["type"] == "share"
+    cluster._playground.close()
+
+
+def test_cluster_injects_the_fault_of_a_form(modules):
+    cluster = modules("playground_cluster")
+    verbs = {verb["name"]: verb for verb in json.loads(cluster.do("new", "{}"))["verbs"]}
+    assert {"api", "error", "count"} <= {each["name"] for each in verbs["inject"]["parameters"]}
+    inject = {"name": "inject", "values": {"api": "Produce", "error": "NOT_LEADER_OR_FOLLOWER"}}
+    state = json.loads(cluster.do("call", json.dumps(inject)))
+    assert (state["error"], state["set"]["fault/1"]["error"]) == (None, "NOT_LEADER_OR_FOLLOWER")
+    cluster._playground.close()
+
+
 def _digests_natively(count):
     done = subprocess.run(
         [sys.executable, "-c", NATIVE, str(count), *NAMES], cwd=playground.ROOT / "examples/chaos",

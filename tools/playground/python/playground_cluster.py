@@ -6,14 +6,16 @@ What the page gets are the pictures of `broker_sim.page`, as it gets them from a
 from __future__ import annotations
 
 import asyncio
-import inspect
 import json
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from playground_share import ShareMember
 
 from broker_sim import VirtualCluster
+from broker_sim.control.forms import forms_of, takes_fault
 from broker_sim.control.verb import verbs_of
 from broker_sim.errors import ApiError, ClusterTimeoutError, ConfigError, WrongStateError
+from broker_sim.handlers.faults import Fault
 from broker_sim.page.changes import changes
 from broker_sim.runtime.process import ProcessState
 from broker_sim.runtime.virtual import install
@@ -21,6 +23,8 @@ from broker_sim.runtime.virtual.stdlib.kafka_clients import prepare_aiokafka
 
 CLIENT = {"request_timeout_ms": 40_000, "retry_backoff_ms": 100, "metadata_max_age_ms": 30_000}
 LONGEST_STEP_MS = 60_000
+WORK_S = 2
+"""Time that a member of a share group works on what it gets."""
 REFUSALS = (ValueError, LookupError, ApiError, ClusterTimeoutError, ConfigError, WrongStateError, OSError, TypeError)
 """Errors that tell the caller of a verb what is wrong with the call."""
 
@@ -79,9 +83,12 @@ class Playground:
 
     def call(self, name, values):
         """Call a verb of the cluster; return None, or what is wrong with the call."""
-        method = getattr(self.cluster, name)
+        method, verb = getattr(self.cluster, name), verbs_of(VirtualCluster)[name]
         try:
-            method(**{key: _typed(verbs_of(VirtualCluster)[name], key, value) for key, value in values.items()})
+            if takes_fault(verb):
+                method(Fault(**values))
+            else:
+                method(**{key: _typed(verb, key, value) for key, value in values.items()})
         except REFUSALS as error:
             return str(error)
         except AssertionError as error:  # a failed wait names the seed in the lines below
@@ -128,6 +135,11 @@ class Playground:
                     f"has {record.value.decode()!r} from {record.topic}-{record.partition}, offset {record.offset}",
                 )
 
+    def share(self, topic, group, answer="accept"):
+        """Start a member of a share group; new groups begin with the first records."""
+        self.cluster.set_group_configs(group, {"share.auto.offset.reset": "earliest"})
+        self._start("share", lambda name: ShareMember(self.cluster, name, group, topic, answer, WORK_S, self.say).run())
+
     def stop(self, name):
         """End a client as its application would."""
         self.clients[name].cancel()
@@ -168,23 +180,6 @@ def _typed(verb, name, value):
     return tuple(value) if "tuple" in verb.annotation(name) and isinstance(value, list) else value
 
 
-def described():
-    """Return the verbs with what a form for them needs."""
-    return [
-        {
-            "name": each.name, "method": each.address.method, "path": each.address.path,
-            "text": (each.__doc__ or "").partition("\n")[0],
-            "parameters": [
-                {"name": parameter.name, "field": parameter.name, "type": str(parameter.annotation),
-                 "required": parameter.default is inspect.Parameter.empty}
-                for parameter in each.parameters.values()
-            ],
-        }
-        for each in verbs_of(VirtualCluster).values()
-        if not any(each.annotation(name) == "Fault" for name in each.parameters)
-    ]  # fmt: skip
-
-
 _playground = None
 
 
@@ -196,7 +191,7 @@ def do(verb, values):
         if _playground is not None:
             _playground.close()
         _playground = Playground(**values)
-        return json.dumps({**_playground.change(), "verbs": described()})
+        return json.dumps({**_playground.change(), "verbs": forms_of(VirtualCluster)})
     error = None
     try:
         if verb == "call":

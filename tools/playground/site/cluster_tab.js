@@ -54,6 +54,9 @@ class ClusterTab {
     const value = h("input", { value: "three apples", "aria-label": "Value of the record" });
     const acks = h("select", { "aria-label": "acks" }, ...["all", "1", "0", "transaction"].map((each) => h("option", { value: each }, each === "transaction" ? "in a transaction" : `acks=${each}`)));
     const group = h("input", { value: "billing", class: "short", "aria-label": "Group" });
+    const shareGroup = h("input", { value: "packing", class: "short", "aria-label": "Share group" });
+    const answer = h("select", { "aria-label": "What it does with records" },
+      ...["accept", "release", "reject"].map((each) => h("option", { value: each }, `${each}s them`)), h("option", { value: "" }, "lets their locks run out"));
     const isolation = h("select", { "aria-label": "Isolation level" }, ...["read_uncommitted", "read_committed"].map((each) => h("option", {}, each)));
     this.clients = h("ul", { class: "chips" });
     this.said = h("ol", { class: "moments log said-list", tabindex: 0, "aria-label": "What clients tell" });
@@ -65,7 +68,7 @@ class ClusterTab {
       h("div", { class: "row" }, h("button", { onclick: () => this.open(Number(brokers.value)) }, "New cluster"), "of", brokers, "brokers",
         h("button", { onclick: () => this.verbs?.openAll() }, "All verbs"))));
     time.aside.append(this.clock);
-    const forms = panel("Clients", "aiokafka, unmodified", h("div", { class: "body" },
+    const forms = panel("Clients", "aiokafka, unmodified; share groups by their protocol", h("div", { class: "body" },
       h("form", { class: "row", onsubmit: (event) => {
         event.preventDefault();
         const transaction = acks.value === "transaction";
@@ -75,6 +78,10 @@ class ClusterTab {
         event.preventDefault();
         this.do("consume", { topic: topic.value, group: group.value, isolation: isolation.value });
       } }, h("button", {}, "Consume"), "in group", group, isolation),
+      h("form", { class: "row", onsubmit: (event) => {
+        event.preventDefault();
+        this.do("share", { topic: topic.value, group: shareGroup.value, answer: answer.value });
+      } }, h("button", {}, "Share"), "in share group", shareGroup, answer),
       this.clients), this.said);
     return h("div", { class: "grid" }, h("div", { class: "column" }, time.element), h("div", { class: "column" }, forms.element));
   }
