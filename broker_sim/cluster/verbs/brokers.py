@@ -126,7 +126,7 @@ class BrokerVerbs(BaseVerbs):
 
     @verb()
     def reconnect(self, broker_id: int) -> None:
-        """Undo `disconnect`."""
+        """Let the broker and the other nodes reach each other again, as before `disconnect`."""
         self.nodes.isolate(broker_id, drop=False)
 
     @verb()
@@ -142,7 +142,7 @@ class BrokerVerbs(BaseVerbs):
 
     @verb()
     def reconnect_clients(self, broker_id: int, *, listener: str | None = None) -> None:
-        """Undo `disconnect_clients`, for one listener or for all."""
+        """Let clients reach the broker again, by one listener or by all, as before `disconnect_clients`."""
         node = self.nodes.alive(broker_id)
         node.clients_cut_off = self.listeners.release_clients(broker_id, listener)
 

@@ -85,7 +85,10 @@ class RequestVerbs(BaseVerbs):
 
     @verb("DELETE", "/inject/{fault_id}")
     def heal(self, fault_id: int | None = None) -> None:
-        """Remove one injected fault, or all of them. Raises LookupError for an unknown id."""
+        """Remove one injected fault, or all of them.
+
+        Raises LookupError for an unknown id.
+        """
         self.nodes.faults.heal(fault_id)
 
     @waiting_verb()

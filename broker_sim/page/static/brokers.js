@@ -54,12 +54,13 @@ function drawCard(card, one, world, context) {
   setText(leads, number(one.leads));
   setText(replicas, number(one.replicas));
   setText(parked, number(world.all("purgatory").filter((each) => each.broker === one.id).reduce((sum, each) => sum + each.num_delayed, 0)));
-  const isCut = world.all("link").some((link) => link.drop && link.from === one.id);
+  const cut = world.all("link").filter((link) => link.drop && link.from === one.id).length;
+  const isIsolated = cut >= world.all("broker").length; // from all others, and from the controller
   const isAlive = one.state !== "dead";
   const shown = {
     pause: one.state === "running", resume: one.state === "paused", kill: isAlive, stop: one.state === "running", start: !isAlive,
     disconnect_clients: isAlive && !one.clients_cut_off, reconnect_clients: isAlive && one.clients_cut_off,
-    disconnect: !isCut, reconnect: isCut,
+    disconnect: !isIsolated, reconnect: isIsolated,
   };
   for (const [name, button] of Object.entries(card.buttons)) button.hidden = !shown[name] || !context.canWrite;
 }

@@ -4,7 +4,7 @@ import { empty, h, heads, keyed, panel, setAttribute, setText } from "page/dom.j
 import { number, plural } from "page/words.js";
 
 export function makePartitions(context) {
-  const search = h("input", { type: "search", placeholder: "Search topic-partition", "aria-label": "Search partitions", oninput: () => {
+  const search = h("input", { type: "search", placeholder: "Search", "aria-label": "Search partitions", oninput: () => {
     context.view.search = search.value.trim();
     context.onQuery();
     context.redraw();

@@ -63,6 +63,16 @@ def test_form_of_a_verb_calls_it(page, cluster):
     assert [(one.source, one.target, one.delay_ms) for one in cluster.status().links] == [(1, 2, 70)]
 
 
+def test_broker_is_isolated_when_all_its_links_are_cut(page, cluster):
+    buttons = page.get_by_role("article", name="Broker 1")
+    cluster.set_link(1, 2, drop=True)
+    page.get_by_text("broker 1 → broker 2 cut").wait_for(timeout=SHOWN_MS)
+    buttons.get_by_role("button", name="Isolate").click()
+    buttons.get_by_role("button", name="Reconnect").click(timeout=SHOWN_MS)
+    buttons.get_by_role("button", name="Isolate").wait_for(timeout=SHOWN_MS)
+    assert cluster.status().links == ()
+
+
 def test_search_finds_partitions_of_the_whole_cluster(page, cluster):
     cluster.create_topic("many", 300, 1)
     page.get_by_label("Search partitions").fill("many-299")
