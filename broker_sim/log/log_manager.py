@@ -69,6 +69,7 @@ class LogManager:
     ) -> None:
         """Open the logs of the directories (default: memory); call `recover` before they are used."""
         self._clock = clock
+        self._on_truncated = self._truncated  # one object for all logs
         self.memory = memory or MemoryAccount()
         self.producers = producers or ProducerStateManagerConfig()
         self._logs: dict[TopicPartition, tuple[bytes, PartitionLog]] = {}
@@ -158,13 +159,14 @@ class LogManager:
             moved=self.changed.moved,
             storage=storage,
         )
-        log.on_truncated = partial(self._truncated, topic_partition, storage)
+        log.on_truncated = self._on_truncated
         return log
 
-    def _truncated(self, topic_partition: TopicPartition, storage: LogStorage, offset: int) -> None:
+    def _truncated(self, log: PartitionLog, offset: int) -> None:
         """Record that a log was truncated: no checkpoint may be above its new end."""
+        topic_partition = log.topic_partition
         self.cleaner.truncated(topic_partition, offset)
-        if self._written_recovery_points.get(topic_partition, 0) > storage.recovery_point:
+        if self._written_recovery_points.get(topic_partition, 0) > log.storage.recovery_point:
             self.checkpoint_recovery_points()
 
     def _failure_of(self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage) -> Callable[[], None]:

@@ -36,6 +36,10 @@ INVARIANTS: Final = "invariants"
 """The reader that checks invariants in random runs; a program that serves clients has none."""
 
 
+def _do_nothing(_topic_partition: TopicPartition | None = None) -> None:
+    pass
+
+
 class LogOffsets:
     """The offsets of one log."""
 
@@ -69,9 +73,9 @@ class LogOffsets:
         """The first offset that a client may read."""
         self.high_watermark = 0
         """The offset below which every in-sync replica has all records."""
-        self.on_moved: Callable[[], object] = lambda: None
+        self.on_moved: Callable[[], object] = _do_nothing
         """Called after any of the offsets, the log end included, has moved."""
-        self.on_log_start_moved: Callable[[], object] = lambda: None
+        self.on_log_start_moved: Callable[[TopicPartition], object] = _do_nothing
         """Called after the log start offset has moved."""
         self.local_log = local_log
         """The segments; their `log_end_offset` is the log's, without the step over the property here."""
@@ -153,7 +157,7 @@ class LogOffsets:
     def set_log_start_offset(self, offset: int) -> None:
         """Set the log start offset after a truncation, which has brought the other parts in step."""
         self.log_start_offset = offset
-        self.on_log_start_moved()
+        self.on_log_start_moved(self.topic_partition)
 
     def checkpoint_high_watermark(self) -> None:
         """Keep the high watermark for `PartitionLog.recover`; Kafka's `replication-offset-checkpoint`."""

@@ -51,8 +51,31 @@ if TYPE_CHECKING:
 _CLIENT: Final = AppendOrigin.CLIENT
 
 
+def _do_nothing(_log: PartitionLog, _offset: int) -> None:
+    pass
+
+
 class PartitionLog:
     """Appends, reads, truncates and deletes the records of one partition."""
+
+    __slots__ = (
+        "_flush_messages",
+        "_index_may_be_full",
+        "_local_log",
+        "_segment_ms",
+        "_segment_size_bytes",
+        "_validator",
+        "clock",
+        "config",
+        "last_flush_ms",
+        "leader_epoch_cache",
+        "memory",
+        "offsets",
+        "on_truncated",
+        "producer_state",
+        "storage",
+        "topic_partition",
+    )
 
     def __init__(
         self,
@@ -84,8 +107,8 @@ class PartitionLog:
         )
         self.last_flush_ms = clock.now_ms()
         """Time at which the log was last brought to the disk."""
-        self.on_truncated: Callable[[int], object] = lambda _offset: None
-        """Called with the offset at which the log was cut."""
+        self.on_truncated: Callable[[PartitionLog, int], object] = _do_nothing
+        """Called with the log and the offset at which it was cut."""
         self.update_config(config)
 
     def __repr__(self) -> str:
@@ -338,7 +361,7 @@ class PartitionLog:
         self.offsets.set_log_start_offset(min(self.log_start_offset, offset))
         self.rebuild_producer_state()
         self.offsets.update_high_watermark(self.high_watermark)
-        self.on_truncated(offset)
+        self.on_truncated(self, offset)
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -348,7 +371,7 @@ class PartitionLog:
         self.producer_state.truncate_fully_and_start_at(offset)
         self.offsets.set_log_start_offset(offset)
         self.offsets.update_high_watermark(offset)
-        self.on_truncated(offset)
+        self.on_truncated(self, offset)
 
     @property
     def may_have_old_segments(self) -> bool:

@@ -108,6 +108,7 @@ class ReplicaFetcher:
         self._unsent: dict[TopicPartition, FetchState] = {}
         self._to_forget: list[TopicPartition] = []
         self._checked_ms = 0
+        self._on_log_start_moved = self._note_moved  # one object for all partitions
         self._moved: dict[TopicPartition, None] = {}
         """Partitions whose log start offset has moved on this broker since the last check."""
         self._request: object | None = None
@@ -124,7 +125,7 @@ class ReplicaFetcher:
         self.remove(topic_partition)
         state = FetchState(partition, self._initial_fetch(partition))
         self._states[topic_partition] = self._unsent[topic_partition] = state
-        partition.log.offsets.on_log_start_moved = partial(self._note_moved, topic_partition)
+        partition.log.offsets.on_log_start_moved = self._on_log_start_moved
         self._process.call_soon(self._end_backoff)
 
     def remove(self, topic_partition: TopicPartition) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from broker_sim.metadata.cache import MetadataCache
 
 _NONE: Final[frozenset[int]] = frozenset()
+_NO_ISR: Final = CommittedIsr(_NONE)
+"""One for all partitions that a broker only follows."""
 
 STATE_IS_OLD = frozenset(
     {
@@ -40,7 +42,7 @@ class LeaderReplicas:
 
     def __init__(self, broker_id: int, clock: Clock, lag_time_max_ms: int, metadata: MetadataCache) -> None:
         self.followers: dict[int, Replica] = {}
-        self.isr_state: IsrState = CommittedIsr(frozenset())
+        self.isr_state: IsrState = _NO_ISR
         self._broker_id = broker_id
         self._clock = clock
         self._lag_time_max_ms = lag_time_max_ms
@@ -60,7 +62,7 @@ class LeaderReplicas:
         """Drop all followers and the ISR, because this broker no longer leads the partition."""
         self.wake()
         self.followers.clear()
-        self.isr_state = CommittedIsr(frozenset())
+        self.isr_state = _NO_ISR
 
     def start_epoch(self, leader_end_offset: int, is_new_leader: bool) -> None:
         """Start a leader epoch: members of the ISR count as caught up now, all others as never caught up."""

@@ -43,6 +43,24 @@ _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 class Partition:
     """The state of a partition on this broker."""
 
+    __slots__ = (
+        "_clock",
+        "_complete_delayed_requests",
+        "_submit_alter_partition",
+        "broker_id",
+        "config",
+        "is_leader",
+        "leader_epoch",
+        "leader_epoch_start_offset",
+        "leader_id",
+        "log",
+        "partition_epoch",
+        "replica_states",
+        "replicas",
+        "topic_id",
+        "topic_partition",
+    )
+
     def __init__(
         self,
         topic_partition: TopicPartition,
@@ -71,9 +89,12 @@ class Partition:
         self.partition_epoch = -1
         self.leader_epoch_start_offset: int | None = None
         self._clock = clock
-        self._events = PartitionEvents(topic_partition, broker_id, clock)
         self._submit_alter_partition = submit_alter_partition
         self._complete_delayed_requests = complete_delayed_requests
+
+    @property
+    def _events(self) -> PartitionEvents:
+        return PartitionEvents(self.topic_partition, self.broker_id, self._clock)
 
     # -- roles ----------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.log.storage.index_files import SegmentIndexes
 from broker_sim.protocol.record_batch import NO_TIMESTAMP
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from broker_sim.log.transaction_index import AbortedTxn
+
+
+_NONE: Final = array("q")
+"""The index of all segments without an entry, which is never changed: most segments in memory never need theirs."""
 
 
 class BatchPlace(NamedTuple):
@@ -48,15 +52,15 @@ class OffsetIndex:
 
     def __init__(self, interval_bytes: int) -> None:
         self.interval_bytes = interval_bytes
-        self._batches = array("q")
+        self._batches = _NONE
 
     def first_at_or_after(self, position: int, positions: Sequence[int]) -> int | None:
         """Return the number of the first batch with an entry at or after `position`, or None.
 
         `positions` are those of the segment: the bytes of the log before each batch, and its end.
         """
-        batches = self._batches
         self._fill(position, positions)
+        batches = self._batches
         slot = bisect_left(batches, position, key=lambda batch: positions[batch])
         return batches[slot] if slot < len(batches) else None
 
@@ -73,6 +77,8 @@ class OffsetIndex:
             following = bisect_right(positions, positions[last] + self.interval_bytes, last + 1)
             if following >= len(positions) - 1:
                 break
+            if batches is _NONE:
+                self._batches = batches = array("q")
             batches.append(following)
             last = following
 
