@@ -16,7 +16,6 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from broker_sim.protocol.release import find_release
 from broker_sim.protocol.special_values import NO_NODE
-from broker_sim.share.state_apis import DELETE, INITIALIZE, READ, SUMMARY, WRITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.protocol.message import Struct
     from broker_sim.protocol.schema import FieldSpec
-    from broker_sim.share.state_apis import StateApi
 
     Answer = Callable[[Any, int, ErrorCode], Any]
     Fields = tuple[tuple[str, object], ...]
@@ -218,10 +216,13 @@ def _alter_client_quotas(
     )
 
 
-def _share_state(api: StateApi, *, has_text: bool) -> Answer:
+def _share_state(*, has_text: bool) -> Answer:
     """Return what answers a request about the state of share partitions."""
 
     def answer(request: Any, _: int, error_code: ErrorCode) -> Any:
+        from broker_sim.share.state_apis import STATE_APIS  # noqa: PLC0415 - only for share groups
+
+        (api,) = [each for each in STATE_APIS if isinstance(request, each.request)]
         return api.failed_response(request, error_code, ERROR_TEXTS.get(error_code) if has_text else None)
 
     return answer
@@ -234,11 +235,11 @@ _SPECIAL: Final[Mapping[ApiKey, Answer]] = {
     ApiKey.ALTER_REPLICA_LOG_DIRS: _alter_replica_log_dirs,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.ALTER_CLIENT_QUOTAS: _alter_client_quotas,
-    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _share_state(INITIALIZE, has_text=False),
-    ApiKey.READ_SHARE_GROUP_STATE: _share_state(READ, has_text=True),
-    ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(WRITE, has_text=True),
-    ApiKey.DELETE_SHARE_GROUP_STATE: _share_state(DELETE, has_text=False),
-    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state(SUMMARY, has_text=True),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _share_state(has_text=False),
+    ApiKey.READ_SHARE_GROUP_STATE: _share_state(has_text=True),
+    ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(has_text=True),
+    ApiKey.DELETE_SHARE_GROUP_STATE: _share_state(has_text=False),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state(has_text=True),
 }
 
 # -- forms ------------------------------------------------------------------------------------------

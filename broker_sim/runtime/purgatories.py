@@ -1,9 +1,9 @@
 """Makes the purgatories of brokers, with their timers and observers.
 
 As in Kafka each has a SystemTimer and, in real time, a thread `ExpirationReaper-<broker>-<purgatory>`,
-which purges. Deliberate difference: the timer is a `LoopTimer`, so operations expire on the event
-loop and not by way of that thread, which would first have to wait for the interpreter. In virtual
-time there are no threads. All of it runs in the broker's process: while that is paused nothing
+which purges; the first purge starts it. Deliberate difference: the timer is a `LoopTimer`, so operations
+expire on the event loop and not by way of that thread, which would first have to wait for the interpreter.
+In virtual time there are no threads. All of it runs in the broker's process: while that is paused nothing
 expires and nothing is purged.
 """
 

@@ -44,7 +44,7 @@ class LoopTimer(SystemTimer):
     paused keeps the round until it continues; nothing leaves the wheel meanwhile, and the kept round then expires
     all tasks that are due, in order of time.
     With `purge_thread` purging runs on a thread, as in Kafka, beside the loop; `run` then calls the callback that
-    wakes that thread. Expiry stays with the loop.
+    wakes that thread, the first time starts it. Expiry stays with the loop.
     Tasks run in `context` (default: the context of the caller that made the loop wake up for them).
     """
 
@@ -207,23 +207,32 @@ class _LoopReaper:
 
 
 class _PurgeThread:
-    """Purges on a thread of its own after each `ask`."""
+    """Purges on a thread of its own after each `ask`; the first one starts it, because most timers never need it."""
 
-    __slots__ = ("_asked", "_purge", "_reaper")
+    __slots__ = ("_asked", "_is_shut_down", "_lock", "_name", "_purge", "_reaper")
 
     def __init__(self, name: str, purge: Callable[[], object]) -> None:
+        self._name = name
         self._purge = purge
         self._asked = threading.Event()
-        self._reaper = ExpiredOperationReaper(name, self._purge_when_asked, self._asked.set)
-        self._reaper.start()
+        self._reaper: ExpiredOperationReaper | None = None
+        self._is_shut_down = False
+        self._lock = threading.Lock()
 
     def ask(self) -> None:
         """Make the thread purge soon."""
         self._asked.set()
+        with self._lock:
+            if self._reaper is None and not self._is_shut_down:
+                self._reaper = ExpiredOperationReaper(self._name, self._purge_when_asked, self._asked.set)
+                self._reaper.start()
 
     def shutdown(self) -> None:
         """End the thread; returns when it has ended. Idempotent."""
-        self._reaper.shutdown()
+        with self._lock:
+            self._is_shut_down = True
+        if self._reaper is not None:
+            self._reaper.shutdown()
 
     def _purge_when_asked(self, timeout_ms: int) -> None:
         del timeout_ms  # it need not look for expired buckets

@@ -185,6 +185,7 @@ def test_a_purge_thread_purges_while_the_loop_expires(caplog):
     async def main():
         timer = LoopTimer("real", purge_thread=True)
         purgatory = DelayedOperationPurgatory("Fetch", timer, broker_id=7, purge_interval=10)
+        assert "ExpirationReaper-7-Fetch" not in {thread.name for thread in threading.enumerate()}
         for _ in range(20_000):
             op = PendingOperation(3_600_000)
             purgatory.try_complete_else_watch(op, ("a", "b"))
@@ -202,6 +203,16 @@ def test_a_purge_thread_purges_while_the_loop_expires(caplog):
     purged_on = {seen.threadName for seen in caplog.records if ": purged " in seen.getMessage()}
     assert purged_on == {"ExpirationReaper-7-Fetch"}
     assert expired_on == ["MainThread"] * 11
+
+
+def test_a_purge_thread_does_not_start_after_the_shutdown(run):
+    async def main(_loop, _timer):
+        purgatory = DelayedOperationPurgatory("late", timer := LoopTimer("late", purge_thread=True))
+        purgatory.shutdown()
+        timer._purger.ask()
+        assert "ExpirationReaper-0-late" not in {thread.name for thread in threading.enumerate()}
+
+    run(main)
 
 
 @pytest.mark.threads

@@ -7,14 +7,15 @@ import sys
 import pytest
 
 START = """
-import json, sys
+import json, sys, threading
 from broker_sim import Cluster
 
 with Cluster(brokers=3) as cluster:
     started = sorted(sys.modules)
+    threads = [thread.name for thread in threading.enumerate()]
     cluster.create_topic("orders", 3, 3)
     cluster.reset()
-    print(json.dumps([started, sorted(sys.modules)]))
+    print(json.dumps([started, sorted(sys.modules), threads]))
 """
 NOT_AT_START = (
     "broker_sim.chaos",
@@ -34,6 +35,7 @@ NOT_AT_START = (
     "broker_sim.share.coordinator",
     "broker_sim.share.partition",
     "broker_sim.share.persister",
+    "broker_sim.share.state_apis",
     "broker_sim.testing",
     "broker_sim.trace",
     "broker_sim.transaction",
@@ -46,15 +48,15 @@ NOT_AT_START = (
     "rich",
     "structlog",
 )
-MOST_MODULES = 290
+MOST_MODULES = 285
 """Modules of this project; there were 504 when a broker imported all that it may need."""
 
 
 @pytest.fixture(scope="module")
 def modules():
-    """What is imported when three brokers are ready, and after a topic and a reset."""
+    """What is imported when three brokers are ready, and after a topic and a reset; and the threads of the start."""
     done = subprocess.run([sys.executable, "-c", START], capture_output=True, text=True, check=True)
-    return dict(zip(("started", "reset"), json.loads(done.stdout), strict=True))
+    return dict(zip(("started", "reset", "threads"), json.loads(done.stdout), strict=True))
 
 
 def test_start_imports_only_what_it_needs(modules):
@@ -62,6 +64,10 @@ def test_start_imports_only_what_it_needs(modules):
     ours = [name for name in modules["started"] if name.startswith("broker_sim")]
     assert early == []
     assert len(ours) <= MOST_MODULES
+
+
+def test_start_makes_one_thread_for_all_brokers(modules):
+    assert modules["threads"] == ["MainThread", "broker-sim"]
 
 
 def test_topic_and_reset_without_clients_make_no_coordinator(modules):
