@@ -1,1 +1,1 @@
-"""The group coordinator: groups and their offsets, kept in the partitions of `__consumer_offsets`."""
+"""The group coordinator: groups and their offsets, stored in `__consumer_offsets`."""

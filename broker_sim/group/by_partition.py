@@ -1,7 +1,6 @@
-"""Group ids by their partition of `__consumer_offsets`, in the order in which Kafka answers for them.
+"""Groups ids by partition of `__consumer_offsets`, in the order of Kafka's responses.
 
-Kafka collects them in a `HashMap<TopicPartition, List<String>>`, and the order of its buckets is
-visible to clients.
+Kafka collects them in a `HashMap<TopicPartition, List<String>>`, whose bucket order is visible to clients.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _LOAD_FACTOR: Final = 0.75
 
 
 def groups_by_partition(group_ids: Iterable[str], partition_for: Callable[[str], int]) -> list[list[str]]:
-    """Return the ids of each partition together."""
+    """Return the group ids of each partition, in Kafka's partition order."""
     partitions: dict[int, list[str]] = {}
     for group_id in group_ids:
         partitions.setdefault(partition_for(group_id), []).append(group_id)
@@ -41,11 +40,11 @@ def describe_each(
     failed: Callable[[ErrorCode, str | None, str], G],
     texts: Mapping[ErrorCode, str] | None = None,
 ) -> list[G]:
-    """Return what `describe` tells of each group, first those without an id, which are INVALID_GROUP_ID.
+    """Return `describe(group_id)` for each group; empty ids come first, with INVALID_GROUP_ID.
 
-    Where it raises `ApiError`, the group is `failed` with that error; `texts` are for errors that have none.
+    If it raises `ApiError`, the result is `failed(...)`; `texts` are the messages of errors without one.
     """
-    described = [failed(ErrorCode.INVALID_GROUP_ID, None, each) for each in group_ids if not each]
+    described = [failed(ErrorCode.INVALID_GROUP_ID, None, group_id) for group_id in group_ids if not group_id]
     for group_id in chain.from_iterable(groups_by_partition(filter(None, group_ids), partition_for)):
         try:
             described.append(describe(group_id))

@@ -1,7 +1,7 @@
-"""The messages that consumers of the classic protocol exchange through their coordinator.
+"""The messages that classic consumers exchange through their group coordinator.
 
-Mirrors `org.apache.kafka.clients.consumer.internals.ConsumerProtocol`: a version, and after it the
-message in that version. A newer version is read as the newest known one, as in Kafka.
+Mirrors `org.apache.kafka.clients.consumer.internals.ConsumerProtocol`: a version, followed by the message in that
+version. As in Kafka, a newer version is decoded as the newest supported one.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PROTOCOL_TYPE: Final = "consumer"
-"""The protocol type of consumers."""
+"""Protocol type of consumers."""
 VERSION: Final = Struct(">h")
-"""The version in front of each message."""
+"""Version prefix of each message."""
 _Embedded = TypeVar("_Embedded", ConsumerProtocolAssignment, ConsumerProtocolSubscription)
 
 
 class MalformedConsumerProtocolError(ValueError):
-    """Bytes that are no message of the consumer protocol."""
+    """The bytes are not a valid message of the consumer protocol."""
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """Return what a consumer subscribes to. Raises MalformedConsumerProtocolError."""
+    """Decode a consumer's subscription. Raises MalformedConsumerProtocolError."""
     return _read(ConsumerProtocolSubscription, metadata)
 
 
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """Return what a consumer was assigned. Raises MalformedConsumerProtocolError."""
+    """Decode a consumer's assignment. Raises MalformedConsumerProtocolError."""
     return _read(ConsumerProtocolAssignment, assignment)
 
 
 def encode_assignment(partitions: Iterable[tuple[str, Sequence[int]]], metadata: bytes) -> bytes:
-    """Return an assignment of topics' partitions in the version that a consumer's metadata has.
+    """Encode an assignment of partitions by topic name, in the version of the consumer's metadata.
 
-    Raises MalformedConsumerProtocolError for metadata without a version.
+    Raises MalformedConsumerProtocolError if the metadata has no valid version.
     """
     version = _version_of(metadata, ConsumerProtocolAssignment.MAX_VERSION)
     topic = ConsumerProtocolAssignment.TopicPartition
@@ -52,15 +52,15 @@ def _read(kind: type[_Embedded], data: bytes) -> _Embedded:
     version = _version_of(data, kind.MAX_VERSION)
     try:
         return decode(kind, version, data, VERSION.size)
-    except ProtocolError as wrong:
-        raise MalformedConsumerProtocolError(str(wrong)) from wrong
+    except ProtocolError as decode_error:
+        raise MalformedConsumerProtocolError(str(decode_error)) from decode_error
 
 
 def _version_of(data: bytes, newest: int) -> int:
     try:
         version: int = VERSION.unpack_from(data)[0]
-    except error as wrong:
-        raise MalformedConsumerProtocolError("no version") from wrong
+    except error as unpack_error:
+        raise MalformedConsumerProtocolError("no version") from unpack_error
     if version < 0:
         raise MalformedConsumerProtocolError(f"version {version}")
     return min(version, newest)

@@ -1,4 +1,4 @@
-"""The keys of the operations of groups, and an operation that does nothing but expire.
+"""Purgatory keys of group operations, and a delayed operation that only serves as a timer.
 
 The keys mirror `DelayedOperationKey` of Kafka 3.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class GroupKey(NamedTuple):
-    """Operations of a group as a whole: joins, syncs."""
+    """Key of operations of a whole group, such as joins and syncs."""
 
     group_id: str
 
@@ -23,7 +23,7 @@ class GroupKey(NamedTuple):
 
 
 class MemberKey(NamedTuple):
-    """Operations of one member: its heartbeat."""
+    """Key of operations of one member, such as its heartbeat."""
 
     group_id: str
     member_id: str
@@ -33,7 +33,7 @@ class MemberKey(NamedTuple):
 
 
 class DelayedTimeout(DelayedRequest):
-    """Calls `on_timeout()` after its delay, unless `is_satisfied` is set and its key tried before."""
+    """Calls `on_timeout()` after its delay, unless `is_satisfied` is set and its key checked before."""
 
     __slots__ = ("_on_timeout", "is_satisfied")
 
@@ -43,12 +43,12 @@ class DelayedTimeout(DelayedRequest):
         self.is_satisfied = False
 
     def try_complete(self) -> bool:
-        """Complete if what it waits for has happened."""
+        """Complete if `is_satisfied` is set."""
         return self.is_satisfied and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Tell that the time is over."""
+        """Call `on_timeout`."""
         self._on_timeout()
 
     def on_complete(self) -> None:
-        """Do nothing."""
+        """Do nothing: completion only ends the wait."""

@@ -1,4 +1,4 @@
-"""A group of any kind as the coordinator sees it; mirrors `org.apache.kafka.coordinator.group.Group`."""
+"""The interface of groups of all types; mirrors `org.apache.kafka.coordinator.group.Group`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class GroupClient(NamedTuple):
-    """The client of a request, as a description of its group shows it, and the API's version."""
+    """The client of a request, as shown in group descriptions, and the request's API version."""
 
     client_id: str
     client_host: str
     api_version: int
     hidden_topics: Callable[[Iterable[str]], AbstractSet[str]] = frozenset[str]().intersection
-    """Returns those of the topics that the client may not describe."""
+    """Returns the subset of topics that the client may not describe."""
 
 
 CLASSIC = "classic"
@@ -28,68 +28,68 @@ CONSUMER = "consumer"
 SHARE = "share"
 STREAMS = "streams"
 UNKNOWN_MEMBER_ID = ""
-"""Member id in a first join, before the coordinator has given one."""
+"""Member id in a first join, before the coordinator has assigned one."""
 KNOWN_MEMBER_ID_VERSION = 4
-"""The version of JoinGroup from which on a dynamic member is given its id first (KIP-394)."""
+"""First version of JoinGroup in which a dynamic member must rejoin with its assigned id (KIP-394)."""
 NO_TIMEOUT = -1
-"""The rebalance timeout in a request that does not set one."""
+"""Rebalance timeout in a request that does not set one."""
 
 
 class OffsetExpiration(NamedTuple):
-    """The time from which the retention of a group's offsets runs; mirrors `OffsetExpirationConditionImpl`.
+    """The start of the retention of a group's offsets; mirrors `OffsetExpirationConditionImpl`.
 
-    `base_timestamp_ms` (wall clock) is None where each offset's retention runs from its commit.
+    If `base_timestamp_ms` (wall clock) is None, each offset's retention starts at its commit.
     """
 
     base_timestamp_ms: int | None
 
 
 class CommitPartitionValidator(Protocol):
-    """Checks one partition of a commit, after the commit as a whole."""
+    """Checks one partition of an offset commit, after the commit as a whole."""
 
     def __call__(self, topic: str, topic_id: bytes, partition: int) -> None:
-        """Raise ApiError STALE_MEMBER_EPOCH where the member may not commit for the partition."""
+        """Raise ApiError STALE_MEMBER_EPOCH if the member may not commit for the partition."""
 
 
 class Group(Protocol):
-    """A group of members of any kind. Checks raise `ApiError`."""
+    """A group of any type. Checks raise `ApiError`."""
 
     @property
     def should_expire(self) -> bool:
-        """Whether it is deleted once it has neither members nor offsets for long enough."""
+        """Whether the group is deleted when it has no members and its offsets have expired."""
 
     @property
     def group_id(self) -> str:
-        """Its id."""
+        """The group id."""
 
     @property
     def group_type(self) -> str:
-        """`classic`, `consumer`, `share` or `streams`, as ListGroups calls it."""
+        """The type in ListGroups: `classic`, `consumer`, `share` or `streams`."""
 
     @property
     def protocol_type(self) -> str:
-        """`consumer` for consumers, "" for a simple group; ListGroups and DescribeGroups show it."""
+        """The protocol type in ListGroups and DescribeGroups: `consumer` for consumers, "" for a simple group."""
 
     @property
     def state_name(self) -> str:
-        """Its state as ListGroups calls it, such as `Stable`."""
+        """The state in ListGroups, such as `Stable`."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Whether the group has no members."""
 
     @property
     def member_count(self) -> int:
         """Number of members."""
 
     def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> CommitPartitionValidator | None:
-        """Check that this member may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and others.
+        """Check that the member may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and others.
 
-        Returns the check of its partitions, None without one.
+        Returns a check for each partition, or None if none is needed.
         """
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Check that this member may fetch offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH."""
+        """Check that the member may fetch offsets: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH."""
 
     def validate_offset_delete(self) -> None:
         """Check that offsets may be deleted: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
@@ -98,13 +98,13 @@ class Group(Protocol):
         """Check that the group may be deleted: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
 
     def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Whether a member is subscribed, so that the topic's offsets must stay."""
+        """Whether a member subscribes to the topic, so that its offsets must be kept."""
 
     def describe(self) -> messages.DescribeGroupsResponse.DescribedGroup | None:
-        """Return what DescribeGroups answers; None for a group of another protocol."""
+        """Return the group for DescribeGroups; None if it is not a classic group."""
 
     def tombstones(self) -> Sequence[GroupRecord]:
-        """Return the records that delete the group, without its offsets."""
+        """Return the tombstones of the group, without those of its offsets."""
 
     def offset_expiration(self) -> OffsetExpiration | None:
-        """Return from when on offsets expire, or None while they do not."""
+        """Return the start of the offsets' retention, or None while they do not expire."""

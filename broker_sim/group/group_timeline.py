@@ -1,9 +1,9 @@
 """The groups of a shard in two views; mirrors the `TimelineHashMap` of groups in `GroupMetadataManager`.
 
-The newest view decides. The committed one is what DescribeGroups, ConsumerGroupDescribe, ListGroups and
-OffsetFetch are answered from: a group is in it once the in-sync replicas have the record that made it, and
-until they have the one that deleted it. So a group may be "not found" for a moment after its first JoinGroup was
-answered, and for as long as a follower in the ISR stands still.
+Operations use the newest view. DescribeGroups, ConsumerGroupDescribe, ListGroups and OffsetFetch use the committed
+view: it contains a group from when the record that creates it is committed until the record that deletes it is. So
+a group may be "not found" for a moment after its first JoinGroup was answered, and for as long as a follower in the
+ISR does not fetch.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class _Change(NamedTuple):
-    """A change of one id, and the group that it replaced. It is committed when `log_offset` is."""
+    """A change of one group id, with the group before it. It is committed when `log_offset` is."""
 
     log_offset: int
     before: Group | None
 
 
 class GroupTimeline(dict[str, Group]):
-    """The groups by id, in the newest view. Write with `put`, `remove` and `revert`."""
+    """The newest view: groups by id. Write with `put`, `remove` and `revert` only."""
 
     __slots__ = ("_changed", "_changes", "_runtime")
 
@@ -33,26 +33,26 @@ class GroupTimeline(dict[str, Group]):
         super().__init__()
         self._runtime = runtime
         self._changes: dict[str, list[_Change]] = {}
-        """Changes that are not committed yet, by group id, oldest first."""
+        """Uncommitted changes by group id, oldest first."""
         self._changed: deque[tuple[int, str]] = deque()
-        """The offsets and ids of all of them, oldest first."""
+        """Log offsets and group ids of all uncommitted changes, oldest first."""
 
     def put(self, group_id: str, group: Group) -> None:
-        """Add a group, also in the place of another one."""
-        self._note(group_id)
+        """Add a group, replacing any other with its id."""
+        self._save_current(group_id)
         self[group_id] = group
 
     def remove(self, group_id: str) -> Group | None:
-        """Remove a group and return it; None if there is none."""
+        """Remove and return a group; None if there is none."""
         if group_id not in self:
             return None
-        self._note(group_id)
+        self._save_current(group_id)
         return self.pop(group_id)
 
     def revert(self, group_id: str) -> None:
-        """Undo the newest change of an id, whose record could not be appended."""
+        """Undo the newest change of a group id, whose record could not be appended."""
         before = self._changes[group_id].pop().before
-        # Kept, it would stay for as long as nothing can be appended, and more would come with each try.
+        # Otherwise entries would accumulate with each retry for as long as nothing can be appended.
         for place in reversed(range(len(self._changed))):
             if self._changed[place][1] == group_id:
                 del self._changed[place]
@@ -65,7 +65,7 @@ class GroupTimeline(dict[str, Group]):
             self[group_id] = before
 
     def committed(self, group_id: str) -> Group | None:
-        """Return the group of the committed view, or None."""
+        """Return the group in the committed view, or None."""
         high_watermark = self._runtime.high_watermark
         for change in self._changes.get(group_id, ()):
             if change.log_offset >= high_watermark:
@@ -73,21 +73,21 @@ class GroupTimeline(dict[str, Group]):
         return self.get(group_id)
 
     def all_committed(self) -> list[Group]:
-        """Return the groups of the committed view."""
-        self._forget_committed()
+        """Return all groups in the committed view."""
+        self._drop_committed_changes()
         if not self._changes:
             return list(self.values())
         groups = map(self.committed, dict.fromkeys([*self, *self._changes]))
         return [group for group in groups if group is not None]
 
-    def _note(self, group_id: str) -> None:
-        """Keep what the id stands for now, because that changes."""
-        self._forget_committed()
+    def _save_current(self, group_id: str) -> None:
+        """Save the current group of the id before it changes."""
+        self._drop_committed_changes()
         log_offset = self._runtime.change_offset
         self._changes.setdefault(group_id, []).append(_Change(log_offset, self.get(group_id)))
         self._changed.append((log_offset, group_id))
 
-    def _forget_committed(self) -> None:
+    def _drop_committed_changes(self) -> None:
         high_watermark = self._runtime.high_watermark
         while self._changed and self._changed[0][0] < high_watermark:
             log_offset, group_id = self._changed.popleft()

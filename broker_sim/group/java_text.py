@@ -1,25 +1,25 @@
-"""Texts as Java sees them, where what Kafka does depends on it."""
+"""String functions with Java's semantics, on which Kafka's behaviour depends."""
 
 from __future__ import annotations
 
 from typing import Final
 
 _TRIMMED: Final = "".join(map(chr, range(ord(" ") + 1)))
-"""Characters that `String.trim` takes away: blanks and control characters of ASCII, no other space."""
+"""Characters that `String.trim` removes: ASCII space and control characters, but no other white space."""
 
 
 def java_length(text: str) -> int:
-    """Return the length of a text in units of UTF-16."""
+    """Return the length of a string in UTF-16 code units."""
     if text.isascii():
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def java_trim(text: str) -> str:
-    """Return the text without what `String.trim` takes away at its ends."""
+    """Return `String.trim` of the text."""
     return text.strip(_TRIMMED)
 
 
 def text_order(text: str) -> bytes:
-    """Return what texts are sorted by to stand as `String.compareTo` orders them: units of UTF-16."""
+    """Return a sort key with the order of `String.compareTo`: UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")

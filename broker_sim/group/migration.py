@@ -1,15 +1,15 @@
-"""Moves of groups with members between the classic and the consumer protocol (KIP-848).
+"""Online migration of groups between the classic and the consumer protocol (KIP-848).
 
 Mirrors `convertToConsumerGroup`, `convertToClassicGroup` and the checks around them in
-`GroupMetadataManager`, `ConsumerGroup.fromClassicGroup` and `ClassicGroup.fromConsumerGroup`. Which ways
-are open is said by `group.consumer.migration.policy`.
+`GroupMetadataManager`, `ConsumerGroup.fromClassicGroup` and `ClassicGroup.fromConsumerGroup`. The allowed
+directions are configured by `group.consumer.migration.policy`.
 
-Upgrade: the first member of the consumer protocol joins a classic group. Its members stay members, with
-their assignments as targets and the generation as epoch; who waits is told to join again.
-Downgrade: the last member of the consumer protocol goes. The others are a classic group then, with
-their targets as assignments and the group epoch as generation, and they rebalance.
+Upgrade: when the first member of the consumer protocol joins a classic group, its members are converted, with
+their assignments as targets and the generation as epoch; members with parked requests are told to rejoin.
+Downgrade: when the last member of the consumer protocol leaves, the others become a classic group, with their
+targets as assignments and the group epoch as generation, and they rebalance.
 
-One batch of records deletes the group of the old kind and makes the one of the new kind.
+One batch of records deletes the group of the old type and creates the one of the new type.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ DOWNGRADES = frozenset({"bidirectional", "downgrade"})
 
 
 class CustomAssignorError(ValueError):
-    """An assignment with data of an assignor, which the coordinator's own assignors do not know."""
+    """An assignment has user data of a custom assignor, which server-side assignors do not support."""
 
 
 class Migration:
-    """Moves the groups of a shard; it alone knows both kinds. See `Conversions`."""
+    """Converts the groups of a shard; the only class that knows both types. See `Conversions`."""
 
     def __init__(self, broker: BrokerContext, groups: GroupTimeline, rebalance: Rebalance, hashes: TopicHashes) -> None:
         self._broker = broker
@@ -67,10 +67,10 @@ class Migration:
     # -- to the consumer protocol -----------------------------------------------------------------
 
     def upgrade(self, group: Group) -> tuple[ConsumerGroup, list[GroupRecord]]:
-        """Return a classic group with members as one of the consumer protocol, and the records of that.
+        """Convert a classic group with members; return the consumer group and the records of the conversion.
 
-        It is in the shard when they are replayed. Parked joins and syncs are answered at once. Raises `ApiError`:
-        GROUP_ID_NOT_FOUND if the group stays what it is, UNKNOWN_SERVER_ERROR before its first generation.
+        Replaying the records adds it to the shard. Parked joins and syncs are answered at once. Raises `ApiError`:
+        GROUP_ID_NOT_FOUND if the group cannot be converted, UNKNOWN_SERVER_ERROR before its first generation.
         """
         assert isinstance(group, ClassicGroup)
         self._check_upgrade(group)
@@ -104,7 +104,7 @@ class Migration:
             raise _cannot_upgrade(group, "the group size exceeds the consumer group maximum size")
 
     def _consumer_member(self, group: ClassicGroup, member: ClassicMember) -> tuple[ConsumerMember, Partitions]:
-        """Return the member and its target, which is what it was assigned last."""
+        """Return the converted member and its target, which is its last assignment."""
         target: Partitions = NO_PARTITIONS
         if member.assignment:
             assignment = read_assignment(member.assignment)
@@ -118,7 +118,7 @@ class Migration:
             )
         metadata = dict(member.protocols).get(group.protocol_name or "")
         if metadata is None:
-            # The group has no generation yet, or the member wants a protocol that it has not chosen.
+            # The group has no generation yet, or the member does not support the chosen protocol.
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         subscription = read_subscription(metadata)
         epoch = group.generation_id
@@ -139,15 +139,15 @@ class Migration:
     # -- to the classic protocol ------------------------------------------------------------------
 
     def must_downgrade(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        """Return whether without these members it becomes a classic group, and may."""
-        staying = len(group.members) - len(leaving)
-        classic = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
-        return classic == staying > 0 and self._may_downgrade(staying)
+        """Return whether the group must and may be downgraded when these members leave."""
+        remaining_count = len(group.members) - len(leaving)
+        classic_count = group.classic_members - sum(m.uses_classic_protocol for m in leaving)
+        return classic_count == remaining_count > 0 and self._may_downgrade(remaining_count)
 
     def must_downgrade_for(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
-        """Return whether a static member was the only one left that does not use the classic protocol.
+        """Return whether the group must and may be downgraded when a classic member replaces this static member.
 
-        Its successor does, so the group becomes a classic one, if it may.
+        That is so if it is the last member of the consumer protocol.
         """
         size = len(group.members)
         is_last = group.classic_members == size - 1 and not replaced.uses_classic_protocol
@@ -158,13 +158,13 @@ class Migration:
         return policy in DOWNGRADES and size <= self._config.group_max_size
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember], response: R) -> Result[R]:
-        """Make it a classic group of the other members, which rebalance.
+        """Downgrade to a classic group of the remaining members, which rebalances.
 
-        Raises `ApiError` GROUP_ID_NOT_FOUND if a member's metadata cannot be read.
+        Raises `ApiError` GROUP_ID_NOT_FOUND if a member's metadata cannot be parsed.
         """
         leaving_ids = {member.member_id for member in leaving}
-        staying = (group.members[member_id] for member_id in group.members.in_order())
-        members = [(m, m.member_id) for m in staying if m.member_id not in leaving_ids]
+        all_members = (group.members[member_id] for member_id in group.members.in_order())
+        members = [(m, m.member_id) for m in all_members if m.member_id not in leaving_ids]
         return self._downgrade(group, members, group.tombstones(), response, rebalances=True)
 
     def downgrade_with(
@@ -176,9 +176,9 @@ class Migration:
         *,
         is_stale: bool,
     ) -> Result[R]:
-        """Do the same when `joining`, of the classic protocol, takes the place of a static member.
+        """Downgrade to a classic group in which `joining`, a classic member, replaces a static member.
 
-        It gets that one's target. The members rebalance only if the targets are stale.
+        It gets the replaced member's target. The group rebalances only if the targets are stale.
         """
         others = (group.members[member_id] for member_id in group.members.in_order())
         members = [(m, m.member_id) for m in others if m.instance_id != joining.instance_id]
@@ -195,7 +195,7 @@ class Migration:
         *,
         rebalances: bool,
     ) -> Result[R]:
-        """Write the classic group of these members, each with the id whose target it gets."""
+        """Return the records of the classic group; each member comes with the member id whose target it gets."""
         classic = self._classic_group(group, members)
         assignments = {member.member_id: member.assignment for member in classic.members.values()}
 
@@ -255,7 +255,7 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
 
 
 def _records_of(group: ConsumerGroup) -> list[GroupRecord]:
-    """Return the records that make the group; mirrors `createConsumerGroupRecords`."""
+    """Return the records that create the group; mirrors `createConsumerGroupRecords`."""
     group_id = group.group_id
     members = [group.members[member_id] for member_id in group.members.in_order()]
     return [
@@ -268,7 +268,7 @@ def _records_of(group: ConsumerGroup) -> list[GroupRecord]:
 
 
 def _cannot_upgrade(group: ClassicGroup, why: str) -> ApiError:
-    """Return why a classic group with members stays one."""
+    """Return the error for a classic group that cannot be upgraded."""
     return ApiError(
         ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group.group_id} to consumer group because {why}."
     )

@@ -1,4 +1,4 @@
-"""The answer of OffsetFetch for one group; mirrors `OffsetMetadataManager.fetchOffsets`."""
+"""The response of OffsetFetch for one group; mirrors `OffsetMetadataManager.fetchOffsets`."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
 
 EVERYTHING: Final = 2**63 - 1
-"""A high watermark that shows what is not committed yet."""
+"""A high watermark that also shows uncommitted offsets."""
 
-AskedGroup = messages.OffsetFetchRequest.OffsetFetchRequestGroup
-AskedTopic = messages.OffsetFetchRequest.OffsetFetchRequestTopics
+RequestedGroup = messages.OffsetFetchRequest.OffsetFetchRequestGroup
+RequestedTopic = messages.OffsetFetchRequest.OffsetFetchRequestTopics
 Group = messages.OffsetFetchResponse.OffsetFetchResponseGroup
 Topic = messages.OffsetFetchResponse.OffsetFetchResponseTopics
 Partition = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
 
 
 class ErrorOfPartition(Protocol):
-    """Finds partitions that fail whatever offsets the group has."""
+    """Returns errors of partitions that do not depend on the group's offsets."""
 
     def __call__(self, topic: str, partition: int) -> ErrorCode:
-        """Return the partition's error, or NONE."""
+        """Return the partition's error, NONE if it has none."""
 
 
 class OffsetQuery(NamedTuple):
-    """The question of OffsetFetch for one group."""
+    """An OffsetFetch request for one group."""
 
-    group: AskedGroup
+    group: RequestedGroup
     require_stable: bool
     by_topic_id: bool
     error_of: ErrorOfPartition
 
 
 class OffsetView:
-    """The offsets of a group that a query may see."""
+    """The offsets of a group that are visible to a query."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class OffsetView:
         self._image = image
 
     def answer(self, *, has_offsets: bool) -> Group:
-        """Return the answer for the group; without offsets to show all topics are none."""
+        """Return the response for the group; if all topics are requested, `has_offsets=False` returns none."""
         requested_group, by_id = self._query.group, self._query.by_topic_id
         if requested_group.topics is None:
             offsets = self._offsets.committed_of(self._group_id, self._high_watermark)
@@ -72,11 +72,11 @@ class OffsetView:
         return Group(group_id=self._group_id, topics=topics)
 
     def _is_unstable(self, topic: str, partition: int) -> bool:
-        """Whether a transaction that is not over may yet change the offset, and this matters."""
+        """Whether stable offsets are required, and an open transaction has an offset of the partition."""
         return self._query.require_stable and self._transactional.contains(self._group_id, topic, partition)
 
     def _all_topics(self, offsets: Iterable[tuple[str, int, CommittedOffset]]) -> list[Topic]:
-        """Return all offsets by topic; by id, without those of topics that are gone."""
+        """Return all offsets by topic; in requests by topic id, without those of deleted topics."""
         image_topics = self._image.topics
         topics: dict[str, Topic] = {}
         for name, partition, committed in offsets:
@@ -91,7 +91,7 @@ class OffsetView:
             )
         return list(topics.values())
 
-    def _named_topic(self, requested_topic: AskedTopic) -> Topic:
+    def _named_topic(self, requested_topic: RequestedTopic) -> Topic:
         by_id = self._query.by_topic_id
         name = self._image.topic_names.get(requested_topic.topic_id, "") if by_id else requested_topic.name
         topic = Topic(name=name, topic_id=requested_topic.topic_id)
@@ -112,7 +112,7 @@ class OffsetView:
 
 
 def is_of_topic(committed: CommittedOffset, topic_id: bytes) -> bool:
-    """Whether the offset is of that topic, and not of one deleted before; any fits where an id is unknown."""
+    """Whether the offset belongs to the topic with that id, or one of the ids is unknown."""
     return NO_TOPIC_ID in (committed.topic_id, topic_id) or committed.topic_id == topic_id
 
 
@@ -121,5 +121,5 @@ def _partition(index: int, committed: CommittedOffset) -> Partition:
 
 
 def no_offset(index: int, error_code: ErrorCode) -> Partition:
-    """Return the answer for a partition without an offset, or with an error."""
+    """Return the response for a partition without an offset, or with an error."""
     return Partition(index, NO_OFFSET, NO_EPOCH, "", error_code)

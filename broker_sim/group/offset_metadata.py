@@ -1,4 +1,4 @@
-"""Commits, fetches, deletions and expiry of a shard's offsets; mirrors `OffsetMetadataManager`."""
+"""Commit, fetch, deletion and expiration of a shard's offsets; mirrors `OffsetMetadataManager`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OffsetMetadataManager:
         get_or_create_group: Callable[[str], object],
         log: EventLogger,
     ) -> None:
-        """`get_or_create_group(group_id)` makes a simple group where there is none."""
+        """`get_or_create_group(group_id)` creates a simple group if there is none."""
         self.offsets = OffsetStore()
         self.transactional_offsets = TransactionalOffsets()
         self._broker = broker
@@ -54,7 +54,7 @@ class OffsetMetadataManager:
         self._log = log
 
     def _find(self, group_id: str) -> Group:
-        """Return the group. Raises ApiError GROUP_ID_NOT_FOUND, worded as Kafka's."""
+        """Return the group. Raises ApiError GROUP_ID_NOT_FOUND with Kafka's message."""
         group = self._groups.get(group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -63,10 +63,10 @@ class OffsetMetadataManager:
     # -- commits --------------------------------------------------------------------------------
 
     def commit(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
-        """Commit offsets; the response has the error of each (OFFSET_METADATA_TOO_LARGE).
+        """Commit offsets; the response has an error code for each (OFFSET_METADATA_TOO_LARGE).
 
-        Without a group, a commit without a generation is accepted: its first record makes a simple group.
-        Raises ApiError: that of the group, GROUP_ID_NOT_FOUND, or ILLEGAL_GENERATION before version 9.
+        If there is no group, a commit without a generation creates a simple group. Raises ApiError: errors of the
+        group, GROUP_ID_NOT_FOUND, or ILLEGAL_GENERATION before version 9.
         """
         group = self._groups.get(commit.group_id)
         validator = None
@@ -78,29 +78,29 @@ class OffsetMetadataManager:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
         else:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-        return self._written(commit, validator, is_transactional=False)
+        return self._records_of(commit, validator, is_transactional=False)
 
     def commit_transactional(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
-        """Do the same in a transaction. Raises ApiError: that of the group, ILLEGAL_GENERATION.
+        """Commit offsets in a transaction. Raises ApiError: errors of the group, ILLEGAL_GENERATION.
 
-        As in Kafka before 4.4, a transaction's offsets have no topic id in their records.
+        As in Kafka before 4.4, records of transactional offsets have no topic id.
         """
         group = self._groups.get(commit.group_id)
         if group is None and commit.generation_id_or_member_epoch >= 0:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION)
         try:
             validator = None if group is None else group.validate_offset_commit(commit, True)
-            return self._written(commit, validator, is_transactional=True)
+            return self._records_of(commit, validator, is_transactional=True)
         except ApiError as error:
             if error.error_code is ErrorCode.STALE_MEMBER_EPOCH:
-                # Every version of TxnOffsetCommit knows this one.
+                # This error exists in all versions of TxnOffsetCommit.
                 raise ApiError(ErrorCode.ILLEGAL_GENERATION) from error
             raise
 
-    def _written(
+    def _records_of(
         self, commit: OffsetCommit, validator: CommitPartitionValidator | None, *, is_transactional: bool
     ) -> Result[list[ErrorCode]]:
-        """Return the records. Raises the ApiError of the validator, which fails the commit as a whole."""
+        """Return the records of a commit. Raises the validator's ApiError, which fails the whole commit."""
         keeps_topic_id = not is_transactional or self._broker.release.is_at_least("4.4")
         now_ms = self._broker.clock.wall_clock_ms()
         retention_ms = commit.retention_time_ms
@@ -124,17 +124,17 @@ class OffsetMetadataManager:
             records.append(GroupRecord(key, value))
         self._counters.offset_commits += len(records)
         if not records:
-            # As in Kafka, the group is there although nothing was committed.
+            # As in Kafka, the group is created even if nothing is committed.
             self._get_or_create_group(commit.group_id)
         return Result(errors, records, shares_batch=not is_transactional)
 
     # -- fetches --------------------------------------------------------------------------------
 
     def fetch(self, query: OffsetQuery) -> Result[messages.OffsetFetchResponse.OffsetFetchResponseGroup]:
-        """Return what the group has. Raises ApiError of the group's check."""
+        """Return the group's offsets. Raises the ApiError of the group's check."""
         requested_group = query.group
-        newest, committed = self._groups.get, self._groups.committed
-        group = (newest if query.require_stable else committed)(requested_group.group_id)
+        get_newest, get_committed = self._groups.get, self._groups.committed
+        group = (get_newest if query.require_stable else get_committed)(requested_group.group_id)
         has_offsets = group is not None
         if group is not None:
             try:
@@ -151,7 +151,7 @@ class OffsetMetadataManager:
     # -- deletions ------------------------------------------------------------------------------
 
     def delete(self, group_id: str, partitions: Iterable[tuple[str, int]]) -> Result[list[ErrorCode]]:
-        """Delete offsets; the response has the error of each partition.
+        """Delete offsets; the response has an error code for each partition.
 
         Raises ApiError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
@@ -164,21 +164,21 @@ class OffsetMetadataManager:
                 errors.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
                 continue
             errors.append(ErrorCode.NONE)
-            if self._is_known(group_id, topic, partition):
+            if self._has_offset(group_id, topic, partition):
                 records.append(_tombstone(group_id, topic, partition))
         self._counters.offset_deletions += len(records)
         return Result(errors, records)
 
-    def _is_known(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether the partition has an offset, also one of a transaction that is not over."""
+    def _has_offset(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether the partition has an offset, including offsets of open transactions."""
         return self.offsets.get(group_id, topic, partition) is not None or self.transactional_offsets.contains(
             group_id, topic, partition
         )
 
     def delete_groups(self, group_ids: Iterable[str]) -> Result[dict[str, ErrorCode]]:
-        """Delete groups with their offsets by one write; the response has the error of each.
+        """Delete groups with their offsets in one write; the response has an error code for each group.
 
-        Those of a group: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        Errors: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
         errors: dict[str, ErrorCode] = {}
         records: list[GroupRecord] = []
@@ -191,16 +191,16 @@ class OffsetMetadataManager:
             else:
                 errors[group_id] = ErrorCode.NONE
                 records += self.tombstones_of_group(group)
-        deleted = [group_id for group_id, error_code in errors.items() if not error_code]
+        deleted_ids = [group_id for group_id, error_code in errors.items() if not error_code]
 
         def settled(error_code: ErrorCode) -> None:
-            if deleted and not error_code:
-                self._log.info("groups_deleted", groups=deleted)
+            if deleted_ids and not error_code:
+                self._log.info("groups_deleted", groups=deleted_ids)
 
         return Result(errors, records, on_settled=settled)
 
     def tombstones_of_group(self, group: Group) -> list[GroupRecord]:
-        """Return the records that delete a group with its offsets."""
+        """Return the tombstones of a group and its offsets."""
         group_id = group.group_id
         offsets = [_tombstone(group_id, topic, partition) for topic, partition, _ in self.offsets.latest_of(group_id)]
         offsets += [
@@ -211,7 +211,7 @@ class OffsetMetadataManager:
         return [*offsets, *group.tombstones()]
 
     def expire(self) -> Result[None]:
-        """Delete expired offsets, and groups that have nothing left.
+        """Delete expired offsets, and empty groups without offsets.
 
         Mirrors `GroupCoordinatorShard.cleanupGroupMetadata`.
         """
@@ -233,7 +233,7 @@ class OffsetMetadataManager:
         return self._in_background(records)
 
     def _expiry(self, group: Group) -> Iterator[tuple[str, int, bool]]:
-        """Tell of each offset of a group whether it has expired."""
+        """Yield (topic, partition, whether it has expired) for each offset of a group."""
         expiration = group.offset_expiration()
         now_ms = self._broker.clock.wall_clock_ms()
         retention_ms = self._broker.config.offsets_retention_minutes * MINUTE_MS
@@ -253,23 +253,23 @@ class OffsetMetadataManager:
                 yield topic, partition, now_ms - base_ms >= retention_ms
 
     def topics_deleted(self, topics: Iterable[TopicState]) -> Result[None]:
-        """Delete the offsets of topics that are gone."""
-        deleted = {topic.name: topic.topic_id for topic in topics}
+        """Delete the offsets of deleted topics."""
+        topic_ids = {topic.name: topic.topic_id for topic in topics}
         tombstones = [
             _tombstone(group_id, topic, partition)
             for group_id in self.offsets.group_ids()
             for topic, partition, committed in self.offsets.latest_of(group_id)
-            if topic in deleted and is_of_topic(committed, deleted[topic])
+            if topic in topic_ids and is_of_topic(committed, topic_ids[topic])
         ]
         tombstones += [
             _tombstone(*key)
             for key, offset in self.transactional_offsets.items()
-            if key[1] in deleted and is_of_topic(offset, deleted[key[1]])
+            if key[1] in topic_ids and is_of_topic(offset, topic_ids[key[1]])
         ]
         return self._in_background(tombstones)
 
     def _in_background(self, tombstones: list[GroupRecord]) -> Result[None]:
-        """Return records that nobody waits for; what failed is tried again at the next occasion."""
+        """Return a result for which no client waits; failed deletions are retried by the next run."""
 
         def settled(error_code: ErrorCode) -> None:
             if error_code:
@@ -286,11 +286,11 @@ class OffsetMetadataManager:
         record_offset: int,
         producer_id: int | None,
     ) -> None:
-        """Take in an offset that is in the log at `record_offset`, of a producer's transaction unless None."""
+        """Apply the offset record at `record_offset`; it is transactional unless `producer_id` is None."""
         if value is None:
             self.transactional_offsets.remove(key.group, key.topic, key.partition)
         else:
-            # Who commits without being a member has a "simple" group.
+            # A commit without a group creates a simple group.
             self._get_or_create_group(key.group)
             if producer_id is not None:
                 self.transactional_offsets.replay(producer_id, key, value, record_offset)
@@ -298,12 +298,12 @@ class OffsetMetadataManager:
         self.offsets.replay(key, value, record_offset, self._runtime.high_watermark)
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
-        """Take in the marker at that offset of the log: the producer's offsets count now, or never will.
+        """Apply the marker at that offset: commit or drop the producer's pending offsets.
 
-        Of offsets committed in a transaction and outside of it, those whose record is the last one count.
+        If an offset was also committed outside the transaction, the one with the later record is kept.
         """
         for key, offset in self.transactional_offsets.end(producer_id).items():
-            if is_commit and not self.offsets.materialise(key, offset, marker_offset, self._runtime.high_watermark):
+            if is_commit and not self.offsets.materialize(key, offset, marker_offset, self._runtime.high_watermark):
                 self._log.info("transactional_offset_skipped", group=key[0], topic=key[1])
 
 

@@ -1,13 +1,13 @@
-"""The committed offsets of one partition's groups, and those of transactions that are not over yet.
+"""The committed offsets of a shard's groups, and the pending offsets of open transactions.
 
 Mirrors `OffsetMetadataManager.Offsets` and its `pendingTransactionalOffsets`.
 
-Two views, as Kafka's timeline has: the latest, which expiry and deletion work on, and the committed one
-of OffsetFetch, which shows only what the in-sync replicas have. Values are kept until the record of the
-next one is below the high watermark.
+Like Kafka's timeline, there are two views: the latest, used by expiration and deletion, and the committed view
+of OffsetFetch, which only shows replicated records. A value is kept until the record of the next one is below
+the high watermark.
 
-A transaction's offsets are in the log from TxnOffsetCommit on, but count only when its marker commits
-them. Only the latest view of them is kept: require_stable, deletion and expiry work on that.
+The offsets of a transaction are written by TxnOffsetCommit, but become visible only when its marker commits them.
+They only have the latest view, which require_stable, deletion and expiration use.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NO_RETENTION: Final = -1
 
 
 class OffsetToCommit(NamedTuple):
-    """One partition of a commit."""
+    """The offset of one partition in a commit request."""
 
     topic: str
     topic_id: bytes
@@ -39,7 +39,7 @@ class OffsetToCommit(NamedTuple):
 
 
 class OffsetCommit(NamedTuple):
-    """An OffsetCommit or TxnOffsetCommit: who commits, in which version of the API, and what."""
+    """An OffsetCommit or TxnOffsetCommit request for one group."""
 
     group_id: str
     member_id: str
@@ -51,21 +51,21 @@ class OffsetCommit(NamedTuple):
 
 
 class CommittedOffset(NamedTuple):
-    """The offset that a group has committed for one partition; mirrors `OffsetAndMetadata`."""
+    """An offset committed by a group for one partition; mirrors `OffsetAndMetadata`."""
 
     offset: int
     leader_epoch: int
     metadata: str
     commit_timestamp_ms: int
     expire_timestamp_ms: int = -1
-    """Wall clock; -1 unless the request (versions 2 to 4) named a retention of its own."""
+    """Wall-clock time; -1 unless the request (versions 2 to 4) set its own retention."""
     topic_id: bytes = bytes(16)
     record_offset: int = -1
-    """Offset of its record in the log. A transaction's stands before the marker that committed it."""
+    """Log offset of its record; in a transaction, it is below that of the marker."""
 
 
 def offset_from_record(value: record_messages.OffsetCommitValue, record_offset: int) -> CommittedOffset:
-    """Return what the record at that offset of the log holds; mirrors `OffsetAndMetadata.fromRecord`."""
+    """Return the offset in the record at that log offset; mirrors `OffsetAndMetadata.fromRecord`."""
     return CommittedOffset(
         value.offset,
         value.leader_epoch,
@@ -78,7 +78,7 @@ def offset_from_record(value: record_messages.OffsetCommitValue, record_offset: 
 
 
 class _Version(NamedTuple):
-    """A value, None for a removal, from the record or marker at that offset of the log."""
+    """A value set by the record or marker at that log offset; None if it was removed."""
 
     log_offset: int
     value: CommittedOffset | None
@@ -88,7 +88,7 @@ _Partition = tuple[str, int]
 
 
 class OffsetStore:
-    """The offsets by group, topic and partition, each with its versions, oldest first."""
+    """Offsets by group, topic and partition, each with its versions, oldest first."""
 
     __slots__ = ("_groups", "_removed")
 
@@ -103,16 +103,16 @@ class OffsetStore:
         record_offset: int,
         high_watermark: int,
     ) -> None:
-        """Take in a record that is at `record_offset` in the log; None removes the offset."""
+        """Apply the record at `record_offset`; a value of None removes the offset."""
         committed = None if value is None else offset_from_record(value, record_offset)
         self._put(key.group, (key.topic, key.partition), committed, record_offset, high_watermark)
 
-    def materialise(
+    def materialize(
         self, key: tuple[str, str, int], committed: CommittedOffset, marker_offset: int, high_watermark: int
     ) -> bool:
-        """Take in what the marker at that offset commits for a group, topic and partition.
+        """Apply a transaction's offset that the marker at `marker_offset` commits.
 
-        Returns False, and changes nothing, where a commit after the transaction's own is there already.
+        Returns False, and changes nothing, if a later commit exists.
         """
         existing = self.get(*key)
         if existing is not None and existing.record_offset > committed.record_offset:
@@ -130,10 +130,10 @@ class OffsetStore:
             self._removed.append((log_offset, group_id, name))
         while len(versions) > 1 and versions[1].log_offset < high_watermark:
             del versions[0]
-        self._forget_removed(high_watermark)
+        self._drop_removed(high_watermark)
 
-    def _forget_removed(self, high_watermark: int) -> None:
-        """Forget what was removed by records that are below the high watermark."""
+    def _drop_removed(self, high_watermark: int) -> None:
+        """Drop offsets whose removal is committed."""
         while self._removed and self._removed[0][0] < high_watermark:
             log_offset, group_id, name = self._removed.popleft()
             partitions = self._groups.get(group_id, {})
@@ -144,26 +144,26 @@ class OffsetStore:
                     del self._groups[group_id]
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        """Return the latest offset, or None."""
+        """Return the offset in the latest view, or None."""
         versions = self._groups.get(group_id, {}).get((topic, partition))
         return versions[-1].value if versions else None
 
     def get_committed(self, group_id: str, topic: str, partition: int, high_watermark: int) -> CommittedOffset | None:
-        """Return the newest offset whose record is below the high watermark, or None."""
+        """Return the offset in the committed view, or None."""
         versions = self._groups.get(group_id, {}).get((topic, partition))
         return _value_below(versions, high_watermark) if versions else None
 
     def latest_of(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """Iterate over the latest offsets of a group by topic and partition."""
+        """Yield the topics, partitions and offsets of a group in the latest view."""
         for (topic, partition), versions in self._groups.get(group_id, {}).items():
             value = versions[-1].value
             if value is not None:
                 yield topic, partition, value
 
     def committed_of(self, group_id: str, high_watermark: int) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """Iterate over the group's offsets whose records are below the high watermark.
+        """Yield the topics, partitions and offsets of a group in the committed view.
 
-        Topics and their partitions come in the order of Kafka's hash tables.
+        Topics and partitions are in the order of Kafka's hash tables.
         """
         by_topic: TimelineMap[str, TimelineMap[int, CommittedOffset]] = TimelineMap(string_hash)
         for (topic, partition), versions in self._groups.get(group_id, {}).items():
@@ -177,11 +177,11 @@ class OffsetStore:
                 yield topic, partition, by_topic[topic][partition]
 
     def group_ids(self) -> list[str]:
-        """Return the groups that have offsets in either view."""
+        """Return the ids of groups with offsets in either view."""
         return list(self._groups)
 
     def count(self) -> int:
-        """Return how many offsets there are, in the latest view."""
+        """Return the number of offsets in the latest view."""
         return sum(
             versions[-1].value is not None for partitions in self._groups.values() for versions in partitions.values()
         )
@@ -195,11 +195,11 @@ def _value_below(versions: list[_Version], high_watermark: int) -> CommittedOffs
 
 
 OffsetKey = tuple[str, str, int]
-"""A group, a topic and a partition."""
+"""Group id, topic and partition."""
 
 
 class TransactionalOffsets:
-    """The offsets by producer id, and which producers have some open for a partition."""
+    """Pending offsets by producer id, and the producers with pending offsets by partition."""
 
     __slots__ = ("_open", "_producers")
 
@@ -214,20 +214,20 @@ class TransactionalOffsets:
         value: record_messages.OffsetCommitValue,
         record_offset: int,
     ) -> None:
-        """Take in a record of the producer's transaction, which is at that offset in the log."""
+        """Apply the record at `record_offset`, which belongs to the producer's transaction."""
         name = (key.group, key.topic, key.partition)
         self._producers.setdefault(producer_id, {})[name] = offset_from_record(value, record_offset)
         partitions = self._open.setdefault(key.group, {})
         partitions.setdefault((key.topic, key.partition), set()).add(producer_id)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """Forget what all transactions have for the partition: a tombstone came after it."""
+        """Remove all transactions' offsets of the partition, because of a later tombstone."""
         for producer_id in self._open.get(group_id, {}).get((topic, partition), ()):
             del self._producers[producer_id][group_id, topic, partition]
         self._close(group_id, (topic, partition))
 
     def end(self, producer_id: int) -> dict[OffsetKey, CommittedOffset]:
-        """Forget the producer's transaction, whose marker came, and return its offsets."""
+        """Remove and return the offsets of the producer's transaction, whose marker is written."""
         offsets = self._producers.pop(producer_id, {})
         for group_id, topic, partition in offsets:
             producers = self._open[group_id][topic, partition]
@@ -243,18 +243,18 @@ class TransactionalOffsets:
             self._open.pop(group_id, None)
 
     def has_group(self, group_id: str) -> bool:
-        """Whether a transaction has offsets of the group."""
+        """Whether an open transaction has offsets of the group."""
         return group_id in self._open
 
     def contains(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether a transaction has an offset of that partition."""
+        """Whether an open transaction has an offset of the partition."""
         return (topic, partition) in self._open.get(group_id, {})
 
     def partitions_of(self, group_id: str) -> list[tuple[str, int]]:
-        """Return the topics and partitions of the group that transactions have offsets of."""
+        """Return the group's topics and partitions with offsets in open transactions."""
         return list(self._open.get(group_id, {}))
 
     def items(self) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
-        """Iterate over all offsets, transaction by transaction."""
+        """Yield all pending offsets, transaction by transaction."""
         for offsets in self._producers.values():
             yield from offsets.items()

@@ -1,4 +1,4 @@
-"""The counters of a broker's groups, and their questions to other brokers: transactions and latest offsets."""
+"""Metrics of the group coordinator, and its requests to other brokers: transactions and latest offsets."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class GroupCounters:
-    """Counts of the group coordinator since the broker's start; mirrors the sensors of `GroupCoordinatorMetrics`."""
+    """Event counts since the broker's start; mirrors the sensors of `GroupCoordinatorMetrics`."""
 
     offset_commits: int = 0
     offset_deletions: int = 0
-    """Deletions by OffsetDelete; those of deleted groups and topics are not counted, as in Kafka."""
+    """Offsets deleted by OffsetDelete; as in Kafka, those of deleted groups and topics are not counted."""
     offset_expirations: int = 0
     classic_group_rebalances: int = 0
-    """Generations of classic groups whose assignments were stored."""
+    """Generations of classic groups with stored assignments."""
     consumer_group_rebalances: int = 0
-    """New group epochs, but not those after a member was fenced, as in Kafka. So of the others."""
+    """New group epochs; as in Kafka, except those after fencing a member. The same applies to the next two."""
     share_group_rebalances: int = 0
     streams_group_rebalances: int = 0
 
     def count_rebalance(self, kind: str) -> None:
-        """Count a new group epoch of a group of that kind, such as `consumer`."""
+        """Count a new group epoch for that kind of group, such as `consumer`."""
         name = f"{kind}_group_rebalances"
         setattr(self, name, getattr(self, name) + 1)
 
 
 class VerifyTransaction(Protocol):
-    """Asks a transaction's coordinator; mirrors `PartitionWriter.maybeStartTransactionVerification`."""
+    """Verifies a transaction with its coordinator; mirrors `PartitionWriter.maybeStartTransactionVerification`."""
 
     def __call__(
         self,
@@ -47,25 +47,25 @@ class VerifyTransaction(Protocol):
         api_version: int,
         on_result: Callable[[ErrorCode, VerificationGuard | None], object],
     ) -> None:
-        """Ask whether a partition of `__consumer_offsets` is in the transaction, or add it.
+        """Verify that a partition of `__consumer_offsets` is in the transaction, or add it.
 
-        Which of the two tells the version of TxnOffsetCommit. `on_result` is called once, now or later,
-        with the guard for the append to come; None where nobody had to be asked. The error is any of that
-        coordinator's, or NOT_LEADER_OR_FOLLOWER.
+        `api_version` (of TxnOffsetCommit) decides which. `on_result` is called once, possibly before this
+        returns, with the guard for the append, or None if no verification was needed. Errors are those of the
+        transaction coordinator, and NOT_LEADER_OR_FOLLOWER.
         """
 
 
 class LatestOffset(NamedTuple):
-    """The high watermark of a partition, or why it is not known; mirrors `OffsetResponse`."""
+    """The high watermark of a partition, or the error of the lookup; mirrors `OffsetResponse`."""
 
     offset: int
     error_code: ErrorCode = ErrorCode.NONE
 
 
 class ListLatestOffsets(Protocol):
-    """Asks the leaders of partitions; mirrors `PartitionMetadataClient`."""
+    """Requests offsets from partition leaders; mirrors `PartitionMetadataClient`."""
 
     def __call__(
         self, keys: Iterable[TopicPartition], on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object]
     ) -> None:
-        """Look for the latest offsets; `on_result` is called once, now or later, with each of them."""
+        """Look up the latest offsets; `on_result` is called once with all of them, possibly before this returns."""

@@ -1,4 +1,4 @@
-"""The keys and values of `__consumer_offsets` as classes, made at their first use.
+"""The key and value classes of `__consumer_offsets`, created on first use.
 
 `record_messages.OffsetCommitKey`, `record_messages.OffsetCommitValue`: Kafka's names, with fields in
 snake_case. `record_messages.pyi` has the static types. Kafka: the generated package

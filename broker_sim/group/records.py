@@ -1,7 +1,6 @@
 """The records of `__consumer_offsets`, byte for byte as Kafka writes them.
 
-Mirrors `GroupCoordinatorRecordSerde` and `GroupCoordinatorRecordHelpers` (which version a value is
-written in).
+Mirrors `GroupCoordinatorRecordSerde` and, for the versions of values, `GroupCoordinatorRecordHelpers`.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ _NAMES: Final = {
     22: "StreamsGroupCurrentMemberAssignment",
     23: "StreamsGroupTopology",
 }
-"""The types of records by the number in front of their keys; mirrors `CoordinatorRecordType`."""
+"""Record types by the number that prefixes their keys; mirrors `CoordinatorRecordType`."""
 
 
 def _written_version(value: Message) -> int:
-    """Return the version that Kafka writes; mirrors `GroupCoordinatorRecordHelpers`."""
+    """Return the version that Kafka writes a value in; mirrors `GroupCoordinatorRecordHelpers`."""
     if isinstance(value, record_messages.OffsetCommitValue):
         return 4 if value.expire_timestamp == NO_TIMESTAMP else 1
     if isinstance(value, record_messages.GroupMetadataValue):
@@ -59,6 +58,6 @@ decode_record = serde.decode_record
 
 
 def group_id_of(record: GroupRecord) -> str:
-    """Return the group that a record belongs to; not for offsets, nor for groups of the classic protocol."""
-    group_id: str = getattr(record.key, "group_id")  # noqa: B009 - a field of every key of these kinds
+    """Return the group id of a record of a consumer, share or streams group."""
+    group_id: str = getattr(record.key, "group_id")  # noqa: B009 - all their keys have this field
     return group_id

@@ -1,8 +1,8 @@
-"""The group coordinator of one broker, as its APIs see it; mirrors `GroupCoordinatorService`.
+"""The service of a broker's group coordinator; mirrors `GroupCoordinatorService`.
 
-A method finds the shard of a group (`shards.py`), lets it decide, and answers when the runtime has carried the
-result out. `on_error` gets an `ApiError` with what clients are told: that of the shard,
-NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE.
+Each method finds the shard of a group (`shards.py`), lets it decide, and answers when the runtime has carried out
+the result. `on_error` gets an `ApiError` for the client: errors of the shard, NOT_COORDINATOR,
+COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class StreamsGroupService:
     """Serves the streams groups of this broker. Thread rule: the broker's loop."""
 
     def __init__(self, broker: BrokerContext, shards: GroupShards) -> None:
-        """Serve the streams groups among the groups of these shards."""
+        """Serve the streams groups in these shards."""
         self._shards = shards
         self._settings = GroupSettings(broker, StreamsGroup.kind)
         self._is_4_4 = broker.release.is_at_least("4.4")
         self.descriptions = TopologyDescriptions(broker)
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """Return the interval at which members of that group are told to send heartbeats."""
+        """Return the heartbeat interval of the group's members."""
         return self._settings.heartbeat_interval_ms(group_id)
 
     def heartbeat(
@@ -70,7 +70,7 @@ class StreamsGroupService:
         on_answer: Callable[[HeartbeatAnswer], object],
         on_error: Callable[[ApiError], object],
     ) -> None:
-        """Serve a member: it joins, stays or leaves."""
+        """Serve a member's heartbeat, with which it joins, stays or leaves."""
         try:
             check_streams_heartbeat(request, is_4_4=self._is_4_4)
         except ApiError as error:
@@ -79,7 +79,7 @@ class StreamsGroupService:
 
         def answered(answer: HeartbeatAnswer) -> None:
             if answer.epochs is not None:
-                self.descriptions.ask_for(answer.response, request.group_id, answer.epochs, client.api_version)
+                self.descriptions.maybe_request(answer.response, request.group_id, answer.epochs, client.api_version)
             on_answer(answer)
 
         self._shards.write(request.group_id, lambda shard: shard.streams.heartbeat(request, client), answered, on_error)
@@ -87,27 +87,27 @@ class StreamsGroupService:
     def describe(
         self, group_ids: Sequence[str], *, with_description: bool = False
     ) -> list[messages.StreamsGroupDescribeResponse.DescribedGroup]:
-        """Describe streams groups, also as their applications describe their topologies; or tell a group's error."""
+        """Describe streams groups; a group that cannot be described has its error instead."""
 
-        def described(group_id: str) -> DescribedStreams:
+        def describe_one(group_id: str) -> DescribedStreams:
             groups = self._shards.find(group_id).streams
             group = groups.describe(group_id)
             if with_description:
                 self.descriptions.attach(group, groups.find_committed(group_id).descriptions)
             return group
 
-        return describe_each(group_ids, self._shards.runtime.partition_for, described, DescribedStreams)
+        return describe_each(group_ids, self._shards.runtime.partition_for, describe_one, DescribedStreams)
 
     def update_description(
         self,
         request: messages.StreamsGroupTopologyDescriptionUpdateRequest,
-        on_kept: Callable[[], object],
+        on_stored: Callable[[], object],
         on_error: Callable[[ApiError], object],
     ) -> None:
-        """Keep the description that a member has sent of its topology.
+        """Store the topology description that a member has sent.
 
-        `on_error` gets UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_ID_NOT_FOUND or UNKNOWN_MEMBER_ID, too. Until it is
-        kept, the group's record says that the kept one is uncertain.
+        `on_error` also gets UNSUPPORTED_VERSION, INVALID_REQUEST, GROUP_ID_NOT_FOUND or UNKNOWN_MEMBER_ID. Until it is
+        stored, the group's record marks the stored description as uncertain.
         """
         group_id, epoch = request.group_id, request.topology_epoch
         try:
@@ -117,14 +117,14 @@ class StreamsGroupService:
             on_error(error)
             return
 
-        def marked(_: int) -> None:
-            self.descriptions.keep(group_id, epoch, description)
+        def marked_uncertain(_: int) -> None:
+            self.descriptions.store(group_id, epoch, description)
             self._shards.write(
-                group_id, lambda shard: shard.streams.describe_epoch(group_id, epoch), lambda _: on_kept(), on_error
+                group_id, lambda shard: shard.streams.describe_epoch(group_id, epoch), lambda _: on_stored(), on_error
             )
 
         self._shards.write(
-            group_id, lambda shard: shard.streams.describe_epoch(group_id, UNCERTAIN_EPOCH), marked, on_error
+            group_id, lambda shard: shard.streams.describe_epoch(group_id, UNCERTAIN_EPOCH), marked_uncertain, on_error
         )
 
 
@@ -144,7 +144,7 @@ class GroupCoordinatorService:
         latest_offsets: ListLatestOffsets,
         persister: Callable[[], Persister],
     ) -> None:
-        """Serve groups; `persister()` has the state of their share partitions."""
+        """Use `persister()` for the states of share partitions."""
         self._verify_transaction = verify_transaction
         self._shards = GroupShards(broker)
         self.counters = self._shards.counters
@@ -156,15 +156,15 @@ class GroupCoordinatorService:
     # -- look-up --------------------------------------------------------------------------------
 
     def partition_for(self, group_id: str) -> int:
-        """Return the partition of `__consumer_offsets` that the group is in, or will be."""
+        """Return the partition number of `__consumer_offsets` that the group id maps to."""
         return self.runtime.partition_for(group_id)
 
     def shard(self, group_id: str) -> GroupShard:
-        """Return the shard of the group, to look at. Raises `ApiError` as `on_error` gets it."""
+        """Return the shard of the group, for reading. Raises the `ApiError` that `on_error` would get."""
         return self._shards.find(group_id)
 
     def shards(self) -> list[GroupShard]:
-        """Return the shards that are loaded, by partition."""
+        """Return the loaded shards, ordered by partition."""
         return self._shards.loaded_shards()
 
     # -- members ----------------------------------------------------------------------------------
@@ -176,7 +176,7 @@ class GroupCoordinatorService:
         respond: Callable[[messages.JoinGroupResponse], object],
         on_error: OnError,
     ) -> None:
-        """Let a member into a group; a join that waits is parked with `respond`."""
+        """Serve JoinGroup; a join that waits is parked with `respond`."""
         self._shards.write(
             request.group_id, lambda shard: shard.join_group(request, client, respond), respond, on_error
         )
@@ -187,13 +187,13 @@ class GroupCoordinatorService:
         respond: Callable[[messages.SyncGroupResponse], object],
         on_error: OnError,
     ) -> None:
-        """Tell a member its assignment, when the leader has brought it; `respond` as in `join_group`."""
+        """Serve SyncGroup: answer when the leader has sent the assignments; `respond` as in `join_group`."""
         self._shards.write(request.group_id, lambda shard: shard.sync_group(request, respond), respond, on_error)
 
     def heartbeat(
         self, request: messages.HeartbeatRequest, on_result: Callable[[ErrorCode], object], on_error: OnError
     ) -> None:
-        """Keep a member's session alive, and tell it NONE or REBALANCE_IN_PROGRESS."""
+        """Serve Heartbeat: extend the session, and return NONE or REBALANCE_IN_PROGRESS."""
         self._shards.write(request.group_id, lambda shard: shard.heartbeat(request), on_result, on_error)
 
     def leave_group(
@@ -203,17 +203,17 @@ class GroupCoordinatorService:
         on_left: Callable[[list[messages.LeaveGroupResponse.MemberResponse]], object],
         on_error: OnError,
     ) -> None:
-        """Remove members from a group, and tell what became of each."""
+        """Remove members from a group; `on_left` gets the outcome of each."""
         self._shards.write(group_id, lambda shard: shard.leave_group(group_id, members), on_left, on_error)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
-        """Remove a member from a group of any kind, as if it had left."""
+        """Remove a member from a group of any type, as if it had left."""
         self._shards.write(
             group_id, lambda shard: shard.remove_member(group_id, member_id), lambda _: None, lambda _: None
         )
 
     def rebalance(self, group_id: str, on_result: Callable[[ErrorCode], object], on_error: OnError) -> None:
-        """Begin a rebalance of a group of any kind."""
+        """Begin a rebalance of a group of any type."""
         self._shards.write(group_id, lambda shard: shard.rebalance(group_id), on_result, on_error)
 
     def consumer_group_heartbeat(
@@ -223,7 +223,7 @@ class GroupCoordinatorService:
         respond: Callable[[messages.ConsumerGroupHeartbeatResponse], object],
         on_error: OnError,
     ) -> None:
-        """Serve a member of the consumer protocol: it joins, stays or leaves."""
+        """Serve the heartbeat of a consumer group's member, with which it joins, stays or leaves."""
         try:
             check_heartbeat(request, client.api_version, self._assignors)
         except ApiError as error:
@@ -231,10 +231,10 @@ class GroupCoordinatorService:
             return
         self._shards.write(request.group_id, lambda shard: shard.consumer.heartbeat(request, client), respond, on_error)
 
-    # -- offsets: an empty group id is as good as any --------------------------------------------
+    # -- offsets: an empty group id is valid -----------------------------------------------------
 
     def offset_commit(self, commit: OffsetCommit, on_errors: OnErrors, on_error: OnError) -> None:
-        """Commit offsets; `on_errors` gets the error of each."""
+        """Commit offsets; `on_errors` gets an error code for each."""
         self.runtime.write(commit.group_id, lambda shard: shard.offset_commit(commit), on_errors, on_error)
 
     def txn_offset_commit(
@@ -246,7 +246,7 @@ class GroupCoordinatorService:
         on_errors: OnErrors,
         on_error: OnError,
     ) -> None:
-        """Commit offsets as a part of a transaction, once its coordinator knows of the group's partition."""
+        """Commit offsets in a transaction, after its coordinator has verified or added the group's partition."""
         group_id = commit.group_id
         if not group_id:
             on_error(ApiError(ErrorCode.INVALID_GROUP_ID))
@@ -271,11 +271,10 @@ class GroupCoordinatorService:
     def complete_transaction(
         self, partition: int, marker: TransactionMarker, on_done: Callable[[ErrorCode], object]
     ) -> None:
-        """End a transaction in a partition of `__consumer_offsets`: its offsets count now, or are dropped.
+        """Write a transaction's marker to a partition of `__consumer_offsets`, which commits or drops its offsets.
 
-        `on_done(NONE)` is called when the in-sync replicas have the marker; otherwise `on_done` gets what
-        WriteTxnMarkers answers, such as NOT_LEADER_OR_FOLLOWER, or REQUEST_TIMED_OUT after
-        `offsets.commit.timeout.ms`.
+        `on_done` gets NONE when the marker is committed, otherwise the error for WriteTxnMarkers, such as
+        NOT_LEADER_OR_FOLLOWER, or REQUEST_TIMED_OUT after `offsets.commit.timeout.ms`.
         """
         try:
             context = self.runtime.get(partition)
@@ -285,7 +284,7 @@ class GroupCoordinatorService:
         context.complete_transaction(marker, on_done)
 
     def offset_fetch(self, query: OffsetQuery, on_group: Callable[[FetchedGroup], object], on_error: OnError) -> None:
-        """Show a group's offsets: what is committed at once, or the newest when they are committed."""
+        """Return a group's committed offsets at once, or for `require_stable` the newest ones when committed."""
         group_id = query.group.group_id
         if query.require_stable:
             self.runtime.write(group_id, lambda shard: shard.offset_metadata.fetch(query), on_group, on_error)
@@ -301,7 +300,7 @@ class GroupCoordinatorService:
     def offset_delete(
         self, group_id: str, partitions: Sequence[tuple[str, int]], on_errors: OnErrors, on_error: OnError
     ) -> None:
-        """Delete offsets of a group; `on_errors` gets the error of each partition."""
+        """Delete offsets of a group; `on_errors` gets an error code for each partition."""
         self._shards.write(
             group_id, lambda shard: shard.offset_metadata.delete(group_id, partitions), on_errors, on_error
         )
@@ -309,9 +308,9 @@ class GroupCoordinatorService:
     # -- administration -------------------------------------------------------------------------
 
     def delete_groups(self, group_ids: Iterable[str], on_results: Callable[[list[DeletedGroup]], object]) -> None:
-        """Delete groups, those of one partition by one write; tells of all of them at once.
+        """Delete groups, with one write per partition; `on_results` gets the results of all groups at once.
 
-        Of share groups the state of their share partitions goes first; one whose state stays is kept.
+        For share groups, the states of their share partitions are deleted first; if that fails, the group is kept.
         """
         parts = groups_by_partition(group_ids, self.partition_for)
         results: list[list[DeletedGroup] | None] = [None] * len(parts)
@@ -323,29 +322,29 @@ class GroupCoordinatorService:
             for group_id, error_code in errors.items():
                 if not error_code:
                     self.streams.descriptions.forget(group_id)
-            whole = [part for part in results if part is not None]
-            if len(whole) == len(parts):
-                on_results([result for part in whole for result in part])
+            complete_parts = [part for part in results if part is not None]
+            if len(complete_parts) == len(parts):
+                on_results([result for part in complete_parts for result in part])
 
         for index, part in enumerate(parts):
             self._delete_part(part, partial(take, index))
 
     def _delete_part(self, group_ids: list[str], on_errors: Callable[[dict[str, ErrorCode]], object]) -> None:
-        """Delete groups of one partition; `on_errors` gets the error of each."""
+        """Delete groups of one partition; `on_errors` gets an error code for each group."""
 
         def states_deleted(refusals: dict[str, ErrorCode]) -> None:
             deletable = [group_id for group_id in group_ids if group_id not in refusals]
-            # The orders are those of the set and of the maps that Kafka makes of them.
+            # The orders are those of Kafka's set and maps.
             deletable_in_order = hash_order(deletable, string_hash, copied_capacity(len(group_ids)))
-            errors_of_refused = {group_id: refusals[group_id] for group_id in hash_order(refusals, string_hash)}
+            refused_errors = {group_id: refusals[group_id] for group_id in hash_order(refusals, string_hash)}
             if not deletable_in_order:
-                on_errors(errors_of_refused)
+                on_errors(refused_errors)
                 return
             self.runtime.write(
                 deletable_in_order[0],
                 lambda shard: shard.offset_metadata.delete_groups(deletable_in_order),
-                lambda errors: on_errors({**errors_of_refused, **errors}),
-                lambda error: on_errors({**errors_of_refused, **dict.fromkeys(deletable_in_order, error.error_code)}),
+                lambda errors: on_errors({**refused_errors, **errors}),
+                lambda error: on_errors({**refused_errors, **dict.fromkeys(deletable_in_order, error.error_code)}),
             )
 
         self.shares.delete_states(
@@ -357,7 +356,7 @@ class GroupCoordinatorService:
     def list_groups(
         self, states: Collection[str], types: Collection[str]
     ) -> list[messages.ListGroupsResponse.ListedGroup]:
-        """Return the groups in one of the states and of one of the types, in lower case; of all if empty.
+        """Return the groups with one of these states and types, given in lower case; empty means all.
 
         Raises `ApiError` COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded.
         """
@@ -373,7 +372,7 @@ class GroupCoordinatorService:
         ]
 
     def describe_groups(self, group_ids: Iterable[str], api_version: int) -> list[Described]:
-        """Describe classic groups; one that cannot be has its error."""
+        """Describe classic groups; a group that cannot be described has its error instead."""
         described: list[Described] = []
         for part in groups_by_partition(group_ids, self.partition_for):
             try:
@@ -385,7 +384,7 @@ class GroupCoordinatorService:
         return described
 
     def consumer_group_describe(self, group_ids: Sequence[str]) -> list[DescribedConsumers]:
-        """Describe groups of the consumer protocol; one that cannot be has its error."""
+        """Describe consumer groups; a group that cannot be described has its error instead."""
         return describe_each(
             group_ids,
             self.partition_for,
@@ -396,14 +395,14 @@ class GroupCoordinatorService:
     # -- roles ----------------------------------------------------------------------------------
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Follow new metadata: which partitions of `__consumer_offsets` are led here, and which topics there are."""
+        """Apply new metadata: leadership of `__consumer_offsets` partitions, and changed topics."""
         self._shards.on_image(changes, image)
 
     def shutdown(self) -> None:
-        """Forget all groups without a word, as a broker that dies."""
+        """Drop all groups without answers, as when the broker is killed."""
         self.runtime.shutdown()
 
 
 def _filter_name(state_name: str) -> str:
-    """Return what a filter of ListGroups calls a state; the name is the same but for this one."""
+    """Return the name of a state in ListGroups filters, which differs for `NOT_READY`."""
     return "not_ready" if state_name == NOT_READY else state_name.lower()

@@ -1,7 +1,7 @@
 """The groups of one partition of `__consumer_offsets`; mirrors `GroupCoordinatorShard`.
 
-What changes a group is a record. Operations return the records that they need; the runtime appends them
-and replays them here, as it replays those that it loads from the log.
+Groups are changed by records. Operations return records, which the runtime appends and replays here, as it does
+when it loads the log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
 from broker_sim.group.classic.classic_group import ClassicGroup
-from broker_sim.group.classic.classic_groups import ClassicGroups, left
+from broker_sim.group.classic.classic_groups import ClassicGroups, leave_response
 from broker_sim.group.consumer.classic_members import ClassicMembers
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
 from broker_sim.group.consumer.consumer_groups import ConsumerGroups
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 NOT_FOUND_VERSION: Final = 6
-"""The version of DescribeGroups from which on a group that does not exist is an error."""
+"""First version of DescribeGroups in which an unknown group is an error."""
 DEAD: Final = "Dead"
 Described = messages.DescribeGroupsResponse.DescribedGroup
 
@@ -57,8 +57,7 @@ Described = messages.DescribeGroupsResponse.DescribedGroup
 class GroupShard:
     """The groups and offsets of one partition.
 
-    `groups` are those of all kinds. A member of the classic protocol may be in a group of the
-    consumer protocol, which then serves it.
+    `groups` has groups of all types. Classic members of a consumer group are served by `classic_members`.
     """
 
     def __init__(self, partition: int, broker: BrokerContext, counters: GroupCounters, runtime: ShardRuntime) -> None:
@@ -86,10 +85,10 @@ class GroupShard:
     def join_group(
         self, request: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder
     ) -> Result[messages.JoinGroupResponse]:
-        """Let a member into a group.
+        """Serve JoinGroup.
 
-        The result has the response where the group is of the consumer protocol. A classic group calls
-        `respond` itself: at once with an error, or when the next generation begins.
+        For a consumer group the result has the response. A classic group calls `respond` itself: at once with an
+        error, or when the next generation begins.
         """
         group = self.groups.get(request.group_id)
         if isinstance(group, ConsumerGroup) and not group.is_empty:
@@ -103,8 +102,8 @@ class GroupShard:
     def sync_group(
         self, request: messages.SyncGroupRequest, respond: SyncResponder
     ) -> Result[messages.SyncGroupResponse]:
-        """Tell a member its assignment; `respond` as in `join_group`."""
-        group = self._group_with_members(request.group_id)
+        """Serve SyncGroup; `respond` as in `join_group`."""
+        group = self._classic_or_consumer_group(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self.classic_members.sync(group, request)
         if group.is_empty:
@@ -112,14 +111,14 @@ class GroupShard:
         return self.classic.sync(group, request, respond)
 
     def heartbeat(self, request: messages.HeartbeatRequest) -> Result[ErrorCode]:
-        """Keep a member's session alive, and tell it whether it should join."""
-        group = self._group_with_members(request.group_id)
+        """Serve Heartbeat: extend the session, and return NONE or REBALANCE_IN_PROGRESS."""
+        group = self._classic_or_consumer_group(request.group_id)
         if isinstance(group, ConsumerGroup):
             return self.classic_members.heartbeat(group, request)
         return self.classic.heartbeat(group, request)
 
-    def _group_with_members(self, group_id: str) -> ClassicGroup | ConsumerGroup:
-        """Return the group. Raises `ApiError` UNKNOWN_MEMBER_ID if it does not exist."""
+    def _classic_or_consumer_group(self, group_id: str) -> ClassicGroup | ConsumerGroup:
+        """Return the classic or consumer group. Raises `ApiError` UNKNOWN_MEMBER_ID if there is none."""
         group = self.groups.get(group_id)
         if not isinstance(group, (ClassicGroup, ConsumerGroup)):
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
@@ -128,16 +127,16 @@ class GroupShard:
     def leave_group(
         self, group_id: str, members: Sequence[messages.LeaveGroupRequest.MemberIdentity]
     ) -> Result[list[messages.LeaveGroupResponse.MemberResponse]]:
-        """Remove members from a group of either kind."""
+        """Remove members from a classic or consumer group; return the outcome of each."""
         group = self.groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return self.classic.leave(group, members)
         if isinstance(group, ConsumerGroup):
             return self.classic_members.leave(group, members)
-        return Result([left(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in members])
+        return Result([leave_response(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in members])
 
     def remove_member(self, group_id: str, member_id: str) -> Result[Any]:
-        """Remove a member from a group of any kind; see the methods for each."""
+        """Remove a member from a group of any type, as if it had left."""
         group = self.groups.get(group_id)
         if isinstance(group, ShareGroup):
             return self.share.leave(group_id, member_id)
@@ -146,7 +145,7 @@ class GroupShard:
         return self.leave_group(group_id, [messages.LeaveGroupRequest.MemberIdentity(member_id)])
 
     def rebalance(self, group_id: str) -> Result[ErrorCode]:
-        """Begin a rebalance of a group of any kind, as a change of its subscriptions does.
+        """Begin a rebalance of a group of any type, as after a change of subscriptions.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND for a group without members.
         """
@@ -163,13 +162,13 @@ class GroupShard:
     # -- offsets and administration -------------------------------------------------------------
 
     def offset_commit(self, commit: OffsetCommit) -> Result[list[ErrorCode]]:
-        """Commit offsets, which keeps the member's session alive."""
+        """Commit offsets, which extends the member's session."""
         result = self.offset_metadata.commit(commit)
         self.classic.member_committed(commit.group_id, commit.member_id)
         return result
 
     def describe(self, group_id: str, api_version: int) -> Described:
-        """Return what DescribeGroups answers: one that is not a classic group is dead."""
+        """Return the group for DescribeGroups; if it is not a classic group, its state is Dead."""
         group = self.groups.committed(group_id)
         described = None if group is None else group.describe()
         if described is not None:
@@ -182,7 +181,7 @@ class GroupShard:
     # -- replay ---------------------------------------------------------------------------------
 
     def replay(self, record: GroupRecord, record_offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
-        """Take in a record that is in the log at that offset, in a transaction if a producer is named."""
+        """Apply the record at that log offset; it is transactional if `producer_id` is set."""
         key, value = record.key, record.value
         producer = None if producer_id == NO_PRODUCER_ID else producer_id
         if isinstance(key, record_messages.OffsetCommitKey):
@@ -198,13 +197,13 @@ class GroupShard:
             next(groups for groups in self._assigned if name.startswith(groups.kind.prefix)).replay(record)
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
-        """Take in the marker at that offset of the log, which ends the producer's transaction."""
+        """Apply the marker at that log offset, which ends the producer's transaction."""
         self.offset_metadata.replay_marker(producer_id, marker_offset, is_commit=is_commit)
 
     # -- roles ----------------------------------------------------------------------------------
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Let groups look at their topics again that have changed; mirrors `onMetadataUpdate`."""
+        """Have groups check their topics again if these have changed; mirrors `onMetadataUpdate`."""
         self.consumer.on_image(changes, image)
         changed = {topic.name for topic in changes.deleted_topics}
         changed.update(topic.name for _, topic, _ in changes.partitions)
@@ -216,7 +215,7 @@ class GroupShard:
                 group.request_metadata_refresh()
 
     def on_loaded(self) -> None:
-        """Begin to work after the whole log was replayed."""
+        """Start the groups' timers after the log is replayed."""
         for group in list(self.groups.values()):
             for groups in self._assigned:
                 if groups.is_own(group):
@@ -225,7 +224,7 @@ class GroupShard:
                 self.classic.rebalance.start(group)
 
     def on_unloaded(self) -> None:
-        """Stop: another broker is the leader now, or the topic is gone."""
+        """Stop the groups' timers, and answer parked requests: this broker is no longer the leader."""
         for group in list(self.groups.values()):
             for groups in self._assigned:
                 if groups.is_own(group):
@@ -237,7 +236,7 @@ class GroupShard:
 def _converted(
     key: record_messages.LegacyOffsetCommitKey, value: record_messages.LegacyOffsetCommitValue | None
 ) -> tuple[record_messages.OffsetCommitKey, record_messages.OffsetCommitValue | None]:
-    """Return a record of Kafka 0.8 as it is written now."""
+    """Convert an offset record from Kafka 0.8 to the current format."""
     converted = record_messages.OffsetCommitKey(key.group, key.topic, key.partition)
     if value is None:
         return converted, None

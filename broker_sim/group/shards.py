@@ -1,7 +1,7 @@
-"""The shards of the group coordinator of one broker: found, loaded, followed and dropped.
+"""The shards of a broker's group coordinator: lookup, loading, metadata changes and unloading.
 
-Each partition of `__consumer_offsets` that the broker leads is a `GroupShard`. Mirrors what
-`GroupCoordinatorService` has around its `CoordinatorRuntime`, and `GroupCoordinatorShard.Builder`.
+Each partition of `__consumer_offsets` that the broker leads is a `GroupShard`. Mirrors
+`GroupCoordinatorShard.Builder`, and the code of `GroupCoordinatorService` around its `CoordinatorRuntime`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class GroupShards:
-    """Has the runtime write to shards, and owns them. Thread rule: the broker's loop."""
+    """Owns the runtime and its shards. Thread rule: the broker's loop."""
 
     def __init__(self, broker: BrokerContext) -> None:
         self.counters = GroupCounters()
@@ -53,13 +53,13 @@ class GroupShards:
     # -- for requests ---------------------------------------------------------------------------
 
     def find(self, group_id: str) -> GroupShard:
-        """Return the shard of a group, to look at. Raises `ApiError` as `on_error` of `write` gets it."""
+        """Return the shard of a group, for reading. Raises the `ApiError` that `on_error` of `write` would get."""
         if not group_id:
             raise _no_group_id()
         return self.runtime.find(group_id).shard
 
     def loaded_shards(self) -> list[GroupShard]:
-        """Return the shards that are loaded, by partition."""
+        """Return the loaded shards, ordered by partition."""
         return [context.shard for context in self.runtime.loaded()]
 
     def write(
@@ -69,7 +69,7 @@ class GroupShards:
         on_response: Callable[[R], object],
         on_error: Callable[[ApiError], object],
     ) -> None:
-        """Let the shard of a group decide; an empty id is INVALID_GROUP_ID."""
+        """Call `CoordinatorRuntime.write` for a group; an empty id gets INVALID_GROUP_ID."""
         if group_id:
             self.runtime.write(group_id, decide, on_response, on_error)
         else:
@@ -78,11 +78,11 @@ class GroupShards:
     # -- for the runtime: see `ShardOwner` --------------------------------------------------------
 
     def make_shard(self, partition: int, runtime: ShardRuntime) -> GroupShard:
-        """Return a shard without groups."""
+        """Return a new shard without groups."""
         return GroupShard(partition, self._broker, self.counters, runtime)
 
     def loaded(self, context: CoordinatorContext[GroupShard]) -> None:
-        """Let the groups of the shard begin to work."""
+        """Start the groups of a loaded shard, and its expiration checks."""
         shard = context.shard
         self._log.info(
             "groups_loaded",
@@ -96,7 +96,7 @@ class GroupShards:
         self._expire_later(context)
 
     def unloaded(self, context: CoordinatorContext[GroupShard]) -> None:
-        """Let the groups of the shard stop to work."""
+        """Stop the groups of a dropped shard."""
         groups = context.shard.groups
         self._log.info("groups_unloaded", partition=context.partition, groups=len(groups))
         context.shard.on_unloaded()
@@ -112,7 +112,7 @@ class GroupShards:
             self._expire_later(context)
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Follow new metadata: roles first, then what changes for the groups."""
+        """Apply new metadata: first leadership changes, then topic changes."""
         self.runtime.follow(changes, image)
         for context in self.runtime.loaded():
             shard = context.shard

@@ -1,14 +1,14 @@
-"""The share groups of one broker, as their APIs see them; mirrors their part of `GroupCoordinatorService`.
+"""The service of a broker's share groups; mirrors that part of `GroupCoordinatorService`.
 
-The shard decides what happens to a group, the persister has the state of its share partitions. What needs
-both asks them one after the other:
+The shard has the group, the persister the states of its share partitions. Operations that need both call them
+in this order:
 
-    heartbeat        group, answer, state begins, group
-    offsets altered  group, state begins, answer; group
-    offsets deleted  group, state goes, group, answer
-    group deleted    group, state goes, group, answer
+    heartbeat        shard, answer, initialize states, shard
+    alter offsets    shard, initialize states, answer; shard
+    delete offsets   shard, delete states, shard, answer
+    delete group     shard, delete states, shard, answer
 
-`on_error` gets an `ApiError` with what clients are told, as in `GroupCoordinatorService`.
+`on_error` gets an `ApiError` for the client, as in `GroupCoordinatorService`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from broker_sim.group.share.described_offsets import (
     partitions_with_state,
 )
 from broker_sim.group.share.persister_calls import (
-    ask_all,
+    call_all,
     errors_by_topic,
     is_refused,
     keys_of,
@@ -72,7 +72,7 @@ class ShareGroupService:
         persister: Callable[[], Persister],
         latest_offsets: ListLatestOffsets,
     ) -> None:
-        """Serve the share groups among the groups of these shards."""
+        """Serve the share groups in these shards."""
         self._broker = broker
         self._shards = shards
         self._persister = persister
@@ -87,7 +87,7 @@ class ShareGroupService:
         respond: Callable[[messages.ShareGroupHeartbeatResponse], object],
         on_error: OnError,
     ) -> None:
-        """Serve a member: it joins, stays or leaves. State that is missing begins after the answer."""
+        """Serve a member's heartbeat; missing states are initialized after the answer."""
         try:
             check_heartbeat(request)
         except ApiError as error:
@@ -103,32 +103,32 @@ class ShareGroupService:
         self._shards.write(group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error)
 
     def _initialize(self, group_id: str, state: StateToInitialize) -> None:
-        """Begin the state of share partitions; they may be assigned once all of them have it."""
+        """Initialize the states of share partitions; they may be assigned once all of them are initialized."""
         numbers = {topic_id: state.topics[topic_id].partitions for topic_id in topics_in_order(state.topics)}
 
-        def begun(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
+        def initialized(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
             if any(outcome.error_code for outcome in outcomes.values()):
-                self._note(group_id, lambda shard: shard.share_states.not_initialized(group_id, numbers))
+                self._write(group_id, lambda shard: shard.share_states.not_initialized(group_id, numbers))
             else:
-                self._note_initialized(group_id, numbers)
+                self._write_initialized(group_id, numbers)
 
-        ask_all(
+        call_all(
             keys_of(group_id, numbers),
             lambda key, on_done: self._persister().initialize_state(
                 key, state.group_epoch, UNINITIALIZED_START_OFFSET, on_done
             ),
-            begun,
+            initialized,
         )
 
-    def _note_initialized(self, group_id: str, numbers: Numbers) -> None:
-        self._note(group_id, lambda shard: shard.share_states.initialized(group_id, numbers))
+    def _write_initialized(self, group_id: str, numbers: Numbers) -> None:
+        self._write(group_id, lambda shard: shard.share_states.initialized(group_id, numbers))
 
-    def _note(self, group_id: str, decide: Callable[[GroupShard], Result[Any]]) -> None:
-        """Let the shard of a group decide what nobody waits for."""
+    def _write(self, group_id: str, decide: Callable[[GroupShard], Result[Any]]) -> None:
+        """Write to the shard of a group; no client waits for the result."""
         self._shards.runtime.write(group_id, decide, lambda _: None, lambda _: None)
 
     def describe(self, group_ids: Sequence[str]) -> list[messages.ShareGroupDescribeResponse.DescribedGroup]:
-        """Describe share groups; one that cannot be has its error."""
+        """Describe share groups; a group that cannot be described has its error instead."""
         return describe_each(
             group_ids,
             self._shards.runtime.partition_for,
@@ -145,11 +145,11 @@ class ShareGroupService:
         on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
         on_error: OnError,
     ) -> None:
-        """Describe the offsets of a group, of all share partitions with state if no topics are named.
+        """Describe the offsets of a group, for all share partitions with state if no topics are named.
 
-        1. Find the share partitions that are described.
+        1. Find the share partitions to describe.
         2. Read the summary of each from its share coordinator.
-        3. Ask the leaders for the latest offsets of those that have a lag.
+        3. Get the latest offsets from the leaders, if the lag can be computed.
         4. Answer with a row for each.
         """
         try:
@@ -157,29 +157,29 @@ class ShareGroupService:
         except ApiError as error:
             on_error(error)
             return
-        ask_all(
+        call_all(
             keys_of(requested.group_id, described.numbers),
             lambda key, on_done: self._persister().read_summary(key, UNINITIALIZED_EPOCH, on_done),
-            partial(self._ask_for_latest_offsets, described, on_group),
+            partial(self._get_latest_offsets, described, on_group),
         )
 
     def _described_partitions(
         self, requested: messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
     ) -> DescribedPartitions:
-        """Return the share partitions of a description. Raises ApiError."""
+        """Return the share partitions to describe. Raises ApiError."""
         image, group_id = self._broker.image(), requested.group_id
         if requested.topics is not None:
             return named_partitions(group_id, requested.topics, image)
         shard = self._shards.runtime.find(group_id).shard
         return partitions_with_state(group_id, shard.share_states.initialized_partitions(group_id), image)
 
-    def _ask_for_latest_offsets(
+    def _get_latest_offsets(
         self,
         described: DescribedPartitions,
         on_group: Callable[[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup], object],
         summaries: Mapping[SharePartitionKey, StateSummary],
     ) -> None:
-        """Answer once the leaders have told the latest offsets."""
+        """Get the latest offsets from the leaders, and answer."""
         self._latest_offsets(
             partitions_with_lag(described, summaries),
             lambda latest_offsets: on_group(offsets_group(described, summaries, latest_offsets)),
@@ -191,11 +191,11 @@ class ShareGroupService:
         respond: Callable[[messages.AlterShareGroupOffsetsResponse], object],
         on_error: OnError,
     ) -> None:
-        """Let share partitions of a group without members begin anew, at these offsets.
+        """Set the start offsets of share partitions, in a group without members.
 
-        1. Note in the group that their state is being initialized.
+        1. Record in the group that their states are being initialized.
         2. Initialize the state of each at its share coordinator.
-        3. Note that it is initialized, unless that failed for one of them, and answer.
+        3. Record that they are initialized, unless one of them failed, and answer.
         """
         self._shards.write(
             request.group_id,
@@ -213,9 +213,9 @@ class ShareGroupService:
     ) -> None:
         numbers = {topic_id: list(offsets) for topic_id, offsets in altered.start_offsets.items()}
         if is_refused(group_id, numbers):
-            on_error(_refused_by_persister(group_id, numbers))
+            on_error(_negative_partition(group_id, numbers))
             return
-        ask_all(
+        call_all(
             keys_of(group_id, numbers),
             lambda key, on_done: self._persister().initialize_state(
                 key, altered.state_epoch, altered.start_offsets[key.topic_id][key.partition], on_done
@@ -234,32 +234,32 @@ class ShareGroupService:
         if any(outcome.error_code for outcome in outcomes.values()):
             _add_outcomes(altered.response, group_id, outcomes)
         elif numbers:
-            self._note_initialized(group_id, numbers)
+            self._write_initialized(group_id, numbers)
         respond(altered.response)
 
     def delete_offsets(
         self, request: messages.DeleteShareGroupOffsetsRequest, respond: OnDeleted, on_error: OnError
     ) -> None:
-        """Delete the state of topics of a group without members.
+        """Delete the states of topics, in a group without members.
 
-        1. Note in the group that the state of the topics is being deleted.
+        1. Record in the group that the states of the topics are being deleted.
         2. Delete the state of each share partition at its share coordinator.
-        3. Note in the group which topics have no state any more.
+        3. Record in the group which topics no longer have state.
         4. Answer with a row for each topic.
         """
         group_id = request.group_id
         self._shards.write(
             group_id,
             lambda shard: shard.share_states.begin_deletion_of_offsets(request),
-            lambda deleted: ask_all(
+            lambda deleted: call_all(
                 keys_of(group_id, deleted.numbers),
                 self._persister().delete_state,
-                partial(self._note_deleted, group_id, deleted, self._broker.image().topic_names, respond, on_error),
+                partial(self._write_deleted, group_id, deleted, self._broker.image().topic_names, respond, on_error),
             ),
             on_error,
         )
 
-    def _note_deleted(
+    def _write_deleted(
         self,
         group_id: str,
         deleted: DeletedOffsets,
@@ -270,8 +270,8 @@ class ShareGroupService:
     ) -> None:
         errors = errors_by_topic(outcomes)
         topic_ids = topics_in_order(deleted.numbers)
-        refused = [
-            *deleted.refused,
+        rejected_rows = [
+            *deleted.rejected_topics,
             *(
                 DeletedRow(names.get(topic_id, ""), topic_id, errors[topic_id], ERROR_TEXTS.get(errors[topic_id]))
                 for topic_id in topic_ids
@@ -280,26 +280,26 @@ class ShareGroupService:
         ]
 
         def answer(rows: Sequence[DeletedTopic]) -> None:
-            respond(messages.DeleteShareGroupOffsetsResponse(responses=[*rows, *refused]))
+            respond(messages.DeleteShareGroupOffsetsResponse(responses=[*rows, *rejected_rows]))
 
-        without_state = [topic_id for topic_id in topic_ids if topic_id not in errors]
-        if not without_state:
+        deleted_ids = [topic_id for topic_id in topic_ids if topic_id not in errors]
+        if not deleted_ids:
             answer([])
             return
         self._shards.write(
-            group_id, lambda shard: shard.share_states.offsets_deleted(group_id, without_state), answer, on_error
+            group_id, lambda shard: shard.share_states.offsets_deleted(group_id, deleted_ids), answer, on_error
         )
 
-    # -- groups that go -------------------------------------------------------------------------
+    # -- deleted groups -------------------------------------------------------------------------
 
     def delete_states(
         self, group_ids: Sequence[str], on_errors: Callable[[dict[str, ErrorCode]], object], on_error: OnError
     ) -> None:
-        """Delete all state of the share groups among groups of one shard.
+        """Delete all states of the share groups among these groups, which must be in one shard.
 
-        1. Note in each group that its state is being deleted.
+        1. Record in each group that its states are being deleted.
         2. Delete the state of each share partition at its share coordinator.
-        3. Tell `on_errors` of the groups that have to stay.
+        3. Call `on_errors` with the groups that cannot be deleted.
         """
         self._shards.runtime.write(
             group_ids[0],
@@ -321,9 +321,9 @@ class ShareGroupService:
             elif not is_refused(group_id, outcome):
                 numbers_by_group[group_id] = outcome
             elif any(outcome.values()):
-                # As in Kafka, it is told of partitions, so not of topics without any.
+                # As in Kafka, errors are per partition, so there is none for topics without partitions.
                 errors[group_id] = ErrorCode.UNKNOWN_SERVER_ERROR
-        ask_all(
+        call_all(
             chain.from_iterable(keys_of(*each) for each in numbers_by_group.items()),
             self._persister().delete_state,
             lambda outcomes: on_errors({**errors, **_errors_by_group(numbers_by_group, outcomes)}),
@@ -335,7 +335,7 @@ def _add_outcomes(
     group_id: str,
     outcomes: Mapping[SharePartitionKey, StateOutcome],
 ) -> None:
-    """Set the errors of the share coordinators in the rows that have none."""
+    """Set the share coordinators' errors in rows without an error."""
     for topic in response.responses:
         for row in topic.partitions:
             outcome = outcomes.get(SharePartitionKey(group_id, topic.topic_id, row.partition_index))
@@ -347,13 +347,13 @@ def _add_outcomes(
 def _errors_by_group(
     numbers_by_group: Mapping[str, Numbers], outcomes: Mapping[SharePartitionKey, StateOutcome]
 ) -> dict[str, ErrorCode]:
-    """Return the error of each group whose state could not be deleted; as in Kafka, that of its last topic."""
+    """Return the error of each group whose states could not be deleted; as in Kafka, that of its last topic."""
     errors: dict[str, ErrorCode] = {}
     for group_id, numbers in numbers_by_group.items():
-        of_topics = errors_by_topic({key: outcomes[key] for key in keys_of(group_id, numbers)})
-        topic_ids = [topic_id for topic_id in topics_in_order(numbers) if topic_id in of_topics]
+        topic_errors = errors_by_topic({key: outcomes[key] for key in keys_of(group_id, numbers)})
+        topic_ids = [topic_id for topic_id in topics_in_order(numbers) if topic_id in topic_errors]
         if topic_ids:
-            errors[group_id] = of_topics[topic_ids[-1]]
+            errors[group_id] = topic_errors[topic_ids[-1]]
     return errors
 
 
@@ -361,8 +361,8 @@ def _error(error_code: ErrorCode) -> ApiError:
     return ApiError(error_code, ERROR_TEXTS[error_code])
 
 
-def _refused_by_persister(group_id: str, numbers: Numbers) -> ApiError:
-    """Return what comes of negative partitions, which Kafka's persister is not made for; the first is named."""
+def _negative_partition(group_id: str, numbers: Numbers) -> ApiError:
+    """Return the error of Kafka's persister for negative partitions, which names the first one."""
     key = next(
         SharePartitionKey(group_id, topic_id, number)
         for topic_id in topics_in_order(numbers)

@@ -1,1 +1,1 @@
-"""Groups of the classic protocol: members join, a leader assigns, heartbeats keep sessions alive."""
+"""Groups of the classic protocol: members join, their leader assigns, heartbeats keep sessions alive."""

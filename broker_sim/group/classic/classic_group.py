@@ -1,6 +1,6 @@
 """One classic group: its members, its generation and its state; mirrors `ClassicGroup`.
 
-Its state and its checks, without waits and without I/O; `Rebalance` moves it on.
+The state and its checks, without waits and I/O; `Rebalance` drives its transitions.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 
 
 class ClassicGroupState(Enum):
-    """A state by the name that ListGroups and DescribeGroups show."""
+    """State of a classic group; the values are the names in ListGroups and DescribeGroups."""
 
     EMPTY = "Empty"
-    """No members, but perhaps offsets."""
+    """No members, but offsets may be left."""
     PREPARING_REBALANCE = "PreparingRebalance"
     """Members are joining the next generation."""
     COMPLETING_REBALANCE = "CompletingRebalance"
-    """All have joined; the leader's assignment is awaited."""
+    """All members have joined; the leader's assignment is pending."""
     STABLE = "Stable"
-    """All have their assignments."""
+    """All members have their assignments."""
     DEAD = "Dead"
-    """No longer on this coordinator."""
+    """The group is removed, or has moved to another coordinator."""
 
-    # Each is there once. Enum hashes the name instead, by a call in Python, and joins look states up.
+    # Hash by identity: joins look states up, and the hash of Enum is a Python call.
     __hash__ = object.__hash__
 
     def can_follow(self, state: ClassicGroupState) -> bool:
-        """Return whether a group may come from `state` to this one."""
+        """Return whether the transition from `state` to this one is valid."""
         return state in _PREVIOUS[self]
 
 
@@ -66,7 +66,7 @@ _PREVIOUS: Final = {
 
 
 class ProtocolSupporters:
-    """The number of members that support each protocol, so that no join has to look at all of them."""
+    """Counts the members that support each protocol, so that a join need not look at all members."""
 
     __slots__ = ("_counts",)
 
@@ -74,33 +74,32 @@ class ProtocolSupporters:
         self._counts: Counter[str] = Counter()
 
     def add(self, protocols: Iterable[MemberProtocol]) -> None:
-        """Count a member's protocols."""
+        """Add a member's protocols to the counts."""
         for protocol in protocols:
             self._counts[protocol.name] += 1
 
     def remove(self, protocols: Iterable[MemberProtocol]) -> None:
-        """Count them no longer."""
+        """Remove a member's protocols from the counts."""
         for protocol in protocols:
             self._counts[protocol.name] -= 1
 
     def are_all(self, name: str, member_count: int) -> bool:
-        """Return whether all members know the protocol."""
+        """Return whether all members support the protocol."""
         return self._counts[name] == member_count
 
     def candidates(self, member_count: int) -> set[str]:
-        """Return the protocols that all members know."""
+        """Return the protocols that all members support."""
         return {name for name, count in self._counts.items() if count == member_count}
 
 
 def choose_protocol(members: Iterable[ClassicMember], candidates: Container[str]) -> str:
-    """Return the candidate that most members name first; all must name one of them. Mirrors `selectProtocol`.
+    """Return the candidate with the most votes; each member votes for its first one. Mirrors `selectProtocol`.
 
-    Where several have as many votes, Kafka takes the first in the order of a Java hash map; so does
-    this.
+    Ties are resolved by the order of a Java hash map, as in Kafka.
     """
     votes = Counter(member.vote(candidates) for member in members)
-    most = max(votes.values())
-    return next(name for name in hash_order(votes, string_hash) if votes[name] == most)
+    max_votes = max(votes.values())
+    return next(name for name in hash_order(votes, string_hash) if votes[name] == max_votes)
 
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
@@ -109,7 +108,7 @@ EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupSta
 class ClassicGroup:
     """A group of the classic protocol; a `broker_sim.group.group.Group`.
 
-    No operation on one member looks at the others, except where a generation begins or ends.
+    Operations on one member do not look at the others, except when a generation begins or ends.
     """
 
     __slots__ = (
@@ -153,7 +152,7 @@ class ClassicGroup:
         self.state = state
         self.previous_state = DEAD
         self.state_timestamp_ms: int | None = clock.wall_clock_ms()
-        """Time of its last change of state (wall clock); None if an old record does not have it."""
+        """Wall-clock time of the last state change; None if an old record does not have it."""
         self.generation_id = generation_id
         self.protocol_type_or_none = protocol_type
         self.protocol_name = protocol_name
@@ -162,49 +161,49 @@ class ClassicGroup:
         self.static_members: dict[str, str] = {}
         """Member ids by group instance id."""
         self.pending_join_members: dict[str, DelayedHeartbeat] = {}
-        """Ids that were given out and have not joined yet (KIP-394), and how long they may."""
+        """Member ids that were assigned but have not joined yet (KIP-394), with their timeouts."""
         self.pending_sync_members: set[str] = set()
         self.awaiting_join_count = 0
         self.new_member_added = False
-        """Whether somebody has come since the current initial delay began."""
+        """Whether a member has joined since the current initial delay began."""
         self.subscribed_topics: frozenset[str] | None = None
-        """All topics that members want; None where the coordinator cannot know."""
+        """All topics that members subscribe to; None if they cannot be determined."""
         self.join_operation: DelayedRequest | None = None
-        """The wait for joins, while there is one."""
+        """The pending wait for joins, if any."""
         self.sync_operation: DelayedRequest | None = None
-        """The wait for syncs, while there is one."""
+        """The pending wait for syncs, if any."""
         self._supporters = ProtocolSupporters()
 
-    # -- what it is --------------------------------------------------------------------------------
+    # -- properties --------------------------------------------------------------------------------
 
     @property
     def protocol_type(self) -> str:
-        """The protocol of its members, such as `consumer`; "" for a group that has had no members."""
+        """The protocol type, such as `consumer`; "" if the group has never had members."""
         return self.protocol_type_or_none or ""
 
     @property
     def state_name(self) -> str:
-        """Its state as ListGroups calls it."""
+        """The state's name in ListGroups."""
         return self.state.value
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is in the state Empty; a group whose members are pending is."""
+        """Whether the state is Empty, which includes groups with pending members only."""
         return self.state is EMPTY
 
     @property
     def member_count(self) -> int:
-        """Number of members, without pending ones."""
+        """Number of members, excluding pending ones."""
         return len(self.members)
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether all members' joins are parked, and no one is pending."""
+        """Whether the joins of all members are parked, and none is pending."""
         return len(self.members) == self.awaiting_join_count and not self.pending_join_members
 
     @property
     def uses_consumer_protocol(self) -> bool:
-        """Whether its members are consumers, whose subscriptions can be read."""
+        """Whether the members are consumers, whose subscriptions can be parsed."""
         return self.protocol_type_or_none == PROTOCOL_TYPE
 
     @property
@@ -214,15 +213,15 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest rebalance timeout of a member; O(members)."""
+        """The longest rebalance timeout of all members; O(members)."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_leader(self, member_id: str) -> bool:
-        """Return whether that member assigns."""
+        """Return whether that member is the leader."""
         return self.leader_id == member_id
 
     def supports_protocols(self, protocol_type: str, protocols: Sequence[MemberProtocol]) -> bool:
-        """Return whether somebody of that type, with those protocols, can be a member."""
+        """Return whether a member with this protocol type and these protocols may join."""
         if self.state is EMPTY:
             return bool(protocol_type) and bool(protocols)
         return self.protocol_type_or_none == protocol_type and any(
@@ -232,7 +231,7 @@ class ClassicGroup:
     # -- members -----------------------------------------------------------------------------------
 
     def add(self, member: ClassicMember, protocol_type: str, respond: JoinResponder | None = None) -> None:
-        """Add a member, whose join is parked if `respond` is given. The first sets the type."""
+        """Add a member, and park its join if `respond` is given. The first member sets the protocol type."""
         member_id = member.member_id
         if not self.members:
             self.protocol_type_or_none = protocol_type
@@ -247,7 +246,7 @@ class ClassicGroup:
         self.pending_join_members.pop(member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member or a pending one; does nothing for others. Another becomes the leader."""
+        """Remove a member or pending member, if there is one; if it was the leader, elect another."""
         member: ClassicMember | None = self.members.pop(member_id, None)
         if member is not None:
             self._supporters.remove(member.protocols)
@@ -261,10 +260,10 @@ class ClassicGroup:
         self.pending_sync_members.discard(member_id)
 
     def replace_static_member(self, group_instance_id: str, old_member_id: str, new_member_id: str) -> ClassicMember:
-        """Give a static member's place to its successor, and return that."""
+        """Replace a static member by a successor with a new member id, and return it."""
         old: ClassicMember = self.members.pop(old_member_id)
         new = old.successor(new_member_id)
-        assert not old.is_awaiting_join, "answer the old member first"
+        assert not old.is_awaiting_join, "the old member's join must be answered first"
         self.members.put(new_member_id, new)
         if self.is_leader(old_member_id):
             self.leader_id = new_member_id
@@ -279,7 +278,7 @@ class ClassicGroup:
         session_timeout_ms: int,
         respond: JoinResponder | None,
     ) -> None:
-        """Take over what a member's new join says, and park that join if `respond` is given."""
+        """Update a member from its new join, and park the join if `respond` is given."""
         self._supporters.remove(member.protocols)
         member.protocols = tuple(protocols)
         self._supporters.add(member.protocols)
@@ -300,7 +299,7 @@ class ClassicGroup:
 
     @staticmethod
     def answer_sync(member: ClassicMember, response: messages.SyncGroupResponse) -> bool:
-        """Answer the member's parked sync; returns whether there was one."""
+        """Answer the member's parked sync; return whether there was one."""
         respond = member.respond_to_sync
         if respond is None:
             return False
@@ -309,37 +308,37 @@ class ClassicGroup:
         return True
 
     def answer_error(self, member: ClassicMember, error_code: ErrorCode) -> None:
-        """Answer the member's parked requests, of either kind, with that error."""
+        """Answer the member's parked join and sync with that error."""
         response = messages.JoinGroupResponse(error_code=error_code, member_id=member.member_id)
         self.answer_join(member, response)
         self.answer_sync(member, messages.SyncGroupResponse(error_code=error_code))
 
     def elect_joined_leader(self) -> bool:
-        """Return whether a member whose join is parked leads; elect one if the leader has none."""
+        """Elect a member with a parked join if the leader has none; return whether the leader has one now."""
         leader = self.members.get(self.leader_id or "")
         if leader is None or leader.is_awaiting_join:
             return leader is not None
-        joined = (each for each in self.members.values_in_order() if each.is_awaiting_join)
-        successor = next(joined, leader)
+        joined_members = (member for member in self.members.values_in_order() if member.is_awaiting_join)
+        successor = next(joined_members, leader)
         self.leader_id = successor.member_id
         return successor is not leader
 
     # -- generations -------------------------------------------------------------------------------
 
     def transition_to(self, state: ClassicGroupState) -> None:
-        """Change the state."""
+        """Change the state; the transition must be valid."""
         assert state.can_follow(self.state), f"{self.group_id}: from {self.state} to {state}"
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = self._clock.wall_clock_ms()
 
     def select_protocol(self) -> str:
-        """Return the protocol that the members would choose now; there must be members."""
+        """Return the protocol that the current members choose; there must be members."""
         candidates = self._supporters.candidates(len(self.members))
         return choose_protocol(self.members.values_in_order(), candidates)
 
     def init_next_generation(self) -> None:
-        """Begin the next generation with the members there are."""
+        """Begin the next generation with the current members."""
         self.generation_id += 1
         self.protocol_name = self.select_protocol() if self.members else None
         self.update_subscribed_topics()
@@ -347,7 +346,7 @@ class ClassicGroup:
         self.pending_sync_members.clear()
 
     def update_subscribed_topics(self) -> None:
-        """Read the topics out of the members' subscriptions, as far as these can be read."""
+        """Parse the topics from the members' subscriptions, if possible."""
         self.subscribed_topics = None
         if self.uses_consumer_protocol:
             self.subscribed_topics = topics_of_members(self.members.values(), self.protocol_name)
@@ -355,12 +354,12 @@ class ClassicGroup:
     # -- checks ------------------------------------------------------------------------------------
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicMember:
-        """Return the member. Raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if it was replaced."""
+        """Return the member. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID if it was replaced."""
         if group_instance_id is not None:
-            known_id = self.static_members.get(group_instance_id)
-            if known_id is not None and known_id != member_id:
+            current_id = self.static_members.get(group_instance_id)
+            if current_id is not None and current_id != member_id:
                 raise ApiError(ErrorCode.FENCED_INSTANCE_ID)
-            if known_id is None:
+            if current_id is None:
                 raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         member = self.members.get(member_id)
         if member is None:
@@ -368,10 +367,10 @@ class ClassicGroup:
         return member
 
     def validate_offset_commit(self, commit: OffsetCommit, is_transactional: bool) -> None:
-        """Check that this member may commit.
+        """Check that the member may commit offsets.
 
-        An empty group takes commits without a generation; those of transactions need no member, and
-        do not mind a rebalance.
+        An empty group accepts commits without a generation; transactional commits need no member, and are
+        accepted during a rebalance.
         """
         generation_id = commit.generation_id_or_member_epoch
         if self.state is DEAD:
@@ -389,33 +388,33 @@ class ClassicGroup:
 
     def validate_offset_fetch(
         self,
-        member_id: str | None,  # noqa: ARG002 - only other kinds of groups ask
+        member_id: str | None,  # noqa: ARG002 - only other group types need it
         member_epoch: int,  # noqa: ARG002
     ) -> None:
-        """Check that offsets may be fetched: GROUP_ID_NOT_FOUND once it is dead."""
+        """Check that offsets may be fetched. Raises `ApiError` GROUP_ID_NOT_FOUND if the group is dead."""
         if self.state is DEAD:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is in dead state.")
 
     def validate_offset_delete(self) -> None:
-        """Check that offsets may be deleted; only consumers' subscriptions tell which are in use."""
+        """Check that offsets may be deleted. Non-consumer groups must be empty: their topics in use are unknown."""
         self.validate_offset_fetch(None, -1)
         if self.state is not EMPTY and not self.uses_consumer_protocol:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
     def validate_delete_group(self) -> None:
-        """Check that the group may be deleted: only an empty one."""
+        """Check that the group may be deleted: it must be empty."""
         self.validate_offset_fetch(None, -1)
         if self.state is not EMPTY:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
     def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Return whether a member wants the topic; of consumers that cannot be read, each does."""
+        """Return whether a member subscribes to the topic; True for consumers with unparsable subscriptions."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
     def offset_expiration(self) -> OffsetExpiration | None:
-        """Return from when on offsets expire: since it is empty, or since their commit."""
+        """Return since when offsets expire: since the group is empty, or since their commit; None if they do not."""
         if self.protocol_type_or_none is None:
             return OffsetExpiration(None)
         if self.state is EMPTY:
@@ -425,7 +424,7 @@ class ClassicGroup:
         return None
 
     def describe(self) -> messages.DescribeGroupsResponse.DescribedGroup:
-        """Return what DescribeGroups answers; what members chose is shown while it is stable."""
+        """Return the group for DescribeGroups; protocol and metadata are included only while it is stable."""
         response = messages.DescribeGroupsResponse
         name = self.protocol_name if self.state is STABLE else None
         return response.DescribedGroup(
@@ -437,16 +436,16 @@ class ClassicGroup:
         )
 
     def tombstones(self) -> Sequence[GroupRecord]:
-        """Return the record that deletes the group."""
+        """Return the tombstone of the group."""
         return [GroupRecord(record_messages.GroupMetadataKey(self.group_id), None)]
 
 
 FIRST_VERSION: Final = 0
-"""All versions begin with the fields of this one, so newer ones than ours can be read too."""
+"""All versions begin with the fields of this one, so that newer versions can be parsed too."""
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """Return all topics that the subscriptions name; None if one of them is not a subscription.
+    """Return all topics in the subscriptions; None if one of them cannot be parsed.
 
     Mirrors `ClassicGroup.computeSubscribedTopics`.
     """
@@ -462,7 +461,7 @@ def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
 
 
 def topics_of_members(members: Collection[ClassicMember], protocol_name: str | None) -> frozenset[str] | None:
-    """Return the topics of consumers that use that protocol; None if they cannot be known."""
+    """Return the topics that the members subscribe to with that protocol; None if they cannot be determined."""
     if not members:
         return frozenset()
     if protocol_name is None:

@@ -1,9 +1,9 @@
 """The classic groups of one shard; mirrors the classic half of `GroupMetadataManager`.
 
-A member of the classic protocol may be in a group of the other kind; then that kind serves it.
-A group's state in memory is ahead of its record: members come and go without one, and a record is
-written when a generation has its assignments, or when a group becomes empty. A new coordinator knows
-the last such generation, and its members find out from their heartbeats what has changed since.
+Members of the classic protocol in a consumer group are served by `ClassicMembers` instead.
+A group's state in memory is ahead of its record: members join and leave without a record, which is written only
+when a generation has its assignments or the group becomes empty. A new coordinator loads the last such
+generation, and members learn of later changes from their heartbeats.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MemberResponse = messages.LeaveGroupResponse.MemberResponse
 
 
 class ClassicGroups:
-    """Makes, keeps and replays the classic groups of a shard, and serves their members."""
+    """Creates and replays the classic groups of a shard, and serves their members."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class ClassicGroups:
         groups: GroupTimeline,
         log: EventLogger,
     ) -> None:
-        """Serve the classic ones among `groups`, which are those of the shard."""
+        """Serve the classic groups among `groups`, which are all groups of the shard."""
         self._clock = broker.clock
         self._groups = groups
         self.rebalance = Rebalance(broker, counters, runtime, log)
         self._joins = Joins(broker, self.rebalance)
 
     def get_or_create(self, group_id: str) -> Group:
-        """Return the group of that id, of any kind; a new one is classic and empty."""
+        """Return the group with that id, of any type; create an empty classic group if there is none."""
         return self._groups.get(group_id) or self._create(group_id)
 
     def _create(self, group_id: str) -> ClassicGroup:
@@ -65,7 +65,7 @@ class ClassicGroups:
         return group
 
     def member_committed(self, group_id: str, member_id: str) -> None:
-        """Keep a member's session alive that has committed offsets."""
+        """Extend the session of a member that has committed offsets."""
         group = self._groups.get(group_id)
         if isinstance(group, ClassicGroup) and group.state in {STABLE, PREPARING_REBALANCE}:
             member = group.members.get(member_id)
@@ -73,12 +73,12 @@ class ClassicGroups:
                 self.rebalance.sessions.begin(group, member)
 
     def replay(self, record: GroupRecord) -> None:
-        """Take in a GroupMetadata record."""
+        """Apply a GroupMetadata record."""
         key, value = record.key, record.value
         assert isinstance(key, record_messages.GroupMetadataKey)
-        before = self._groups.remove(key.group)
-        if isinstance(before, ClassicGroup):
-            self.rebalance.stop_waits(before)
+        old_group = self._groups.remove(key.group)
+        if isinstance(old_group, ClassicGroup):
+            self.rebalance.stop_waits(old_group)
         if value is not None:
             assert isinstance(value, record_messages.GroupMetadataValue)
             self._groups.put(key.group, restored_group(key.group, value, self._clock))
@@ -86,27 +86,27 @@ class ClassicGroups:
     # -- JoinGroup --------------------------------------------------------------------------------
 
     def join(self, message: messages.JoinGroupRequest, client: GroupClient, respond: JoinResponder) -> JoinResult:
-        """Let a client into a group.
+        """Let a client join a group.
 
-        Where there is no classic group, a client without a member id creates it, in the place of an empty
-        group of another kind if there is one.
+        If there is no classic group, a client without a member id creates it, replacing an empty group of
+        another type if there is one.
         """
         request = JoinRequest(message, client, respond)
         group = self._groups.get(message.group_id)
         if isinstance(group, ClassicGroup):
             return self._joins.join(group, request)
         if message.member_id != UNKNOWN_MEMBER_ID:
-            # Kafka forgets an empty group of another kind then, until it is loaded again.
+            # As in Kafka, an empty group of another type is dropped until the shard is loaded again.
             self._groups.remove(message.group_id)
             return request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, message.member_id)
         return self._create_with_member(message.group_id, group, request)
 
     def _create_with_member(self, group_id: str, replaced: Group | None, request: JoinRequest) -> JoinResult:
-        """Create a group with its first member. `replaced` is an empty group of another kind."""
+        """Create a group with its first member. `replaced` is an empty group of another type, if any."""
         records = [] if replaced is None else list(replaced.tombstones())
         group = self._create(group_id)
-        records.append(group_record(group, {}))  # as it is before the joining: without members
-        # Two can answer: the joining below, and `settled` if the record of the group cannot be written.
+        records.append(group_record(group, {}))  # the state before the join: without members
+        # Two places may answer: the join below, and `settled` if the group's record cannot be written.
         request.respond, fail = _once(request)
         self._joins.join(group, request)
         is_appended = False
@@ -130,7 +130,7 @@ class ClassicGroups:
     def sync(
         self, group: ClassicGroup, request: messages.SyncGroupRequest, respond: SyncResponder
     ) -> Result[messages.SyncGroupResponse]:
-        """Answer with the member's assignment, now or when the leader has brought it.
+        """Answer with the member's assignment, now or when the leader has sent it.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
@@ -152,7 +152,7 @@ class ClassicGroups:
         elif group.is_leader(member.member_id):
             return self.rebalance.store_assignments(
                 group,
-                # Copies: the bytes of a request are parts of the frame that they came in.
+                # Copies, because the request's bytes are views of its frame.
                 {each.member_id: bytes(each.assignment) for each in request.assignments},
             )
         return Result()
@@ -160,7 +160,7 @@ class ClassicGroups:
     # -- Heartbeat --------------------------------------------------------------------------------
 
     def heartbeat(self, group: ClassicGroup, request: messages.HeartbeatRequest) -> Result[ErrorCode]:
-        """Keep a member's session alive; tell it NONE, or REBALANCE_IN_PROGRESS if it should join.
+        """Extend a member's session; return NONE, or REBALANCE_IN_PROGRESS if it must rejoin.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
@@ -175,19 +175,19 @@ class ClassicGroups:
     # -- LeaveGroup -------------------------------------------------------------------------------
 
     def leave(self, group: ClassicGroup, members: Iterable[MemberIdentity]) -> Result[list[MemberResponse]]:
-        """Remove members, each by its id or by its group instance id; tell what became of each.
+        """Remove members by member id or group instance id; return the outcome of each.
 
-        Raises `ApiError` UNKNOWN_SERVER_ERROR, with the members gone, if that ends a joining of others
-        who have no protocol in common.
+        Raises `ApiError` UNKNOWN_SERVER_ERROR, after removing the members, if this completes a join phase of
+        members without a common protocol.
         """
-        waited_for = group.join_operation
-        responses = [left(member, self._leave_one(group, member)) for member in members]
+        old_operation = group.join_operation
+        responses = [leave_response(member, self._leave_one(group, member)) for member in members]
         if any(not each.error_code for each in responses):
             if group.state in {STABLE, COMPLETING_REBALANCE}:
                 self.rebalance.prepare_or_complete(group, "explicit `LeaveGroup` request")
             else:
                 self.rebalance.maybe_complete(group)
-        if has_failed_since(group, waited_for):
+        if has_failed_since(group, old_operation):
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
         return Result(responses)
 
@@ -210,8 +210,8 @@ class ClassicGroups:
         return ErrorCode.NONE
 
 
-def left(identity: MemberIdentity, error_code: ErrorCode) -> MemberResponse:
-    """Return what became of a member that wanted to leave."""
+def leave_response(identity: MemberIdentity, error_code: ErrorCode) -> MemberResponse:
+    """Return the outcome for one leaving member."""
     return MemberResponse(identity.member_id, identity.group_instance_id, error_code)
 
 
@@ -220,7 +220,7 @@ def _differs(requested: str | None, current: str | None) -> bool:
 
 
 def _once(request: JoinRequest) -> tuple[JoinResponder, Callable[[ErrorCode], None]]:
-    """Return what answers the request, and what refuses it; only the first of both has an effect."""
+    """Return two functions that answer the request and fail it; only the first call has an effect."""
     respond = request.respond
     is_answered = False
 

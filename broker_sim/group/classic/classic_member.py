@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class DelayedHeartbeat(DelayedTimeout):
-    """Expires at the end of the session timeout unless the member is heard of before.
+    """Expires at the end of the session timeout unless the member sends a request before.
 
-    Each request of the member lets it wait its whole delay again. Where an observer is told of each wait,
-    the request completes it instead, and the next one is parked.
+    Each request of the member restarts the delay. If an observer reports each wait, the request completes
+    the operation instead, and a new one is parked.
     """
 
     __slots__ = ()
@@ -31,14 +31,14 @@ EMPTY_ASSIGNMENT: Final = b""
 
 
 class MemberProtocol(NamedTuple):
-    """A way of assigning that a member knows, such as `range`, and what it says about itself in it."""
+    """A protocol that a member supports, such as `range`, and the member's metadata for it."""
 
     name: str
     metadata: bytes
 
 
 class ClassicMember:
-    """A member, what it can do, and the requests of it that are parked.
+    """A member, with its protocols and parked requests.
 
     `respond_to_join` and `respond_to_sync` are None unless a request of that kind is parked.
     """
@@ -79,37 +79,37 @@ class ClassicMember:
         self.protocols = tuple(protocols)
         self.assignment = assignment
         self.is_new = False
-        """Whether its first join is still parked; its session runs meanwhile."""
+        """Whether its first join is still parked, during which its session may expire."""
         self.respond_to_join: JoinResponder | None = None
         self.respond_to_sync: SyncResponder | None = None
         self.heartbeat: DelayedHeartbeat | None = None
-        """The operation that ends its session."""
+        """The delayed operation that expires its session."""
 
     @property
     def is_static(self) -> bool:
-        """Whether it is a static member (KIP-345)."""
+        """Whether this is a static member (KIP-345)."""
         return self.group_instance_id is not None
 
     @property
     def is_awaiting_join(self) -> bool:
-        """Whether a JoinGroup of it is parked."""
+        """Whether a JoinGroup of the member is parked."""
         return self.respond_to_join is not None
 
     @property
     def is_awaiting_sync(self) -> bool:
-        """Whether a SyncGroup of it is parked."""
+        """Whether a SyncGroup of the member is parked."""
         return self.respond_to_sync is not None
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """Whether its session may not end now: a parked request of it stands for its heartbeats.
+        """Whether its session cannot expire, because a parked request takes the place of heartbeats.
 
-        The first join does not, because the coordinator does not notice when that client goes away.
+        The first join does not count, because the coordinator does not notice when that client disconnects.
         """
         return not self.is_new and (self.is_awaiting_join or self.is_awaiting_sync)
 
     def successor(self, member_id: str) -> ClassicMember:
-        """Return a member of that id with all that this one is, without its parked requests."""
+        """Return a copy of this member with another member id and without parked requests."""
         return ClassicMember(
             member_id,
             group_instance_id=self.group_instance_id,
@@ -122,14 +122,14 @@ class ClassicMember:
         )
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """Return what it said about itself in that protocol, which it must have named."""
+        """Return the member's metadata for that protocol, which it must support."""
         for protocol in self.protocols:
             if protocol.name == protocol_name:
                 return protocol.metadata
         raise AssertionError(f"member {self.member_id} does not support protocol {protocol_name}")
 
     def describe(self, protocol_name: str | None) -> messages.DescribeGroupsResponse.DescribedGroupMember:
-        """Return what DescribeGroups answers, with the metadata of that protocol unless None."""
+        """Return the member for DescribeGroups, with its metadata for that protocol unless None."""
         return messages.DescribeGroupsResponse.DescribedGroupMember(
             member_id=self.member_id,
             group_instance_id=self.group_instance_id,
@@ -140,10 +140,10 @@ class ClassicMember:
         )
 
     def vote(self, candidates: Container[str]) -> str:
-        """Return the first of its protocols that is among the candidates.
+        """Return the member's first protocol that is a candidate.
 
-        Raises ApiError with UNKNOWN_SERVER_ERROR if none is. As in Kafka a protocol that a member
-        names twice counts twice, and then it may look as if all members knew another one's.
+        Raises ApiError with UNKNOWN_SERVER_ERROR if there is none. As in Kafka, a protocol that a member
+        names twice counts twice, so that a candidate may not be supported by all members.
         """
         for protocol in self.protocols:
             if protocol.name in candidates:

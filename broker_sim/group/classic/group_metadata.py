@@ -1,4 +1,4 @@
-"""A classic group as a record of `__consumer_offsets`, and back.
+"""Converts classic groups to records of `__consumer_offsets` and back.
 
 Mirrors `GroupCoordinatorRecordHelpers.newGroupMetadataRecord` and the replay of `GroupMetadataValue`.
 """
@@ -23,7 +23,7 @@ Value = record_messages.GroupMetadataValue
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupRecord:
-    """Return the record of the group's current generation with these assignments by member."""
+    """Return the record of the group's current generation, with these assignments by member id."""
     members = [
         Value.MemberMetadata(
             member_id=member.member_id,
@@ -50,9 +50,9 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Group
 
 
 def restored_group(group_id: str, value: record_messages.GroupMetadataValue, clock: Clock) -> ClassicGroup:
-    """Return the group as the record has it: stable with its members, or empty.
+    """Return the group in a record: stable with its members, or empty.
 
-    Of each member's protocols only the chosen one is known.
+    The record has only the chosen protocol of each member.
     """
     group = ClassicGroup(
         group_id,

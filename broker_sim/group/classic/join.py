@@ -1,8 +1,8 @@
 """JoinGroup at the coordinator; mirrors `GroupMetadataManager.classicGroupJoin`.
 
-Who joins may be: a new dynamic member, which is given an id and asked to come again with it (KIP-394);
-a new static member, or one that comes back and takes the place of its former self (KIP-345); a pending
-member that comes again; a member that joins the next generation.
+A joining member is one of: a new dynamic member, which gets a member id and must rejoin with it (KIP-394); a
+new static member, or one that returns and replaces its former member id (KIP-345); a pending member that
+rejoins with its id; a known member that joins the next generation.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
 
 
 def _uuid_text(random_bits: int) -> str:
-    """Return a random UUID (version 4) as `str(uuid.UUID(int=..., version=4))`, in a third of the time."""
+    """Return `str(uuid.UUID(int=random_bits, version=4))`, in a third of the time."""
     number = random_bits & ~_UUID_FIXED_BITS | _UUID_VERSION_4
     text = f"{number:032x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _ignore(response: messages.JoinGroupResponse) -> None:
-    """Do nothing: the member has had an answer, and counts as one that waits."""
+    """Ignore the response: the member is already answered, but still counts as awaiting its join."""
 
 
 class JoinRequest:
-    """A JoinGroup: what it says, who sent it, and how to answer it."""
+    """A JoinGroup request with its client and responder."""
 
     __slots__ = ("client", "message", "protocols", "respond")
 
@@ -55,33 +55,33 @@ class JoinRequest:
         self.message = message
         self.client = client
         self.respond = respond
-        # Copies: the bytes of a request are parts of the frame that they came in.
+        # Copies, because the request's bytes are views of its frame.
         self.protocols: Sequence[MemberProtocol] = tuple(
             [MemberProtocol(protocol.name, bytes(protocol.metadata)) for protocol in message.protocols]
         )
 
     @property
     def reason(self) -> str:
-        """Why the client joins, if it says so (KIP-800)."""
+        """The client's reason for joining, if given (KIP-800)."""
         return self.message.reason or "not provided"
 
     def refuse(self, error_code: ErrorCode, member_id: str = UNKNOWN_MEMBER_ID) -> JoinResult:
-        """Answer with an error, and return that nothing else follows."""
+        """Answer with an error, and return an empty result."""
         self.respond(messages.JoinGroupResponse(error_code=error_code, member_id=member_id))
         return Result()
 
 
 class Joins:
-    """Lets members into the groups of a partition."""
+    """Serves JoinGroup for the classic groups of a shard."""
 
     def __init__(self, broker: BrokerContext, rebalance: Rebalance) -> None:
         self._broker = broker
         self._rebalance = rebalance
 
     def join(self, group: ClassicGroup, request: JoinRequest) -> JoinResult:
-        """Answer the request, now or when the next generation begins; return what is to be written.
+        """Answer the request, now or when the next generation begins; return the records to write.
 
-        The member that ends a join phase without a protocol in common gets an error, as in Kafka.
+        As in Kafka, the member that completes a join phase without a common protocol gets an error.
         """
         member_id = request.message.member_id
         if not self._accepts(group, member_id):
@@ -92,9 +92,9 @@ class Joins:
         if not group.supports_protocols(request.message.protocol_type, request.protocols):
             return request.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
         is_new = member_id == UNKNOWN_MEMBER_ID
-        waited_for = group.join_operation
+        old_operation = group.join_operation
         result = (self._join_new_member if is_new else self._join_known_member)(group, request)
-        if has_failed_since(group, waited_for):
+        if has_failed_since(group, old_operation):
             for member in group.members.values():
                 if member.respond_to_join is request.respond:
                     member.respond_to_join = _ignore
@@ -102,10 +102,10 @@ class Joins:
         return result
 
     def _accepts(self, group: ClassicGroup, member_id: str) -> bool:
-        """Return whether there is room for it.
+        """Return whether `group.max.size` allows the member to join.
 
-        While members join, those count that have: members of the last generation may not come back,
-        and if there are too many of them the last ones have to go.
+        During a join phase only joined members count: members of the last generation may not return, and if
+        there are too many, the last to join are rejected.
         """
         if group.state in {EMPTY, DEAD}:
             return True
@@ -118,7 +118,7 @@ class Joins:
         return member is not None or len(group.members) < size
 
     def _drop(self, group: ClassicGroup, member_id: str) -> None:
-        """Remove a member that there is no room for."""
+        """Remove a member rejected by `group.max.size`."""
         member = group.members.get(member_id)
         if member is not None:
             self._rebalance.sessions.end(group, member)
@@ -133,9 +133,9 @@ class Joins:
         prefix = client.client_id if instance_id is None else instance_id
         member_id = f"{prefix}-{_uuid_text(self._broker.random.getrandbits(128))}"
         if instance_id is not None:
-            known_id = group.static_members.get(instance_id)
-            if known_id is not None:
-                return self._replace_static_member(group, request, known_id, member_id)
+            old_id = group.static_members.get(instance_id)
+            if old_id is not None:
+                return self._replace_static_member(group, request, old_id, member_id)
         elif client.api_version >= KNOWN_MEMBER_ID_VERSION:
             self._rebalance.sessions.begin_pending(
                 group, member_id, request.message.session_timeout_ms, client.client_id
@@ -163,27 +163,27 @@ class Joins:
         self._rebalance.prepare_or_complete(group, f"adding new member {member_id}; client reason: {request.reason}")
         return Result()
 
-    # -- static members that come back ------------------------------------------------------------
+    # -- returning static members -----------------------------------------------------------------
 
     def _replace_static_member(self, group: ClassicGroup, request: JoinRequest, old_id: str, new_id: str) -> JoinResult:
-        """Give the member's place to its successor, and fence it."""
+        """Fence the static member, and replace it by its successor."""
         message = request.message
         assert message.group_instance_id is not None
-        leader_before = group.leader_id or ""
+        old_leader_id = group.leader_id or ""
         member = self._fence(group, message.group_instance_id, old_id, new_id)
-        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        old_values = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.update_member(
             member, request.protocols, message.rebalance_timeout_ms, message.session_timeout_ms, request.respond
         )
         if group.state is COMPLETING_REBALANCE:
-            # The leader may be assigning to the old id.
+            # The leader may be assigning to the old member id.
             self._rebalance.prepare(group, f"updating static member {new_id}")
         elif group.state is not STABLE:
             self._rebalance.maybe_complete(group)
         elif group.select_protocol() != group.protocol_name:
             self._rebalance.prepare_or_complete(group, f"static member {new_id} joined anew")
         else:
-            return self._store_replacement(group, request, member, old_id, before, leader_before)
+            return self._store_replacement(group, request, member, old_id, old_values, old_leader_id)
         return Result()
 
     def _fence(self, group: ClassicGroup, instance_id: str, old_id: str, new_id: str) -> ClassicMember:
@@ -200,10 +200,10 @@ class Joins:
         request: JoinRequest,
         member: ClassicMember,
         old_id: str,
-        before: tuple[Sequence[MemberProtocol], int, int],
-        leader_before: str,
+        old_values: tuple[Sequence[MemberProtocol], int, int],
+        old_leader_id: str,
     ) -> JoinResult:
-        """Let the successor go on in the generation, without a rebalance, once that is written."""
+        """Write the replacement; the successor then continues the generation without a rebalance."""
         can_skip = request.client.api_version >= SKIP_ASSIGNMENT_VERSION
         instance_id = member.group_instance_id
         assert instance_id is not None
@@ -211,22 +211,22 @@ class Joins:
         def stored(error_code: ErrorCode) -> None:
             is_leader = can_skip and group.is_leader(member.member_id)
             if not error_code:
-                # Before version 9 the leader must not learn that it leads: it would assign.
+                # Before version 9 the leader must not learn that it is the leader, or it would assign.
                 response = join_response(
                     group,
                     member.member_id,
                     with_members=is_leader and group.state is not PREPARING_REBALANCE,
-                    leader_id=None if can_skip else leader_before,
+                    leader_id=None if can_skip else old_leader_id,
                     skip_assignment=is_leader,
                 )
                 group.answer_join(member, response)
                 return
             if group.static_members.get(instance_id) == member.member_id:
-                group.update_member(member, *before, None)
+                group.update_member(member, *old_values, None)
                 self._rebalance.sessions.end(group, member)
                 old = group.replace_static_member(instance_id, member.member_id, old_id)
                 self._rebalance.sessions.begin(group, old)
-            response = join_response(group, UNKNOWN_MEMBER_ID, with_members=False, leader_id=leader_before)
+            response = join_response(group, UNKNOWN_MEMBER_ID, with_members=False, leader_id=old_leader_id)
             response.error_code = error_code
             request.respond(response)
 
@@ -249,7 +249,7 @@ class Joins:
             return request.refuse(error.error_code, member_id)
         if group.state is EMPTY:
             return request.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id)
-        if self._has_missed_nothing(group, member, request):
+        if self._is_current(group, member, request):
             is_leader = group.is_leader(member_id)
             request.respond(join_response(group, member_id, with_members=is_leader))
         else:
@@ -262,10 +262,10 @@ class Joins:
         return Result()
 
     @staticmethod
-    def _has_missed_nothing(group: ClassicGroup, member: ClassicMember, request: JoinRequest) -> bool:
-        """Return whether the current generation is an answer: the member may not have got it.
+    def _is_current(group: ClassicGroup, member: ClassicMember, request: JoinRequest) -> bool:
+        """Return whether to answer with the current generation, for a member that has missed the response.
 
-        The leader of a stable group joins because it wants to assign anew.
+        The leader of a stable group rejoins to trigger a new assignment.
         """
         if group.state is PREPARING_REBALANCE or member.protocols != request.protocols:
             return False

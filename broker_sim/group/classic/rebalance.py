@@ -1,12 +1,12 @@
-"""Rebalances: a group comes from one generation to the next; mirrors the rebalances of `GroupMetadataManager`.
+"""Rebalances: the steps from one generation to the next; mirrors the rebalances of `GroupMetadataManager`.
 
-A rebalance begins (A) when a member comes, changes, leaves or is lost. Members learn of it from their
-heartbeats and join again. It ends (B) when all have joined or the rebalance timeout is over; who is
-missing then is removed, unless it is static. The leader gets all members, and its SyncGroup brings the
-assignments (C), for which the SyncGroups of the others wait.
+A rebalance begins (A) when a member joins, changes, leaves or expires. Members learn of it from their
+heartbeats and rejoin. The join phase ends (B) when all have joined or the rebalance timeout expires;
+missing members are then removed, unless they are static. The leader gets the list of members, and its
+SyncGroup brings the assignments (C), for which the SyncGroups of the other members wait.
 
-The first generation of an empty group begins after `group.initial.rebalance.delay.ms` instead, which
-is extended while members come, at most to the rebalance timeout.
+The first generation of an empty group begins after `group.initial.rebalance.delay.ms` instead, which is
+extended while members join, up to the rebalance timeout.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class DelayedSync(DelayedRequest):
-    """Waits until each member of a generation has sent a SyncGroup, or until the next rebalance.
+    """Waits until all members of a generation have sent SyncGroup, or until the next rebalance.
 
     Mirrors `DelayedSync` of Kafka 3.
-    After the rebalance timeout `on_timeout(group, generation_id)` removes the members that have not.
+    After the rebalance timeout, `on_timeout(group, generation_id)` removes the members that have not.
     """
 
     __slots__ = ("_generation_id", "_group", "_on_timeout")
@@ -52,7 +52,7 @@ class DelayedSync(DelayedRequest):
         self._on_timeout = on_timeout
 
     def try_complete(self) -> bool:
-        """Complete if all have synced or it is too late to."""
+        """Complete if all members have synced, or the generation is over."""
         group = self._group
         is_over = group.generation_id != self._generation_id or not group.pending_sync_members
         return is_over and self.force_complete()
@@ -62,20 +62,20 @@ class DelayedSync(DelayedRequest):
         self._on_timeout(self._group, self._generation_id)
 
     def on_complete(self) -> None:
-        """Do nothing: members are answered when the assignment is there."""
+        """Do nothing: members are answered when the assignments are stored."""
 
 
-REPEATED_AFTER_MS: Final = 500
-"""Delay before a failed join phase is tried again, as of a failed timer of Kafka's coordinator."""
+JOIN_RETRY_BACKOFF_MS: Final = 500
+"""Delay before a failed join phase is retried, the retry backoff of timers in Kafka's coordinator."""
 
 
 class DelayedJoin(DelayedRequest):
-    """Waits until every known member has joined, at most for the rebalance timeout; mirrors `DelayedJoin` of Kafka 3.
+    """Waits up to the rebalance timeout until all known members have joined; mirrors `DelayedJoin` of Kafka 3.
 
-    `is_over` ends it before, whoever is missing.
+    Setting `is_over` completes it earlier, even if members are missing.
 
-    Deliberate difference: since 4.0 Kafka keeps this wait in a timer of its coordinator, with the same times.
-    Here it is a delayed operation, as it was, so that it can be seen like every other wait.
+    Deliberate difference: since 4.0 Kafka uses a timer of its coordinator, with the same times. Here it is
+    still a delayed operation, so that it can be observed like every other wait.
     """
 
     __slots__ = ("_group", "_phase", "is_over")
@@ -89,23 +89,23 @@ class DelayedJoin(DelayedRequest):
         self.is_over = False
 
     def try_complete(self) -> bool:
-        """Complete once all have joined."""
+        """Complete once all members have joined."""
         return (self.is_over or self._group.has_all_members_joined) and self.force_complete()
 
     def on_expiration(self) -> None:
-        """Do nothing more: missing members are removed on completion."""
+        """Do nothing: `on_complete` removes missing members."""
 
     def on_complete(self) -> None:
-        """Begin the next generation, unless the group waits for something else by now."""
+        """Begin the next generation, unless another operation has replaced this one."""
         if self._group.join_operation is self:
             self._phase.complete_join(self._group)
 
 
 class InitialDelayedJoin(DelayedJoin):
-    """Gives the first members of an empty group time to come; mirrors `InitialDelayedJoin`.
+    """Gives the first members of an empty group time to join; mirrors `InitialDelayedJoin`.
 
-    It waits its whole delay, also when all known members have joined. If members have come
-    meanwhile, another such wait follows, as long as `remaining_ms` of the rebalance timeout is left.
+    It waits for its full delay, even if all known members have joined. If members have joined meanwhile,
+    another wait follows while `remaining_ms` of the rebalance timeout are left.
     """
 
     __slots__ = ("remaining_ms",)
@@ -115,11 +115,11 @@ class InitialDelayedJoin(DelayedJoin):
         self.remaining_ms = remaining_ms
 
     def try_complete(self) -> bool:
-        """Complete only if it is over."""
+        """Complete only if `is_over` is set."""
         return self.is_over and self.force_complete()
 
     def on_complete(self) -> None:
-        """Begin the next generation, or wait on."""
+        """Begin the next generation, or extend the wait."""
         if self._group.join_operation is not self:
             return
         if self.is_over:
@@ -128,19 +128,19 @@ class InitialDelayedJoin(DelayedJoin):
             self._phase.extend_initial_join(self._group, self)
 
 
-class RepeatedJoin(InitialDelayedJoin):
-    """Ends a join phase once more whose members have no protocol in common."""
+class RetriedJoin(InitialDelayedJoin):
+    """Retries the end of a join phase whose members have no common protocol."""
 
     __slots__ = ()
 
     def __init__(self, group: ClassicGroup, phase: Rebalance) -> None:
-        super().__init__(REPEATED_AFTER_MS, 0, group, phase)
+        super().__init__(JOIN_RETRY_BACKOFF_MS, 0, group, phase)
 
 
-def has_failed_since(group: ClassicGroup, waited_for: DelayedRequest | None) -> bool:
-    """Whether the joining has ended without a protocol in common since the group had that operation."""
+def has_failed_since(group: ClassicGroup, old_operation: DelayedRequest | None) -> bool:
+    """Whether a join phase has failed without a common protocol since `old_operation` was the join operation."""
     operation = group.join_operation
-    return isinstance(operation, RepeatedJoin) and operation is not waited_for
+    return isinstance(operation, RetriedJoin) and operation is not old_operation
 
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
@@ -154,7 +154,7 @@ def join_response(
     leader_id: str | None = None,
     skip_assignment: bool = False,
 ) -> messages.JoinGroupResponse:
-    """Return the answer that names the current generation; None is the group's leader."""
+    """Return the response for the current generation; `leader_id` of None means the group's leader."""
     response = messages.JoinGroupResponse
     members = []
     if with_members:
@@ -176,14 +176,14 @@ def join_response(
 
 
 def sync_response(group: ClassicGroup, member: ClassicMember) -> messages.SyncGroupResponse:
-    """Return what tells a member its assignment."""
+    """Return the response with the member's assignment."""
     return messages.SyncGroupResponse(
         protocol_type=group.protocol_type_or_none, protocol_name=group.protocol_name, assignment=member.assignment
     )
 
 
 class Rebalance:
-    """Moves the groups of a shard on. It is their `JoinPhase` and keeps their sessions."""
+    """Runs the rebalances of a shard's classic groups, and owns their members' sessions."""
 
     def __init__(self, broker: BrokerContext, counters: GroupCounters, runtime: ShardRuntime, log: EventLogger) -> None:
         self._config = broker.config
@@ -193,33 +193,33 @@ class Rebalance:
         self._purgatory = broker.purgatory("Rebalance")
         self.sessions = MemberSessions(broker.purgatory("Heartbeat"), self._expire_heartbeat)
 
-    # -- groups that come and go ------------------------------------------------------------------
+    # -- loading and unloading groups -------------------------------------------------------------
 
     def start(self, group: ClassicGroup) -> None:
-        """Begin the sessions of a group that was loaded; one that is too large must rebalance."""
+        """Start the sessions of a loaded group; one above `group.max.size` must rebalance."""
         self.start_sessions(group)
         if len(group.members) > self._config.group_max_size:
             self.prepare(group, "the group was loaded and is over capacity")
 
     def start_sessions(self, group: ClassicGroup) -> None:
-        """Begin the sessions of a group's members."""
+        """Start the sessions of a group's members."""
         for member in group.members.values():
             self.sessions.begin(group, member)
 
     def stop(self, group: ClassicGroup) -> None:
-        """Answer what is parked with NOT_COORDINATOR, and stop all waits."""
+        """Answer parked requests with NOT_COORDINATOR, and end all waits."""
         group.transition_to(DEAD)
         self.answer_all(group, ErrorCode.NOT_COORDINATOR)
         self.stop_waits(group)
 
     @staticmethod
     def answer_all(group: ClassicGroup, error_code: ErrorCode) -> None:
-        """Answer the parked requests of all members with that error."""
+        """Answer all members' parked requests with that error."""
         for member in group.members.values():
             group.answer_error(member, error_code)
 
     def stop_waits(self, group: ClassicGroup) -> None:
-        """End all operations of a group that is no longer here, without an answer."""
+        """End all operations of a group that is being dropped, without answers."""
         self.sessions.end_all(group)
         group.pending_sync_members.clear()
         operation, group.join_operation = group.join_operation, None
@@ -228,7 +228,7 @@ class Rebalance:
         self._purgatory.check_and_complete(GroupKey(group.group_id))
 
     def _expire_heartbeat(self, group: ClassicGroup, member_id: str) -> None:
-        """Remove a member, or a pending one, that was not heard of in time."""
+        """Remove a member or pending member whose session has expired."""
         member = group.members.get(member_id)
         if member_id in group.pending_join_members:
             group.remove(member_id)
@@ -245,13 +245,13 @@ class Rebalance:
 
     @staticmethod
     def answer_unknown_member(group: ClassicGroup, member: ClassicMember) -> None:
-        """Answer the parked join of a member that is being removed, so that it can join again."""
+        """Answer the parked join of a member that is being removed, so that it can rejoin."""
         group.answer_join(member, messages.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
 
     # -- A: a rebalance begins --------------------------------------------------------------------
 
     def prepare_or_complete(self, group: ClassicGroup, reason: str) -> None:
-        """Begin a rebalance, or end the one that is under way if all have joined."""
+        """Begin a rebalance, or complete the current join phase if all members have joined."""
         if group.can_rebalance:
             self.prepare(group, reason)
         else:
@@ -278,10 +278,10 @@ class Rebalance:
         group.join_operation = operation
         self._purgatory.try_complete_else_watch(operation, [GroupKey(group.group_id)])
 
-    # -- B: it ends -------------------------------------------------------------------------------
+    # -- B: the join phase ends -------------------------------------------------------------------
 
     def maybe_complete(self, group: ClassicGroup) -> None:
-        """End the joining if all have joined, but not the initial delay."""
+        """Complete the join phase if all members have joined, unless it is the initial delay."""
         if group.state is PREPARING_REBALANCE and group.previous_state is not EMPTY and group.has_all_members_joined:
             self._end_join_phase(group)
 
@@ -292,7 +292,7 @@ class Rebalance:
         self._purgatory.check_and_complete(GroupKey(group.group_id))
 
     def extend_initial_join(self, group: ClassicGroup, operation: InitialDelayedJoin) -> None:
-        """Wait on if members have come meanwhile and there is time left, else end the joining."""
+        """Extend the wait if members have joined meanwhile and time is left, otherwise end the join phase."""
         remaining_ms = operation.remaining_ms
         if not group.new_member_added or remaining_ms == 0:
             self.complete_join(group)
@@ -309,11 +309,10 @@ class Rebalance:
         self._runtime.perform(lambda: self._begin_generation(group))
 
     def _begin_generation(self, group: ClassicGroup) -> Result[None]:
-        """Return the record of a group that has become empty.
+        """Begin the next generation; return the record of a group that has become empty.
 
-        Dynamic members that are missing are removed. If nobody has joined, but static members are
-        known, the group waits for them once more. It tries again later if members who name protocols
-        twice have none in common.
+        Missing dynamic members are removed. If no member has joined but static members exist, the group waits
+        for them once more. If members that name protocols twice have no common one, it retries later.
         """
         group.join_operation = None
         self._remove_missing_members(group)
@@ -325,10 +324,10 @@ class Rebalance:
             group.init_next_generation()
         except ApiError:
             self._log(group, "could not complete the rebalance: no protocol in common")
-            self._park(group, RepeatedJoin(group, self))
+            self._park(group, RetriedJoin(group, self))
             return Result()
         if not group.members:
-            # If the record is lost, the generation before it comes back, without members.
+            # If the record is lost, a new coordinator loads the previous generation, whose members then expire.
             self._log(group, "the group is now empty")
             return Result(records=[group_record(group, {})], replays=False)
         self._log(group, "stabilized", members=len(group.members))
@@ -354,7 +353,7 @@ class Rebalance:
     # -- C: the assignments -----------------------------------------------------------------------
 
     def sync_received(self, group: ClassicGroup, member_id: str) -> None:
-        """Wait no longer for that member's SyncGroup."""
+        """Stop waiting for that member's SyncGroup."""
         group.pending_sync_members.discard(member_id)
         if not group.pending_sync_members:
             self._purgatory.check_and_complete(GroupKey(group.group_id))
@@ -362,12 +361,12 @@ class Rebalance:
     def store_assignments(
         self, group: ClassicGroup, assignments: Mapping[str, bytes]
     ) -> Result[messages.SyncGroupResponse]:
-        """Return the record of the leader's assignments; once it is committed, all members get theirs."""
+        """Return the record of the leader's assignments; when it is committed, all members are answered."""
         generation_id = group.generation_id
         complete = {member_id: assignments.get(member_id, EMPTY_ASSIGNMENT) for member_id in group.members}
 
         def stored(error_code: ErrorCode) -> None:
-            # A rebalance may have begun meanwhile, or another generation.
+            # Another rebalance or generation may have begun meanwhile.
             if group.state is not COMPLETING_REBALANCE or group.generation_id != generation_id:
                 return
             if error_code:
@@ -392,11 +391,11 @@ class Rebalance:
         for member in group.members.values():
             response = messages.SyncGroupResponse(error_code=error_code) if error_code else sync_response(group, member)
             if group.answer_sync(member, response):
-                # Its session may have ended while the sync was parked, which did not count.
+                # Its session may have expired while the sync was parked, which was ignored.
                 self.sessions.begin(group, member)
 
     def _expire_sync(self, group: ClassicGroup, generation_id: int) -> None:
-        """Remove the members that have not asked for their assignments in time."""
+        """Remove the members that have not sent SyncGroup in time."""
         missing = [member_id for member_id in group.members if member_id in group.pending_sync_members]
         if generation_id != group.generation_id or not missing:
             return

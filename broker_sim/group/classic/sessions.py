@@ -1,4 +1,4 @@
-"""The sessions of members: one delayed operation each, begun anew by whatever they send.
+"""Member sessions: one delayed operation per member, restarted by each of its requests.
 
 Mirrors the heartbeat timers of `GroupMetadataManager`, and `DelayedHeartbeat` of Kafka 3.
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.classic_member import ClassicMember
 
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60 * 1000
-"""Longest wait of a first join. Meanwhile nobody notices when the client goes away."""
+"""Maximum wait of a first join, during which a disconnected client is not noticed."""
 
 
 class MemberSessions:
-    """Parks and ends the heartbeats of all groups of a partition.
+    """Parks and completes the heartbeat operations of all classic groups of a shard.
 
-    `on_timeout(group, member_id)` is called when a member was not heard of in time.
+    `on_timeout(group, member_id)` is called when a session expires.
     """
 
     __slots__ = ("_on_timeout", "_purgatory")
@@ -37,9 +37,9 @@ class MemberSessions:
         self._on_timeout = on_timeout
 
     def begin(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
-        """Begin the member's session anew; None is the member's session timeout.
+        """Start or restart the member's session; `timeout_ms` defaults to its session timeout.
 
-        The operation that is parked, if there is one, waits that long from now.
+        A parked operation is postponed instead of being replaced.
         """
         before = member.heartbeat
         if timeout_ms is None:
@@ -48,28 +48,28 @@ class MemberSessions:
             member.heartbeat = self._park(group, member.member_id, timeout_ms, member.client_id, before)
 
     def begin_pending(self, group: ClassicGroup, member_id: str, timeout_ms: int, client_id: str | None) -> None:
-        """Give a pending member that long to join."""
+        """Start the timeout within which a pending member must join."""
         group.pending_join_members[member_id] = self._park(group, member_id, timeout_ms, client_id, None)
 
     def begin_first(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """Begin the session of a member whose first join is parked; it goes on from its pending one."""
+        """Start the session of a member whose first join is parked, reusing its pending operation."""
         member.heartbeat = group.pending_join_members.pop(member.member_id, None)
         self.begin(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
 
     def end(self, group: ClassicGroup, member: ClassicMember) -> None:
-        """End the session of a member that has left."""
+        """End the session of a member that has left or was removed."""
         if member.heartbeat is not None:
             self._satisfy(group, member.member_id, member.heartbeat)
             member.heartbeat = None
 
     def end_pending(self, group: ClassicGroup, member_id: str) -> None:
-        """Forget a pending member that has joined, has left or is refused."""
+        """Remove a pending member that has joined, left or been rejected."""
         heartbeat = group.pending_join_members.pop(member_id, None)
         if heartbeat is not None:
             self._satisfy(group, member_id, heartbeat)
 
     def end_all(self, group: ClassicGroup) -> None:
-        """End all sessions of a group that leaves this coordinator."""
+        """End all sessions of a group that is being dropped."""
         for member in group.members.values():
             self.end(group, member)
         for member_id in list(group.pending_join_members):

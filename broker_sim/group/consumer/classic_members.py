@@ -1,10 +1,10 @@
-"""Members of the classic protocol in groups of the consumer protocol, while a group moves between both.
+"""Members of the classic protocol in groups of the consumer protocol, during a migration between both.
 
 Mirrors `classicGroupJoinToConsumerGroup` and its siblings for SyncGroup, Heartbeat and LeaveGroup in
-`GroupMetadataManager`. To such a member the group is one whose coordinator assigns: it joins, asks for
-its assignment, and is told to join again (REBALANCE_IN_PROGRESS) when it has to take a step. Nothing
-of it waits for other members. Beside its session it has the rebalance timeout twice: to join when it
-was told to, and to ask for the assignment when it has joined.
+`GroupMetadataManager`. Such a member joins, syncs its assignment, and is told to rejoin
+(REBALANCE_IN_PROGRESS) whenever it has to take a reconciliation step. None of its requests waits for other
+members. Besides its session, two timers of the rebalance timeout apply: to rejoin when told to, and to sync
+after joining.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 
 NO_MIGRATION: Final = "disabled"
 Identity = messages.LeaveGroupRequest.MemberIdentity
-Left = messages.LeaveGroupResponse.MemberResponse
+MemberResponse = messages.LeaveGroupResponse.MemberResponse
 
 
 class ClassicMembers:
-    """Serves the classic APIs for the groups of a shard that are of the consumer protocol."""
+    """Serves the classic APIs for a shard's groups of the consumer protocol."""
 
     def __init__(self, groups: ConsumerGroups) -> None:
         self._groups = groups
@@ -64,10 +64,10 @@ class ClassicMembers:
         client: GroupClient,
         respond: Callable[[messages.JoinGroupResponse], object],
     ) -> Result[messages.JoinGroupResponse]:
-        """Let a member in, or take its next step; a new member is given an id at once, by `respond`.
+        """Add a member or take its next step; a new member that needs an id is answered by `respond` at once.
 
         Raises `ApiError`: INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, before Kafka 4.4 UNKNOWN_SERVER_ERROR for what is no subscription.
+        FENCED_INSTANCE_ID, and before Kafka 4.4 UNKNOWN_SERVER_ERROR for an invalid subscription.
         """
         if self._parts.broker.config.group_consumer_migration_policy == NO_MIGRATION:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -97,7 +97,7 @@ class ClassicMembers:
         return result
 
     def _subscription(self, request: messages.JoinGroupRequest) -> messages.ConsumerProtocolSubscription:
-        """Return the subscription of the first protocol; a consumer has the same in all of them."""
+        """Return the subscription in the first protocol; a consumer sends the same in all of them."""
         try:
             return read_subscription(bytes(request.protocols[0].metadata))
         except MalformedConsumerProtocolError as error:
@@ -106,7 +106,7 @@ class ClassicMembers:
             raise ApiError(code) from error
 
     def _take_step(self, change: Change, request: messages.JoinGroupRequest) -> Result[messages.JoinGroupResponse]:
-        """Update the member; the last one that moves to the classic protocol takes the group along."""
+        """Update the member; if it is the last to move to the classic protocol, downgrade the group."""
         group, conversions = change.group, self._groups.conversions
         replaced = group.static_member(request.group_instance_id)
         if replaced is None or not conversions.must_downgrade_for(group, replaced):
@@ -130,7 +130,7 @@ class ClassicMembers:
     def _when_joined(
         self, request: messages.JoinGroupRequest, member: ConsumerMember, *, is_downgraded: bool = False
     ) -> Callable[[ErrorCode], None]:
-        """Return what times the member's sync, once its join is committed."""
+        """Return an `on_settled` that starts the member's sync timeout once its join is committed."""
         key = MemberKey(request.group_id, member.member_id)
 
         def settled(error_code: ErrorCode) -> None:
@@ -144,13 +144,13 @@ class ClassicMembers:
         return settled
 
     def _begin(self, wait: Wait, key: MemberKey, timeout_ms: int, member: ConsumerMember) -> None:
-        """Give the member that long for its next request."""
+        """Start the timeout for the member's next request."""
         self._timers.begin(
             wait, key, timeout_ms, lambda: self._groups.expire(key.group_id, key.member_id), member.client_id
         )
 
     def _owned(self, subscription: messages.ConsumerProtocolSubscription) -> Mapping[bytes, Sequence[int]]:
-        """Return what the member says that it owns, of topics that exist."""
+        """Return the partitions that the member reports as owned, of existing topics."""
         topics = self._parts.broker.image().topics
         return {
             topics[owned.topic].topic_id: owned.partitions
@@ -161,17 +161,17 @@ class ClassicMembers:
     # -- SyncGroup --------------------------------------------------------------------------------
 
     def sync(self, group: ConsumerGroup, request: messages.SyncGroupRequest) -> Result[messages.SyncGroupResponse]:
-        """Answer with what the member has.
+        """Answer with the member's assignment.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
         INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS.
         """
-        member, classic = self._known(group, request.member_id, request.group_instance_id, request.generation_id)
+        member, classic = self._find_member(group, request.member_id, request.group_instance_id, request.generation_id)
         name, metadata = classic.protocols[0]
         if request.protocol_type not in {None, PROTOCOL_TYPE} or (request.protocol_name not in {None, name}):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         key = MemberKey(group.group_id, member.member_id)
-        # Who has to give partitions up has joined already, and syncs first.
+        # A member that has to revoke partitions has already rejoined, and syncs first.
         if group.assignment_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED:
             self._expect_join(key, member)
             raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
@@ -196,15 +196,15 @@ class ClassicMembers:
         )
 
     def _expect_join(self, key: MemberKey, member: ConsumerMember) -> None:
-        """Give the member its rebalance timeout to join, unless that is running."""
+        """Start the member's rebalance timeout for its join, unless it is already running."""
         if not self._timers.is_running(Wait.JOIN, key):
             self._begin(Wait.JOIN, key, member.rebalance_timeout_ms, member)
 
     @staticmethod
-    def _known(
+    def _find_member(
         group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
     ) -> tuple[ConsumerMember, ClassicMetadata]:
-        """Return the member and what is kept of it as a classic one.
+        """Return the member and its classic metadata.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
@@ -218,13 +218,13 @@ class ClassicMembers:
     # -- Heartbeat --------------------------------------------------------------------------------
 
     def heartbeat(self, group: ConsumerGroup, request: messages.HeartbeatRequest) -> Result[ErrorCode]:
-        """Keep the member's session alive; tell it NONE, or REBALANCE_IN_PROGRESS if it should join.
+        """Extend the member's session; return NONE, or REBALANCE_IN_PROGRESS if it must rejoin.
 
-        It should (A) to get to the epoch of the target, (B) to give partitions up, (C) to get those
-        that it waits for, once nobody owns them. Raises `ApiError`: UNKNOWN_MEMBER_ID,
-        FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
+        It must rejoin (A) to reach the target's epoch, (B) to revoke partitions, (C) to get partitions that
+        other members have released. Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+        ILLEGAL_GENERATION.
         """
-        member, classic = self._known(group, request.member_id, request.group_instance_id, request.generation_id)
+        member, classic = self._find_member(group, request.member_id, request.group_instance_id, request.generation_id)
         self._groups.keep_alive(group.group_id, member, classic.session_timeout_ms)
         if (
             member.member_epoch < group.assignment_epoch  # A
@@ -239,9 +239,9 @@ class ClassicMembers:
 
     # -- LeaveGroup -------------------------------------------------------------------------------
 
-    def leave(self, group: ConsumerGroup, identities: Sequence[Identity]) -> Result[list[Left]]:
-        """Remove members of either protocol; tells what became of each."""
-        members_left: list[Left] = []
+    def leave(self, group: ConsumerGroup, identities: Sequence[Identity]) -> Result[list[MemberResponse]]:
+        """Remove members of either protocol; return the outcome of each."""
+        member_responses: list[MemberResponse] = []
         leaving: dict[str, ConsumerMember] = {}
         for identity in identities:
             error_code = ErrorCode.NONE
@@ -250,8 +250,8 @@ class ClassicMembers:
                 leaving[member.member_id] = member
             except ApiError as error:
                 error_code = error.error_code
-            members_left.append(Left(identity.member_id, identity.group_instance_id, error_code))
-        return self._groups.fence(group, list(leaving.values()), members_left)
+            member_responses.append(MemberResponse(identity.member_id, identity.group_instance_id, error_code))
+        return self._groups.fence(group, list(leaving.values()), member_responses)
 
 
 def _joined(member: ConsumerMember) -> messages.JoinGroupResponse:
@@ -270,7 +270,7 @@ def _updated(
     client: GroupClient,
     subscription: messages.ConsumerProtocolSubscription,
 ) -> ConsumerMember:
-    """Return the member with what its join says; expressions are for the new protocol only."""
+    """Return the member updated from its join; it has no regular expression, which the classic protocol lacks."""
     timeout_ms = request.rebalance_timeout_ms
     instance_id = request.group_instance_id
     return replace(
@@ -283,14 +283,14 @@ def _updated(
         client_host=client.client_host,
         classic=ClassicMetadata(
             request.session_timeout_ms,
-            # Copies: the bytes of a request are parts of the frame that they came in.
+            # Copies, because the request's bytes are views of its frame.
             tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols),
         ),
     )
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Return whether a partition of its target is still owned by another member."""
+    """Return whether another member still owns a partition of the member's target."""
     target = group.targets.get(member.member_id, NO_PARTITIONS)
     return any(
         number not in member.assigned.get(topic_id, ()) and group.partition_epoch(topic_id, number) != UNOWNED

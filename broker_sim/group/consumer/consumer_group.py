@@ -1,6 +1,6 @@
-"""One group of the consumer protocol: its members, what they subscribe to, own and are to get.
+"""One group of the consumer protocol: its members, their subscriptions, assignments and targets.
 
-Mirrors `ConsumerGroup`; what it shares with share groups is in `ModernGroup`.
+Mirrors `ConsumerGroup`; the part shared with share groups is `ModernGroup`.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 UNOWNED: Final = -1
-"""The epoch of the owner of a partition that nobody owns."""
+"""Owner epoch of a partition without an owner."""
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember]):
-    """The state of one group; its methods change it as records say, or look at it."""
+    """The state of one group, changed only by replaying records."""
 
     kind = GroupKind(CONSUMER)
     member_class = ConsumerMember
@@ -44,9 +44,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.inverted_target: dict[bytes, dict[int, str]] = {}
-        """The member that each partition is meant for, by topic id and partition."""
+        """The target member of each partition, by topic id and partition."""
         self.resolved: dict[str, ResolvedRegex] = {}
-        """The topics of each expression that a member subscribes to."""
+        """The resolved topics of each regular expression that a member subscribes to."""
         self.regexes = TimelineMap(string_hash)
         self.has_subscription_metadata_record = False
         self._assignors: TimelineMap[str, int] = TimelineMap(string_hash)
@@ -59,7 +59,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     # -- look-up --------------------------------------------------------------------------------
 
     def partition_epoch(self, topic_id: bytes, partition: int) -> int:
-        """Return the epoch of the member that owns the partition, -1 without one."""
+        """Return the epoch of the member that owns the partition, -1 if it has no owner."""
         return self._partition_epochs.get(topic_id, {}).get(partition, UNOWNED)
 
     def supports_classic_protocols(self, protocol_type: str, protocols: Iterable[str]) -> bool:
@@ -72,11 +72,11 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         )
 
     def preferred_assignor(self) -> str | None:
-        """Return the assignor that most members name, None if nobody names one."""
+        """Return the assignor that most members name, None if no member names one."""
         return most_frequent(self._assignors.in_order(), self._assignors)
 
     def preferred_assignor_with(self, old: ConsumerMember | None, new: ConsumerMember) -> str | None:
-        """Return the same once `new` has taken the place of `old`."""
+        """Return the preferred assignor after `new` has replaced `old`."""
         capacity = table_capacity(int(len(self._assignors) / 0.75 + 1))
         counts: HashTable[str, int] = HashTable(string_hash, capacity)
         for name in self._assignors.in_order():
@@ -86,27 +86,27 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return most_frequent(counts.in_order(), counts)
 
     def topics_with(self, old: ConsumerMember, new: ConsumerMember) -> TopicCounts:
-        """Return the topics that the group subscribes to once `new` has taken the place of `old`."""
+        """Return the group's subscribed topics after `new` has replaced `old`."""
         counts = super().topics_with(old, new)
         regex = old.subscribed_topic_regex
         if regex and regex != new.subscribed_topic_regex and self.regexes.get(regex) == 1:
-            self._forget_regex(counts, regex)
+            self._subtract_regex(counts, regex)
         return counts
 
     def topics_without(self, members: Iterable[ConsumerMember], regexes: Iterable[str] = ()) -> TopicCounts:
-        """Return the topics that the group subscribes to without these members and expressions."""
+        """Return the group's subscribed topics without these members and regular expressions."""
         counts = super().topics_without(members)
         for regex in regexes:
-            self._forget_regex(counts, regex)
+            self._subtract_regex(counts, regex)
         return counts
 
-    def _forget_regex(self, counts: TopicCounts, regex: str) -> None:
+    def _subtract_regex(self, counts: TopicCounts, regex: str) -> None:
         resolved = self.resolved.get(regex)
         if resolved is not None:
             counts.add_regex(resolved.topics, -1)
 
     def regexes_with(self, old: ConsumerMember, new: ConsumerMember) -> dict[str, int]:
-        """Return the number of members that subscribe to each expression once `new` is in the place of `old`."""
+        """Return the number of members per regular expression after `new` has replaced `old`."""
         counts = dict(self.regexes)
         add_count(counts, old.subscribed_topic_regex, -1)
         add_count(counts, new.subscribed_topic_regex, 1)
@@ -115,7 +115,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     # -- changes --------------------------------------------------------------------------------
 
     def member_added(self, member: ConsumerMember) -> None:
-        """Count the member's topics, expression, assignor, partitions and protocols."""
+        """Add the member's topics, regular expression, assignor, partitions and protocols to the counts."""
         super().member_added(member)
         if member.server_assignor is not None:
             count = self._assignors.get(member.server_assignor, 0) + 1
@@ -132,7 +132,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 add_count(self.classic_protocols, name, 1)
 
     def member_removed(self, member: ConsumerMember) -> None:
-        """Take back what the member stands for in the counts."""
+        """Remove the member from the counts."""
         super().member_removed(member)
         add_count(self._assignors, member.server_assignor, -1)
         self._release(member.assigned, member.member_epoch)
@@ -144,7 +144,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 add_count(self.classic_protocols, name, -1)
 
     def _release(self, epochs: Epochs, member_epoch: int) -> None:
-        """Note that nobody owns these partitions, unless another member has got them meanwhile."""
+        """Remove the owner of these partitions, unless it has changed in the meantime."""
         for topic_id, numbers in epochs.items():
             owners = self._partition_epochs.get(topic_id)
             if owners is None:
@@ -171,7 +171,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
             owners = self.inverted_target.setdefault(topic_id, {})
             before, after = frozenset(old.get(topic_id, ())), frozenset(target.get(topic_id, ()))
             for number in before - after:
-                # It may have been given to another member just before.
+                # It may have been assigned to another member just before.
                 if owners.get(number) == member_id:
                     del owners[number]
             for number in after - before:
@@ -180,7 +180,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
                 del self.inverted_target[topic_id]
 
     def update_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
-        """Set the topics of an expression; None forgets it."""
+        """Set the resolved topics of a regular expression; None removes it."""
         old = self.resolved.pop(regex, None)
         if old is not None:
             self.topics.add_regex(old.topics, -1)
@@ -194,16 +194,16 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         """Return whether the member uses the consumer protocol."""
         return not member.uses_classic_protocol
 
-    def newer_commit(self, member: ConsumerMember, epoch: int) -> ApiError:  # noqa: ARG002 - streams groups tell it
-        """Return the error of a commit in an epoch that the member has not reached."""
+    def newer_commit(self, member: ConsumerMember, epoch: int) -> ApiError:  # noqa: ARG002 - streams groups need it
+        """Return the error of an offset commit in an epoch newer than the member's."""
         return _stale_epoch(member)
 
     def older_commit_check(self, member: ConsumerMember, epoch: int) -> CommitPartitionValidator:
-        """Return a check of a partition: a member that has owned it since may commit in that older epoch."""
+        """Return a check per partition: commits in an older epoch are valid if the member has owned it since then."""
 
         def check(topic: str, topic_id: bytes, partition: int) -> None:  # noqa: ARG001 - streams groups need it
-            since = member.assignment_epoch(topic_id, partition)
-            if since is None or epoch < since:
+            assignment_epoch = member.assignment_epoch(topic_id, partition)
+            if assignment_epoch is None or epoch < assignment_epoch:
                 raise _stale_epoch(member)
 
         return check
@@ -213,13 +213,13 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
         return _stale_epoch(member)
 
     def tombstones(self, replaced: Mapping[str, str] | None = None) -> list[GroupRecord]:
-        """Return the records that delete the group; `replaced` has other ids for some members."""
-        other = replaced or {}
-        member_ids = [other.get(member_id, member_id) for member_id in self.members.in_order()]
+        """Return the tombstones of the group; `replaced` maps member ids to others to use instead."""
+        replacements = replaced or {}
+        member_ids = [replacements.get(member_id, member_id) for member_id in self.members.in_order()]
         return group_tombstones(self.kind, self.group_id, member_ids, self.own_tombstones())
 
     def own_tombstones(self) -> list[GroupRecord]:
-        """Return the records that delete expressions, and what Kafka before 4.1 stored of topics."""
+        """Return the tombstones of regular expressions and of subscription metadata, written before Kafka 4.1."""
         return [
             *(records.regex_tombstone(self.group_id, expression) for expression in self.resolved),
             records.subscription_metadata_tombstone(self.group_id),
@@ -227,7 +227,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
 
 
 def _stale_epoch(member: ConsumerMember) -> ApiError:
-    """Return the error of a request in another epoch: STALE_MEMBER_EPOCH, or what classic members expect."""
+    """Return the error of a request in a stale epoch: ILLEGAL_GENERATION for classic members."""
     code = ErrorCode.ILLEGAL_GENERATION if member.classic else ErrorCode.STALE_MEMBER_EPOCH
     return ApiError(code, f"The expected member epoch is {member.member_epoch}.")
 
@@ -238,7 +238,7 @@ CONSUMER_MEMBER = 1
 
 
 def describe_group(group: ConsumerGroup, default_assignor: str, image: MetadataImage) -> Response.DescribedGroup:
-    """Return what ConsumerGroupDescribe tells of a group."""
+    """Return the group for ConsumerGroupDescribe."""
     return Response.DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,
@@ -270,7 +270,7 @@ def _describe_member(member: ConsumerMember, target: Partitions, image: Metadata
 
 
 def _owned(member: ConsumerMember, image: MetadataImage) -> Response.Assignment:
-    """Return what the member has, including what it has to give up: until then it is its own."""
+    """Return the partitions that the member owns, including those pending revocation."""
     owned: dict[bytes, list[int]] = {}
     for epochs in (member.assigned, member.pending_revocation):
         for topic_id, numbers in epochs_in_order(epochs):

@@ -1,8 +1,8 @@
-"""The groups of the consumer protocol of one shard: what they add to the steps of `AssignedGroups`.
+"""The consumer groups of one shard: their part of the steps of `AssignedGroups`.
 
-Mirrors the consumer groups' part of `GroupMetadataManager` and `ConsumerTargetAssignmentBuilder`. Members are
-assigned topics by name and by regular expression, may be static, and may use the classic protocol
-(`ClassicMembers`). A group in which only such members are left becomes a classic one, if it may.
+Mirrors the consumer groups' part of `GroupMetadataManager` and `ConsumerTargetAssignmentBuilder`. Members
+subscribe to topics by name and by regular expression, may be static, and may use the classic protocol
+(`ClassicMembers`). A group with only classic members left is downgraded, if the migration policy allows it.
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ Response = messages.ConsumerGroupHeartbeatResponse
 
 
 class Conversions(Protocol):
-    """Moves groups between the protocols; see `broker_sim.group.migration`."""
+    """Converts groups between the protocols; see `broker_sim.group.migration`."""
 
     def upgrade(self, group: Group) -> tuple[ConsumerGroup, list[GroupRecord]]:
-        """Return a classic group with members as one of the consumer protocol, and the records of that."""
+        """Convert a classic group with members; return the consumer group and the records of the conversion."""
 
     def must_downgrade(self, group: ConsumerGroup, leaving: Collection[ConsumerMember]) -> bool:
-        """Return whether without these members it becomes a classic group, and may."""
+        """Return whether the group must and may be downgraded when these members leave."""
 
     def must_downgrade_for(self, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
-        """Return whether it becomes one when a classic member takes a static member's place."""
+        """Return whether the group must be downgraded when a classic member replaces this static member."""
 
     def downgrade_without(self, group: ConsumerGroup, leaving: Collection[ConsumerMember], response: R) -> Result[R]:
-        """Make it a classic group of the other members, which rebalance."""
+        """Downgrade to a classic group of the remaining members, which rebalances."""
 
     def downgrade_with(
         self, group: ConsumerGroup, replaced: ConsumerMember, joining: ConsumerMember, response: R, *, is_stale: bool
     ) -> Result[R]:
-        """Do the same when `joining` takes the place of a static member."""
+        """Downgrade to a classic group in which `joining` replaces a static member."""
 
 
 class ConsumerGroups(
@@ -86,7 +86,7 @@ class ConsumerGroups(
         messages.ConsumerGroupHeartbeatResponse,
     ]
 ):
-    """Makes, keeps and replays the consumer-protocol groups of one partition."""
+    """Creates, updates and replays the consumer groups of one shard."""
 
     group_class = ConsumerGroup
 
@@ -99,14 +99,14 @@ class ConsumerGroups(
 
     # -- groups ---------------------------------------------------------------------------------
 
-    def find_or_make(self, group_id: str, *, makes: bool) -> tuple[ConsumerGroup, list[GroupRecord]]:
-        """Return the group; a classic one with members is upgraded, if it may. See `AssignedGroups`."""
+    def find_or_create(self, group_id: str, *, creates: bool) -> tuple[ConsumerGroup, list[GroupRecord]]:
+        """Return the group; upgrade a classic group with members, if allowed. See `AssignedGroups`."""
         group = self.parts.groups.get(group_id)
-        if group is None or not makes or group.group_type != CLASSIC or group.is_empty:
-            return super().find_or_make(group_id, makes=makes)
+        if group is None or not creates or group.group_type != CLASSIC or group.is_empty:
+            return super().find_or_create(group_id, creates=creates)
         upgraded, removal = self.conversions.upgrade(group)
-        # If the records cannot be written, the sessions end without consequences. They begin in the order in
-        # which equal ones will end.
+        # If the records cannot be written, these sessions expire without consequences. Equal ones expire in the
+        # order in which they start.
         for member_id in upgraded.members.in_order():
             member = upgraded.members[member_id]
             if member.classic is not None:
@@ -114,7 +114,7 @@ class ConsumerGroups(
         return upgraded, removal
 
     def replay_own(self, group: ConsumerGroup, key: Any, value: Any) -> None:
-        """Take in the record of an expression, or of what Kafka before 4.1 stored of topics."""
+        """Apply the record of a regular expression, or of subscription metadata from before Kafka 4.1."""
         if isinstance(key, record_messages.ConsumerGroupRegularExpressionKey):
             resolved = value and ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
             group.update_regex(key.regular_expression, resolved)
@@ -122,21 +122,21 @@ class ConsumerGroups(
             group.has_subscription_metadata_record = value is not None
 
     def on_image(self, changes: ImageChanges, image: MetadataImage) -> None:
-        """Let expressions be matched again if there are new topics; mirrors `onMetadataUpdate`."""
-        before, self._known_topics = self._known_topics, image.topic_names
-        if any(topic.topic_id not in before for _, topic, _ in changes.partitions):
+        """Have regular expressions resolved again if there are new topics; mirrors `onMetadataUpdate`."""
+        old_topics, self._known_topics = self._known_topics, image.topic_names
+        if any(topic.topic_id not in old_topics for _, topic, _ in changes.partitions):
             self._regexes.topics_created(image)
 
     def describe(self, group_id: str) -> messages.ConsumerGroupDescribeResponse.DescribedGroup:
-        """Describe a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        """Return the committed state of a group. Raises `ApiError` GROUP_ID_NOT_FOUND."""
         return describe_group(self.find_committed(group_id), self._default_assignor, self.image())
 
     # -- the steps of a heartbeat ---------------------------------------------------------------
 
-    def take_over(
+    def update_from_request(
         self, group: ConsumerGroup, request: messages.ConsumerGroupHeartbeatRequest, client: GroupClient
     ) -> tuple[Change, list[GroupRecord]]:
-        """Do A. Raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID, too."""
+        """Run step A. Also raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID."""
         owned = owned_partitions(request)
         member_id = request.member_id or new_member_id(self.parts.broker.random)
         replacement: list[GroupRecord] = []
@@ -146,7 +146,7 @@ class ConsumerGroups(
             member, replacement = joining_member(group, member_id, request.instance_id, records, displaces=moves_on)
         else:
             member = known_member(group, member_id, request.instance_id)
-            self.check_epoch(member, request.member_epoch, lost_an_answer=owns_only_assigned(member, owned))
+            self.check_epoch(member, request.member_epoch, lost_response=owns_only_assigned(member, owned))
         names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
         updated = replace(
             member if names is None else member.with_topic_names(names),
@@ -162,13 +162,13 @@ class ConsumerGroups(
         return MemberChange(group, member, updated, client, owned), replacement
 
     def subscribe(self, change: Change) -> Subscription:
-        """Do B. Raises `ApiError` INVALID_REGULAR_EXPRESSION."""
+        """Run step B. Raises `ApiError` INVALID_REGULAR_EXPRESSION."""
         group, member, updated = change.group, change.member, change.updated
         member_records = [records.member_metadata(group.group_id, updated)] if updated != member else []
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
-        regex_change, forgotten = self._regexes.update(change)
-        member_records += forgotten
-        # Members of the classic protocol never wait for an expression.
+        regex_change, regex_tombstones = self._regexes.update(change)
+        member_records += regex_tombstones
+        # Members of the classic protocol never wait for a regular expression.
         is_resolved = regex_change is RegexChange.UPDATED_AND_RESOLVED or (
             updated.uses_classic_protocol and regex_change is not RegexChange.NONE
         )
@@ -208,8 +208,8 @@ class ConsumerGroups(
             for member in specs.values()
             for topic_id in member.topic_ids
         }
-        before = group.members.get(updated.member_id if replaced_id is None else replaced_id)
-        preferred = group.preferred_assignor_with(before, updated)
+        old_member = group.members.get(updated.member_id if replaced_id is None else replaced_id)
+        preferred = group.preferred_assignor_with(old_member, updated)
         assignor = ASSIGNORS[preferred or self._default_assignor]
         targets = assignor(GroupSpec(specs, subscription.is_homogeneous, partition_counts, group.inverted_target))
         return {member_id: targets.get(member_id, NO_PARTITIONS) for member_id in specs}
@@ -222,7 +222,7 @@ class ConsumerGroups(
         *,
         has_changed: bool,
     ) -> ConsumerMember:
-        """Return the member after its next step towards the target of that epoch, or the same member."""
+        """Return the member after its next step towards the target; the same object if there is none."""
         group, member = change.group, change.updated
         names = subscribed_topics(member, group.resolved)
         step = Reconciliation(
@@ -237,11 +237,11 @@ class ConsumerGroups(
         return step.next_step(member)
 
     def assignment_record(self, group_id: str, member: ConsumerMember) -> GroupRecord:
-        """Return the record of a member's epoch and of what it owns."""
+        """Return the record of a member's epoch and assignment."""
         return records.current_assignment(group_id, member)
 
     def time_step(self, group_id: str, member: ConsumerMember) -> None:
-        """Time a member that has to revoke; one of the classic protocol has timers of its own."""
+        """Start the revocation timeout of a member; classic members have timers of their own."""
         if not member.uses_classic_protocol:
             super().time_step(group_id, member)
 
@@ -251,7 +251,7 @@ class ConsumerGroups(
         request: messages.ConsumerGroupHeartbeatRequest,
         step: Step[ConsumerMember],
     ) -> tuple[messages.ConsumerGroupHeartbeatResponse, list[GroupRecord]]:
-        """Return the answer; it has the assignment if that is new, or if the member has lost an answer."""
+        """Return the response, with the assignment if it has changed or the request is a full one."""
         updated = step.member
         response = Response(
             member_id=updated.member_id,
@@ -263,31 +263,31 @@ class ConsumerGroups(
             response.assignment = _assignment(updated.assigned)
         return response, []
 
-    # -- members that leave ---------------------------------------------------------------------
+    # -- leaving members ------------------------------------------------------------------------
 
     def leave_by_heartbeat(
         self, request: messages.ConsumerGroupHeartbeatRequest
     ) -> Result[messages.ConsumerGroupHeartbeatResponse]:
-        """Serve a member that leaves for good, or a static one that will come back."""
+        """Serve a member that leaves permanently, or a static one that leaves temporarily (epoch -2)."""
         group = self.find(request.group_id)
         member = known_member(group, request.member_id, request.instance_id)
         if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
-            away = records.current_assignment(group.group_id, member.left_for_a_while())
-            return Result(Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH), [away])
+            record = records.current_assignment(group.group_id, member.left_temporarily())
+            return Result(Response(member_id=member.member_id, member_epoch=LEAVE_GROUP_STATIC_EPOCH), [record])
         response = Response(member_id=request.member_id, member_epoch=request.member_epoch)
         return self.fence(group, [member], response)
 
     def fence(self, group: ConsumerGroup, members: Sequence[ConsumerMember], response: R) -> Result[R]:
-        """Remove the members; their timers end when the leader has the records.
+        """Remove the members; their timers are cancelled when the leader has the records.
 
-        Raises `ApiError` GROUP_ID_NOT_FOUND if the group would become a classic one and cannot.
+        Raises `ApiError` GROUP_ID_NOT_FOUND if the group must be downgraded and cannot.
         """
         if members and self.conversions.must_downgrade(group, members):
             return self.conversions.downgrade_without(group, members, response)
         return super().fence(group, members, response)
 
     def removal(self, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[GroupRecord]:
-        """Return the records that remove the members, and expressions that nobody else subscribes to."""
+        """Return the records that remove the members, and regular expressions without other subscribers."""
         group_id = group.group_id
         leaving: dict[str, int] = {}
         for member in members:
@@ -303,8 +303,8 @@ class ConsumerGroups(
         ]
 
 
-def _newer(reported: V | None, current: V) -> V:
-    return current if reported is None else reported
+def _newer(new: V | None, current: V) -> V:
+    return current if new is None else new
 
 
 def _assignment(assigned: Epochs) -> messages.ConsumerGroupHeartbeatResponse.Assignment:

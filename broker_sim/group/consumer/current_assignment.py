@@ -1,14 +1,14 @@
-"""The next step of a member on its way to its target; mirrors `CurrentAssignmentBuilder`.
+"""The reconciliation of a member with its target; mirrors `CurrentAssignmentBuilder`.
 
-A member has to give up what is not in its target before it gets the epoch of the target; then it gets
-what nobody owns any more, and waits for the rest:
+A member must revoke partitions that are not in its target before it gets the target's epoch; then it gets the
+partitions that have no owner, and waits for the rest:
 
     STABLE, older epoch ---> UNREVOKED ---> UNRELEASED ---> STABLE, target's epoch
-                             until the member no       until others have given
-                             longer says that it       the partitions up
-                             owns them
+                             until the member no       until other members
+                             longer reports them       have released the
+                             as owned                  partitions
 
-Steps that are not needed are left out.
+Unnecessary steps are skipped.
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ NOT_OWNED = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciliation:
-    """The state that a member's step depends on."""
+    """The input of a member's next step."""
 
     target_epoch: int
     target: Partitions
     subscribed_topic_ids: Collection[bytes]
     """The existing topics that the member subscribes to."""
     subscribes_to_nothing: bool
-    """Whether there is not even the name of a topic in its subscription."""
+    """Whether the member's subscription is empty, also of topics that do not exist."""
     subscription_changed: bool
-    """Whether it has just changed its subscription: topics that it has left are taken at once."""
+    """Whether the member has just changed its subscription: unsubscribed topics are then revoked at once."""
     partition_epoch: Callable[[bytes, int], int]
-    """Returns the epoch of the member that owns a partition, -1 without one."""
+    """Returns the epoch of the member that owns a partition, -1 if it has no owner."""
     owned: Mapping[bytes, Sequence[int]] | None
-    """The partitions that the member reports as its own; None without a report."""
+    """The partitions that the member reports as owned; None if it does not report any."""
 
     def next_step(self, member: ConsumerMember) -> ConsumerMember:
-        """Return the member after the step, or the same member.
+        """Return the member after its next step; the same object if there is none.
 
-        Raises `ApiError` FENCED_MEMBER_EPOCH for a member in a state of a later Kafka.
+        Raises `ApiError` FENCED_MEMBER_EPOCH for a member in a state written by a later Kafka release.
         """
         match member.state:
             case MemberState.STABLE:
                 if member.member_epoch != self.target_epoch:
                     return self._towards_target(member)
-                return self._without_left_topics(member) if self.subscription_changed else member
+                return self._without_unsubscribed_topics(member) if self.subscription_changed else member
             case MemberState.UNREVOKED:
                 if self._still_owns(member.pending_revocation):
                     changed = self.subscription_changed
-                    return self._without_left_topics(member) if changed else member
+                    return self._without_unsubscribed_topics(member) if changed else member
                 return self._towards_target(member)
             case MemberState.UNRELEASED:
                 return self._towards_target(member)
@@ -81,15 +81,15 @@ class Reconciliation:
             for number in numbers
         )
 
-    def _without_left_topics(self, member: ConsumerMember) -> ConsumerMember:
-        """Take topics away that it no longer subscribes to, and leave the rest as it is."""
-        topics_to_leave = [topic for topic in member.assigned if topic not in self.subscribed_topic_ids]
-        gives_all_up = self.subscribes_to_nothing and not member.pending_revocation
-        if not topics_to_leave and not gives_all_up:
+    def _without_unsubscribed_topics(self, member: ConsumerMember) -> ConsumerMember:
+        """Revoke topics that the member no longer subscribes to, and keep the rest."""
+        unsubscribed_topics = [topic for topic in member.assigned if topic not in self.subscribed_topic_ids]
+        revokes_all = self.subscribes_to_nothing and not member.pending_revocation
+        if not unsubscribed_topics and not revokes_all:
             return member
-        assigned = {t: epochs for t, epochs in member.assigned.items() if t not in topics_to_leave}
+        assigned = {t: epochs for t, epochs in member.assigned.items() if t not in unsubscribed_topics}
         pending = dict(member.pending_revocation)
-        for topic_id in topics_to_leave:
+        for topic_id in unsubscribed_topics:
             pending[topic_id] = {**pending.get(topic_id, {}), **member.assigned[topic_id]}
         if pending and self._still_owns(pending):
             return replace(

@@ -1,6 +1,6 @@
 """A member of a group of the consumer protocol; mirrors `ConsumerGroupMember`.
 
-A member never changes: each change makes another one with `dataclasses.replace`.
+Members are immutable: each change creates a new one with `dataclasses.replace`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 FIRST_STATE: Final = 0
-"""The number of the state STABLE in records."""
+"""Number of the state STABLE in records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class ClassicMetadata:
 
     session_timeout_ms: int
     protocols: tuple[tuple[str, bytes], ...]
-    """Names and metadata of the protocols that it supports, best first."""
+    """Names and metadata of the supported protocols, in order of preference."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """One member; without a subscription to an expression `subscribed_topic_regex` is ""."""
+    """One member; `subscribed_topic_regex` is "" if it has no regular expression."""
 
     member_id: str
     member_epoch: int = 0
@@ -45,46 +45,46 @@ class ConsumerMember:
     client_host: str = ""
     subscribed_topic_names: frozenset[str] = frozenset()
     names_in_order: tuple[str, ...] = field(default=(), compare=False)
-    """The subscribed names in the order of the request or record."""
+    """Subscribed topic names in the order of the request or record."""
     subscribed_topic_regex: str | None = ""
     server_assignor: str | None = None
     assigned: Epochs = field(default_factory=lambda: NO_EPOCHS)
     pending_revocation: Epochs = field(default_factory=lambda: NO_EPOCHS)
-    """Partitions that the member has to give up, but may still own."""
+    """Partitions that the member must revoke, but may still own."""
     classic: ClassicMetadata | None = None
-    """Set if it uses the classic protocol."""
+    """Metadata of a member that uses the classic protocol, otherwise None."""
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether it speaks JoinGroup, SyncGroup and Heartbeat."""
+        """Whether the member uses the classic protocol (JoinGroup, SyncGroup, Heartbeat)."""
         return self.classic is not None
 
     @property
     def is_revoking(self) -> bool:
-        """Whether it has to give partitions up before it gets the epoch of its target."""
+        """Whether the member must revoke partitions before it gets the epoch of its target."""
         return self.state is MemberState.UNREVOKED
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Return whether it has all of the target of that epoch, and nothing else."""
+        """Return whether the member's assignment equals the target of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
     def with_topic_names(self, names: Sequence[str]) -> ConsumerMember:
-        """Return the member with that subscription."""
+        """Return the member with this subscription."""
         return replace(self, subscribed_topic_names=frozenset(names), names_in_order=tuple(dict.fromkeys(names)))
 
     def with_epoch(self, member_epoch: int) -> ConsumerMember:
-        """Return the member in its next epoch."""
+        """Return the member with this epoch; the current epoch becomes the previous one."""
         return replace(self, member_epoch=member_epoch, previous_member_epoch=self.member_epoch)
 
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """Return since which epoch it owns the partition, None if it is not its own."""
+        """Return the epoch in which the member got the partition, None if it does not own it."""
         epoch = self.assigned.get(topic_id, {}).get(partition)
         if epoch is None:
             epoch = self.pending_revocation.get(topic_id, {}).get(partition)
         return epoch
 
-    def left_for_a_while(self) -> ConsumerMember:
-        """Return a static member that has left with epoch -2: what it owns waits for it."""
+    def left_temporarily(self) -> ConsumerMember:
+        """Return the static member after leaving with epoch -2: it keeps its assignment."""
         return replace(
             self,
             member_epoch=LEAVE_GROUP_STATIC_EPOCH,
@@ -93,7 +93,7 @@ class ConsumerMember:
         )
 
     def without_assignment(self) -> ConsumerMember:
-        """Return a member that has left for good."""
+        """Return the member after leaving permanently."""
         return replace(
             self,
             member_epoch=LEAVE_GROUP_EPOCH,
@@ -103,7 +103,7 @@ class ConsumerMember:
         )
 
     def with_metadata(self, value: record_messages.ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-        """Return the member with what a record says of its subscription."""
+        """Return the member with the subscription in a record."""
         classic = value.classic_member_metadata
         return replace(
             self.with_topic_names(value.subscribed_topic_names),
@@ -122,7 +122,7 @@ class ConsumerMember:
         )
 
     def with_assignment(self, value: record_messages.ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
-        """Return the member with what a record says of its partitions."""
+        """Return the member with the assignment in a record."""
         default_epoch = max(value.member_epoch, 0)
         return replace(
             self,
@@ -137,7 +137,7 @@ class ConsumerMember:
 def _epochs(
     topics: Iterable[record_messages.ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions], default_epoch: int
 ) -> Epochs:
-    """Return the partitions of a record; before Kafka 4.2 it had no epochs for them."""
+    """Return the partitions of a record, with `default_epoch` for records from before Kafka 4.2."""
     epochs_by_topic: dict[bytes, dict[int, int]] = {}
     for topic in topics:
         epochs = topic.assignment_epochs

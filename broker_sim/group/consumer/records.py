@@ -1,4 +1,4 @@
-"""The records that only groups of the consumer protocol are written with.
+"""The records that only consumer groups write.
 
 Mirrors `newConsumerGroup…Record` of `GroupCoordinatorRecordHelpers`; the others are in `modern/records.py`.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRegex:
-    """The topics that matched, in the metadata of that version, at that time (wall clock)."""
+    """The topics that match a regular expression, with the metadata version and wall-clock time of the match."""
 
     topics: frozenset[str]
     version: int
@@ -53,12 +53,12 @@ def member_metadata(group_id: str, member: ConsumerMember) -> GroupRecord:
 
 
 def subscription_metadata_tombstone(group_id: str) -> GroupRecord:
-    """Return the record that removes what Kafka before 4.1 stored of a group's topics."""
+    """Return the tombstone of a group's subscription metadata, written before Kafka 4.1."""
     return GroupRecord(messages.ConsumerGroupPartitionMetadataKey(group_id), None)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> GroupRecord:
-    """Return the record of a member's epoch and of what it owns."""
+    """Return the record of a member's epoch and assignment."""
     return GroupRecord(
         messages.ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id),
         messages.ConsumerGroupCurrentMemberAssignmentValue(
@@ -72,7 +72,7 @@ def current_assignment(group_id: str, member: ConsumerMember) -> GroupRecord:
 
 
 def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> GroupRecord:
-    """Return the record of the topics that an expression matches."""
+    """Return the record of the topics that a regular expression matches."""
     return GroupRecord(
         messages.ConsumerGroupRegularExpressionKey(group_id, expression),
         messages.ConsumerGroupRegularExpressionValue(sorted(resolved.topics), resolved.version, resolved.timestamp_ms),
@@ -80,7 +80,7 @@ def regex(group_id: str, expression: str, resolved: ResolvedRegex) -> GroupRecor
 
 
 def regex_tombstone(group_id: str, expression: str) -> GroupRecord:
-    """Return the record that removes an expression."""
+    """Return the tombstone of a regular expression."""
     return GroupRecord(messages.ConsumerGroupRegularExpressionKey(group_id, expression), None)
 
 

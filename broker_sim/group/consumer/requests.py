@@ -1,4 +1,4 @@
-"""The parts of a heartbeat, and its checks.
+"""Parsing and validation of ConsumerGroupHeartbeat.
 
 Mirrors `throwIfConsumerGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`.
 """
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 
 MEMBER_ID_VERSION: Final = 1
-"""The version of ConsumerGroupHeartbeat from which on members make their ids themselves."""
+"""First version of ConsumerGroupHeartbeat in which members create their own ids."""
 
 
 def owned_partitions(request: messages.ConsumerGroupHeartbeatRequest) -> dict[bytes, Sequence[int]] | None:
-    """Return what the member says that it owns; None if it does not say."""
+    """Return the partitions that the member reports as owned; None if it does not report any."""
     if request.topic_partitions is None:
         return None
     return {topic.topic_id: topic.partitions for topic in request.topic_partitions}
 
 
 def is_full(request: messages.ConsumerGroupHeartbeatRequest) -> bool:
-    """Return whether the request has all fields, as after a lost answer: then the answer has all, too."""
+    """Return whether the request has all fields, as after a lost response: the response then has them too."""
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     has_topics = names is not None or regex is not None
     is_timed = request.rebalance_timeout_ms != NO_TIMEOUT
@@ -43,7 +43,7 @@ def is_full(request: messages.ConsumerGroupHeartbeatRequest) -> bool:
 def check_heartbeat(
     request: messages.ConsumerGroupHeartbeatRequest, api_version: int, assignors: Collection[str]
 ) -> None:
-    """Raise `ApiError` INVALID_REQUEST or UNSUPPORTED_ASSIGNOR for a request that makes no sense."""
+    """Raise `ApiError` INVALID_REQUEST or UNSUPPORTED_ASSIGNOR if the request is invalid."""
     epoch = request.member_epoch
     if api_version >= MEMBER_ID_VERSION or epoch > 0 or epoch == LEAVE_GROUP_EPOCH:
         check_text(request.member_id, "MemberId can't be empty.")
@@ -72,7 +72,7 @@ def check_heartbeat(
 
 
 def owns_only_assigned(member: ConsumerMember, owned: Mapping[bytes, Sequence[int]] | None) -> bool:
-    """Return whether the member reports what it owns, and nothing but what it was assigned."""
+    """Return whether the member reports its partitions, and all of them are assigned to it."""
     assigned = member.assigned
     return owned is not None and all(
         topic_id in assigned and all(number in assigned[topic_id] for number in numbers)
@@ -81,7 +81,7 @@ def owns_only_assigned(member: ConsumerMember, owned: Mapping[bytes, Sequence[in
 
 
 def leaving_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """Return the member that leaves; an administrator names a static one by its instance id only.
+    """Return the leaving member; an administrator may name a static member by instance id only.
 
     Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
     """

@@ -1,10 +1,9 @@
-"""Subscriptions of members: topics by name, and by regular expressions that the coordinator resolves.
+"""Member subscriptions: by topic name, and by regular expressions that the coordinator resolves.
 
 Mirrors `ResolvedRegularExpression`, `TopicRegexResolver`, `UnionSet`, and `maybeUpdateRegularExpressions` and
-`handleRegularExpressionsResult` of `GroupMetadataManager`. What is refused differs a little
-(docs/reference/differences.md). A heartbeat never waits for an expression: Kafka resolves on a thread of its own, here
-it is the loop's next step, or beside the loop where it may take long. The members learn the result from the new
-group epoch.
+`handleRegularExpressionsResult` of `GroupMetadataManager`. The set of valid expressions differs slightly
+(docs/reference/differences.md). A heartbeat never waits for an expression: Kafka resolves on a separate thread, here it
+happens in the next loop iteration, or outside the loop if it may take long. The result raises the group epoch.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def check_regex(regex: str) -> None:
-    """Raise `ApiError` INVALID_REGULAR_EXPRESSION for one that cannot be read."""
+    """Raise `ApiError` INVALID_REGULAR_EXPRESSION if the expression is invalid."""
     try:
         compile_pattern(regex)
     except RegexError as error:
@@ -48,7 +47,7 @@ def check_regex(regex: str) -> None:
 
 
 def read_regexes(regexes: Iterable[str]) -> dict[str, Pattern | None]:
-    """Return the expressions, None for one that is wrong."""
+    """Return the compiled expressions, None for invalid ones."""
     patterns: dict[str, Pattern | None] = {}
     for regex in regexes:
         try:
@@ -59,15 +58,16 @@ def read_regexes(regexes: Iterable[str]) -> dict[str, Pattern | None]:
 
 
 def matching_topics(patterns: Mapping[str, Pattern | None], topics: Iterable[str]) -> dict[str, frozenset[str]]:
-    """Return the topics that each expression matches as a whole; one that is wrong matches none."""
+    """Return the topics that each expression matches completely; an invalid one matches none."""
     names = list(topics)
     return {
-        regex: frozenset() if one is None else frozenset(filter(one.matches, names)) for regex, one in patterns.items()
+        regex: frozenset() if pattern is None else frozenset(filter(pattern.matches, names))
+        for regex, pattern in patterns.items()
     }
 
 
 def subscribed_topics(member: ConsumerMember, resolved: Mapping[str, ResolvedRegex]) -> list[str]:
-    """Return all names that the member subscribes to, in the order of Kafka's sets."""
+    """Return all topic names that the member subscribes to, in the order of Kafka's sets."""
     names = member.names_in_order
     regex = member.subscribed_topic_regex
     resolved_regex = resolved.get(regex) if regex else None
@@ -83,34 +83,34 @@ MIN_REFRESH_INTERVAL_MS: Final = 10_000
 
 
 class RegexChange(Enum):
-    """Change of the expression that a member subscribes to, by a heartbeat."""
+    """The change of a member's regular expression by a heartbeat."""
 
     NONE = 0
     UPDATED = 1
-    """Its topics are not known yet."""
+    """The expression changed, and is not yet resolved."""
     UPDATED_AND_RESOLVED = 2
 
 
 class Regexes:
-    """Resolves the expressions of a shard's groups."""
+    """Resolves the regular expressions of a shard's groups."""
 
     def __init__(self, parts: ShardParts, find: Callable[[str], ConsumerGroup]) -> None:
         self._parts = parts
         self._find = find
         self._scheduled: set[str] = set()
-        """The groups whose expressions are about to be resolved."""
+        """Groups whose expressions are being resolved."""
         self._new_topics_version = parts.broker.image().version
-        """The version of the metadata that last brought a new topic."""
+        """Version of the metadata that last had a new topic."""
 
     def topics_created(self, image: MetadataImage) -> None:
-        """Note that there are new topics, which expressions may match."""
+        """Have expressions resolved again on the next heartbeats, because there are new topics."""
         self._new_topics_version = image.version
 
     def update(self, change: Change) -> tuple[RegexChange, list[GroupRecord]]:
-        """Follow a member's heartbeat: return what has changed, and the record of an expression nobody has any more.
+        """Apply a member's heartbeat; return the change, and the tombstone of an expression without subscribers.
 
-        An expression matches the topics that this member's client may describe, if its heartbeat is
-        why expressions are resolved. Raises `ApiError` INVALID_REGULAR_EXPRESSION.
+        If this heartbeat triggers the resolution, expressions match only topics that its client may describe.
+        Raises `ApiError` INVALID_REGULAR_EXPRESSION.
         """
         group = change.group
         old, new = change.member.subscribed_topic_regex, change.updated.subscribed_topic_regex
@@ -124,7 +124,7 @@ class Regexes:
         return outcome, [records.regex_tombstone(group.group_id, old)] if old and is_unused else []
 
     def _resolve_if_due(self, change: Change, *, is_new: bool) -> None:
-        """Have the group's expressions resolved if there is a reason to, and they were not a moment ago."""
+        """Schedule the resolution of the group's expressions if needed, and if the last one is not too recent."""
         group = change.group
         if group.group_id in self._scheduled or not (is_new or group.regexes):
             return
@@ -173,7 +173,7 @@ class Regexes:
         try:
             group = self._find(group_id)
         except ApiError:
-            return Result()  # it is gone
+            return Result()  # the group is removed
         records_of_result, group_epoch = self._records(group, resolved, image)
         if group_epoch is not None:
             group.metadata_refreshed(group_epoch)
@@ -182,7 +182,7 @@ class Regexes:
     def _records(
         self, group: ConsumerGroup, resolved: Mapping[str, ResolvedRegex], image: MetadataImage
     ) -> tuple[list[GroupRecord], int | None]:
-        """Return the records of the result, and the new group epoch if there is one."""
+        """Return the records of the result, and the new group epoch, None if it is unchanged."""
         regex_records = []
         topics = group.topics.copied()
         has_changed = False
@@ -190,10 +190,10 @@ class Regexes:
             if regex not in group.regexes:
                 continue
             old = group.resolved.get(regex)
-            before = frozenset[str]() if old is None else old.topics
-            if before != new.topics:
+            old_topics = frozenset[str]() if old is None else old.topics
+            if old_topics != new.topics:
                 has_changed = True
-                topics.add_regex(before, -1)
+                topics.add_regex(old_topics, -1)
                 topics.add_regex(new.topics, 1)
             regex_records.append(records.regex(group.group_id, regex, new))
         metadata_hash = self._parts.hashes.of(topics, image)
@@ -206,7 +206,7 @@ class Regexes:
 
 
 def _change(group: ConsumerGroup, old: str | None, new: str | None) -> RegexChange:
-    """Return what a change from one expression to another one means; "" and None are none."""
+    """Return the kind of change between two expressions, where "" and None stand for no expression."""
     if not new:
         return RegexChange.UPDATED_AND_RESOLVED if old else RegexChange.UPDATED
     is_resolved = new in group.regexes and new in group.resolved
@@ -228,6 +228,6 @@ def _in_order(group: ConsumerGroup, regexes: Mapping[str, int]) -> list[str]:
 
 
 def _newest(group: ConsumerGroup, read: Callable[[ResolvedRegex], int]) -> int | None:
-    """Return a number of the resolved expressions, which are always resolved together."""
+    """Return `read` of the resolved expressions, which are always resolved together; None without any."""
     first = next(iter(group.resolved.values()), None)
     return None if first is None else read(first)

@@ -1,1 +1,1 @@
-"""The one engine of groups whose coordinator assigns: consumer, share and streams groups."""
+"""The shared engine of groups with server-side assignment: consumer, share and streams groups."""

@@ -1,15 +1,15 @@
-"""The groups of one kind in one shard: the one algorithm of consumer, share and streams groups.
+"""The groups of one kind in one shard: the shared algorithm of consumer, share and streams groups.
 
-Mirrors what `GroupMetadataManager` does alike for them, and `TargetAssignmentBuilder`. An operation looks at a
-group and returns the records that change it. The runtime replays them into the group, here and at every broker
-that loads the log later. One heartbeat does, in this order:
+Mirrors the common part of `GroupMetadataManager` and `TargetAssignmentBuilder`. An operation reads a group and
+returns the records that change it. The runtime replays them into the group, here and on every broker that loads
+the log later. A heartbeat has these steps:
 
-A. find the group and the member, or make them, and take over what the member says of itself
-B. bump the group epoch if that, a topic or a configuration has changed
-C. compute a new target if the group epoch is ahead of it, at most once in the assignment interval
-D. take the member's next step towards the target
+A. find or create the group and the member, and update the member from the request
+B. bump the group epoch if the member, a topic or a configuration has changed
+C. compute a new target if the group epoch is ahead of it, at most once per assignment interval
+D. reconcile the member with its target by one step
 
-All records of it are written in one batch. What a kind adds to a step is in its folder.
+All its records are written in one batch. The parts of the steps that are specific to a kind are in its folder.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ if TYPE_CHECKING:
 
 
 class HeartbeatRequest(Protocol):
-    """The fields that heartbeats of all kinds have."""
+    """The fields common to the heartbeats of all kinds."""
 
     @property
     def group_id(self) -> str:
-        """The group that the member is in, or joins."""
+        """The group id."""
 
     @property
     def member_id(self) -> str:
-        """The id of the member."""
+        """The member id."""
 
     @property
     def member_epoch(self) -> int:
-        """The member's epoch; 0 joins, and a negative one leaves."""
+        """The member epoch; 0 joins, and a negative one leaves."""
 
 
 G = TypeVar("G", bound=AssignedGroup[Any, Any])
@@ -76,7 +76,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class ShardParts:
-    """The surroundings of all kinds of groups of one shard; `groups` has its groups by id."""
+    """The services shared by all kinds of groups in one shard; `groups` has all its groups by id."""
 
     broker: BrokerContext
     counters: GroupCounters
@@ -88,14 +88,14 @@ class ShardParts:
 
 @dataclass(frozen=True, slots=True)
 class MemberChange(Generic[G, M, R]):
-    """A member before and after its request: the outcome of step A."""
+    """The outcome of step A: a member before and after its request."""
 
     group: G
     member: M
     updated: M
     client: GroupClient
     report: R
-    """The member's report beside its subscription: the partitions that it owns, or its whole request."""
+    """Data from the request that step D needs: the partitions that the member owns, or the complete request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,17 +105,17 @@ class Subscription:
     group_epoch: int
     records: Sequence[GroupRecord] = ()
     has_changed: bool = False
-    """Whether the member subscribes to other topics than before: those that it has left are taken at once."""
+    """Whether the member's subscription has changed: unsubscribed topics are then revoked at once."""
     topics: Collection[str] = ()
     is_homogeneous: bool = True
     """Whether all members subscribe to the same topics."""
     is_refined: bool = False
-    """Whether the epoch is new only because the member of a stable streams group lacks tasks of its target."""
+    """Whether the epoch was bumped only because a member of a stable streams group lacks tasks of its target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[M]):
-    """The outcome of the steps B to D: the member after them, and all their records."""
+    """The outcome of steps B to D: the updated member, and all records."""
 
     member: M
     subscription: Subscription
@@ -123,7 +123,7 @@ class Step(Generic[M]):
 
 
 class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
-    """Makes, keeps and replays the groups `G` of one partition, with members `M` and targets `T`."""
+    """Creates, updates and replays the groups `G` of one shard, with members `M` and targets `T`."""
 
     group_class: ClassVar[type[Any]]
 
@@ -132,25 +132,25 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         self.kind = self.group_class.kind
         self.settings = GroupSettings(parts.broker, self.kind)
         self.is_4_4 = parts.broker.release.is_at_least("4.4")
-        """Whether groups are those of Kafka 4.4 or newer."""
+        """Whether the broker's release is Kafka 4.4 or newer."""
         self.timers = MemberTimers(parts.broker, f"{self.kind.prefix}Heartbeat")
 
     def image(self) -> MetadataImage:
-        """Return the newest metadata."""
+        """Return the newest metadata image."""
         return self.parts.broker.image()
 
     def now_ms(self) -> int:
-        """Return the wall clock."""
+        """Return the wall-clock time."""
         return self.parts.broker.clock.wall_clock_ms()
 
     # -- look-up --------------------------------------------------------------------------------
 
     def find(self, group_id: str) -> G:
-        """Return the group; `ApiError` GROUP_ID_NOT_FOUND."""
+        """Return the group. Raises `ApiError` GROUP_ID_NOT_FOUND."""
         return self._of_this_kind(group_id, self.parts.groups.get(group_id))
 
     def find_committed(self, group_id: str) -> G:
-        """Return the group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        """Return the group in the committed view. Raises `ApiError` GROUP_ID_NOT_FOUND."""
         return self._of_this_kind(group_id, self.parts.groups.committed(group_id))
 
     def _of_this_kind(self, group_id: str, group: Group | None) -> G:
@@ -162,35 +162,35 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         return own  # type: ignore[no-any-return]
 
     def is_own(self, group: Group | None) -> bool:
-        """Return whether there is a group, and of this kind."""
+        """Return whether the group exists and is of this kind."""
         return isinstance(group, self.group_class)
 
-    def find_or_make(self, group_id: str, *, makes: bool) -> tuple[G, list[GroupRecord]]:
-        """Return the group, and the records that remove an empty classic one with its id.
+    def find_or_create(self, group_id: str, *, creates: bool) -> tuple[G, list[GroupRecord]]:
+        """Return the group, and the tombstones of an empty classic group with the same id.
 
-        A new group is not in the shard before its records are. Raises `ApiError` GROUP_ID_NOT_FOUND, also for
-        a group of another kind.
+        A new group is added to the shard only when its records are replayed. Raises `ApiError` GROUP_ID_NOT_FOUND,
+        also for a group of another kind.
         """
         group = self.parts.groups.get(group_id)
         if group is None:
-            if not makes:
+            if not creates:
                 raise self.kind.not_found(group_id)
             return self.group_class(group_id), []
-        if makes and self.kind.replaces_classic and group.group_type == CLASSIC and group.is_empty:
+        if creates and self.kind.replaces_classic and group.group_type == CLASSIC and group.is_empty:
             return self.group_class(group_id), list(group.tombstones())
         return self.find(group_id), []
 
     # -- the log --------------------------------------------------------------------------------
 
     def replay(self, record: GroupRecord) -> None:
-        """Take in a record of a group of this kind; mirrors `getOrMaybeCreatePersistedConsumerGroup`.
+        """Apply a record of a group of this kind; mirrors `getOrMaybeCreatePersistedConsumerGroup`.
 
-        It changes nothing if it removes what is not there, or if a group of another kind has the id.
+        Does nothing for a tombstone without a group, and if a group of another kind has the id.
         """
         group_id, groups = group_id_of(record), self.parts.groups
         group: Any = groups.get(group_id)
         if not self.is_own(group):
-            # A simple group, which only has offsets, becomes one of this kind.
+            # A simple group, which only has offsets, is replaced.
             may_replace = group is None or (self.kind.replaces_classic and group.is_empty)
             if record.value is None or not may_replace:
                 return
@@ -201,11 +201,11 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
             self.removed(group_id)
 
     def replay_own(self, group: G, key: Any, value: Any) -> None:
-        """Take in a record of a type that only this kind has."""
+        """Apply a record of a type that only this kind has."""
         raise NotImplementedError(type(key).__name__)
 
     def removed(self, group_id: str) -> None:
-        """Forget what belonged to a group that is gone."""
+        """Clean up after a group that was removed."""
 
     def on_loaded(self, group: G) -> None:
         """Start the timers of a group that was loaded from the log."""
@@ -223,25 +223,25 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
     # -- heartbeats -----------------------------------------------------------------------------
 
     def heartbeat(self, request: Request, client: GroupClient) -> Result[Answer]:
-        """Serve a member; the request was checked before (`check_heartbeat`).
+        """Serve a heartbeat, which is validated already (`check_heartbeat`).
 
         Raises `ApiError`: GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH,
-        UNKNOWN_SERVER_ERROR, and those of the kind's steps.
+        UNKNOWN_SERVER_ERROR, and the errors of the kind's steps.
         """
         joins = request.member_epoch == JOIN_GROUP_EPOCH
         if request.member_epoch < JOIN_GROUP_EPOCH:
             return self.leave_by_heartbeat(request)
-        group, removal = self.find_or_make(request.group_id, makes=joins)  # A
-        instance_id: str | None = getattr(request, "instance_id", None)  # heartbeats of share groups have none
+        group, removal = self.find_or_create(request.group_id, creates=joins)  # A
+        instance_id: str | None = getattr(request, "instance_id", None)  # not in heartbeats of share groups
         self.check_capacity(group, request.member_id, instance_id, joins=joins)
-        change, replacement = self.take_over(group, request, client)
+        change, replacement = self.update_from_request(group, request, client)
         step = self.update(change)  # B to D
         self.keep_alive(group.group_id, step.member)
         answer, own = self.answer(change, request, step)
         return Result(answer, [*removal, *replacement, *step.records, *own])
 
     def check_capacity(self, group: G, member_id: str, instance_id: str | None, *, joins: bool) -> None:
-        """Raise `ApiError` GROUP_MAX_SIZE_REACHED if the member does not fit in."""
+        """Raise `ApiError` GROUP_MAX_SIZE_REACHED if the member would exceed the group's maximum size."""
         max_size = self.settings.max_size
         if len(group.members) >= max_size and self.needs_room(group, member_id, instance_id, joins=joins):
             raise ApiError(
@@ -250,19 +250,19 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
             )
 
     def needs_room(self, group: G, member_id: str, instance_id: str | None, *, joins: bool) -> bool:  # noqa: ARG002
-        """Return whether the member counts as a new one; a static one that comes back does before Kafka 4.4."""
-        comes_back = self.is_4_4 and group.static_member_id(instance_id) is not None
-        return member_id not in group.members and not comes_back
+        """Return whether the member counts as new; before Kafka 4.4 a returning static member does."""
+        is_returning = self.is_4_4 and group.static_member_id(instance_id) is not None
+        return member_id not in group.members and not is_returning
 
-    def check_epoch(self, member: M, received: int, *, lost_an_answer: bool, hint: str = "") -> None:
-        """Raise `ApiError` FENCED_MEMBER_EPOCH unless the epoch is the member's, or 0.
+    def check_epoch(self, member: M, received: int, *, lost_response: bool, hint: str = "") -> None:
+        """Raise `ApiError` FENCED_MEMBER_EPOCH unless the epoch is the member's current one, or 0.
 
-        The epoch before is right, too, if the member may have lost the answer with its new epoch.
+        The previous epoch is also valid if the member may have lost the response with its new epoch.
         """
         current = member.member_epoch
         if received in {JOIN_GROUP_EPOCH, current}:
             return
-        if received < current and received == member.previous_member_epoch and lost_an_answer:
+        if received < current and received == member.previous_member_epoch and lost_response:
             return
         compared, hint = ("greater", "") if received > current else ("smaller", hint)
         raise ApiError(
@@ -272,16 +272,16 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         )
 
     @abstractmethod
-    def take_over(
+    def update_from_request(
         self, group: G, request: Request, client: GroupClient
     ) -> tuple[MemberChange[G, M, Any], list[GroupRecord]]:
-        """Do A: return the member before and after its request, and records that replace another one by it.
+        """Run step A: return the member before and after its request, and records that replace a static member by it.
 
         Raises `ApiError`: UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH.
         """
 
     def update(self, change: MemberChange[G, M, Any]) -> Step[M]:
-        """Do B to D."""
+        """Run steps B to D."""
         subscription = self.subscribe(change)
         epoch, target, targets = self.target_step(change.group, change.updated, subscription)
         member, steps = self.reconcile(change, epoch, target, has_changed=subscription.has_changed)
@@ -289,7 +289,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
 
     @abstractmethod
     def subscribe(self, change: MemberChange[G, M, Any]) -> Subscription:
-        """Do B."""
+        """Run step B."""
 
     def refresh(
         self,
@@ -300,9 +300,9 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         size: int,
         bumps: bool,
     ) -> Subscription:
-        """Bump the epoch of a group that subscribes to topics if `bumps` says so, or if one of them has changed.
+        """Bump the epoch of a group with topic subscriptions if `bumps` is set, or if one of its topics has changed.
 
-        `topics`, `regexes` and `size` are those of the group after the change.
+        `topics`, `regexes` and `size` describe the group after the change.
         """
         records = []
         group_epoch = group.group_epoch
@@ -316,11 +316,11 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         return Subscription(group_epoch, records, topics=topics, is_homogeneous=homogeneous)
 
     def may_compute_target(self, group: G) -> bool:
-        """Return whether the assignment interval since the last target is over."""
+        """Return whether the assignment interval since the last target has elapsed."""
         return group.may_compute_target(self.settings.assignment_interval_ms(group.group_id), self.now_ms())
 
     def target_step(self, group: G, updated: M, subscription: Subscription) -> tuple[int, T, list[GroupRecord]]:
-        """Do C: return the epoch of the target, the member's target, and the records of what is new."""
+        """Run step C: return the target's epoch, the member's target, and the records of a new target."""
         if not self.is_target_due(group, subscription.group_epoch):
             return group.assignment_epoch, self.last_target(group, updated), []
         try:
@@ -331,22 +331,22 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         return subscription.group_epoch, target, records
 
     def is_target_due(self, group: G, group_epoch: int) -> bool:
-        """Return whether a target is to be computed for that epoch now."""
+        """Return whether a target must be computed for that epoch now."""
         return group.assignment_epoch < group_epoch and self.may_compute_target(group)
 
     def last_target(self, group: G, member: M) -> T:
-        """Return the member's target as long as no new one is computed."""
+        """Return the member's current target, used while no new one is computed."""
         target: T = group.target_of(member)
         return target
 
     def compute_target(self, group: G, updated: M | None, subscription: Subscription) -> tuple[T, list[GroupRecord]]:
-        """Return the new target of the member `updated`, and the records of all that has changed.
+        """Return the new target of the member `updated`, and the records of all changed targets.
 
-        `updated` may be new to the group; without one the first result is an empty target. Raises `AssignorError`.
+        `updated` may be new to the group; if it is None, the first result is an empty target. Raises `AssignorError`.
         """
         targets = self.assign(group, updated, subscription)
         current = dict(group.targets)
-        if updated is not None and self.is_4_4:  # before, the target of a replaced static member is written twice
+        if updated is not None and self.is_4_4:  # older releases write the target of a replaced static member twice
             replaced_id = group.replaced_id(updated)
             if replaced_id is not None and replaced_id in current:
                 current[updated.member_id] = current.pop(replaced_id)
@@ -366,38 +366,38 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
     def reconcile(
         self, change: MemberChange[G, M, Any], epoch: int, target: T, *, has_changed: bool
     ) -> tuple[M, list[GroupRecord]]:
-        """Do D: return the member after its next step, with the record of that, and time it if it has to revoke."""
+        """Run step D: return the member after its next step and its record; start a revocation timeout if needed."""
         group_id, member = change.group.group_id, change.updated
         if not has_changed and member.is_reconciled_to(epoch):
             return member, []
-        after = self.next_step(change, epoch, target, has_changed=has_changed)
-        if after == member:
-            return after, []
-        self.time_step(group_id, after)
-        return after, [self.assignment_record(group_id, after)]
+        reconciled = self.next_step(change, epoch, target, has_changed=has_changed)
+        if reconciled == member:
+            return reconciled, []
+        self.time_step(group_id, reconciled)
+        return reconciled, [self.assignment_record(group_id, reconciled)]
 
     @abstractmethod
     def next_step(self, change: MemberChange[G, M, Any], epoch: int, target: T, *, has_changed: bool) -> M:
-        """Return the member after its next step towards the target of that epoch, or the same member."""
+        """Return the member after its next step towards the target; the same object if there is none."""
 
     @abstractmethod
     def assignment_record(self, group_id: str, member: M) -> GroupRecord:
-        """Return the record of a member's epoch and of what it has."""
+        """Return the record of a member's epoch and assignment."""
 
     @abstractmethod
     def answer(
         self, change: MemberChange[G, M, Any], request: Request, step: Step[M]
     ) -> tuple[Answer, list[GroupRecord]]:
-        """Return the answer, and records of what the kind has to note beside it."""
+        """Return the response, and additional records specific to the kind."""
 
-    # -- members that leave ---------------------------------------------------------------------
+    # -- leaving members ------------------------------------------------------------------------
 
     @abstractmethod
     def leave_by_heartbeat(self, request: Request) -> Result[Answer]:
-        """Serve a member that leaves; its epoch is negative."""
+        """Serve a member that leaves, which has a negative epoch."""
 
     def fence(self, group: G, members: Sequence[M], response: R) -> Result[R]:
-        """Remove the members; their timers end when the leader has the records."""
+        """Remove the members; their timers are cancelled when the leader has the records."""
         if not members:
             return Result(response)
 
@@ -407,7 +407,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
 
         removal = self.removal(group, members)
         if len(members) == len(group.members) and self.is_4_4:
-            # Before 4.4 the target of a group that nobody is left in keeps the epoch that it was computed for.
+            # Before 4.4 the target epoch of a group without members is not changed.
             removal.append(target_epoch_record(self.kind, group.group_id, group.group_epoch + 1, 0))
         return Result(response, removal, on_appended=appended)
 
@@ -418,7 +418,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         return Result(ErrorCode.NONE, [self.next_epoch(group)])
 
     def next_epoch(self, group: G) -> GroupRecord:
-        """Return the record that bumps the epoch of a group in which nothing else has changed."""
+        """Return the record that bumps the group epoch without any other change."""
         return epoch_record(self.kind, group.group_id, group.group_epoch + 1, group.metadata_hash)
 
     @abstractmethod
@@ -426,7 +426,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         """Return the records that remove the members."""
 
     def keep_alive(self, group_id: str, member: M, timeout_ms: int | None = None) -> None:
-        """Begin the member's session anew; None is the group's session timeout."""
+        """Start or restart the member's session; `timeout_ms` defaults to the group's session timeout."""
         member_id = member.member_id
         if timeout_ms is None:
             timeout_ms = self.settings.session_timeout_ms(group_id)
@@ -434,14 +434,14 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         self.timers.keep_alive(key, timeout_ms, lambda: self.expire(group_id, member_id), member.client_id)
 
     def time_step(self, group_id: str, member: M) -> None:
-        """Time a member that has to revoke; the timer of one that does not ends."""
+        """Start the revocation timeout of a member that must revoke; cancel it otherwise."""
         if member.is_revoking:
             self.time_revocation(group_id, member)
         else:
             self.timers.end(Wait.REVOCATION, MemberKey(group_id, member.member_id))
 
     def time_revocation(self, group_id: str, member: M) -> None:
-        """Give the member its rebalance timeout to revoke; it is fenced if its epoch is the same then."""
+        """Fence the member if its epoch is still the same after its rebalance timeout."""
         member_id, epoch = member.member_id, member.member_epoch
         self.timers.begin(
             Wait.REVOCATION,
@@ -452,7 +452,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         )
 
     def expire(self, group_id: str, member_id: str, epoch: int | None = None) -> None:
-        """Fence a member whose time is over, if it is still there, and in that epoch unless it is None."""
+        """Fence a member after a timeout, if it is still in the group, and in `epoch` unless that is None."""
         self.parts.runtime.perform(lambda: self._expired(group_id, member_id, epoch))
 
     def _expired(self, group_id: str, member_id: str, epoch: int | None) -> Result[None]:
@@ -464,7 +464,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
             return Result()
 
         def settled(error_code: ErrorCode) -> None:
-            # Nobody waits for it, so it is tried again.
+            # No client waits for the result, so it is retried.
             if error_code and self.parts.runtime.is_active and member_id in group.members:
                 self.keep_alive(group_id, member, RETRY_MS)
 
@@ -480,10 +480,10 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
 def member_specs(
     group: AssignedGroup[M, T], updated: M | None, spec: Callable[[M, T], S], *, is_4_4: bool
 ) -> dict[str, S]:
-    """Return an assignor's view of each member, the changed one among them, in the order of Kafka's table.
+    """Return the assignor's input for each member, including the updated one, in the order of Kafka's table.
 
-    `updated` may be new to the group; it gets the target and the place of the static member that it replaces. As in
-    Kafka, that one is taken out of the table once all are in it, or, from 4.4 on, never gets there.
+    `updated` may be new to the group; it replaces a static member and gets its target. As in Kafka, the replaced member
+    is removed from the table after all are added, or from 4.4 on is not added.
     """
     replaced_id = None if updated is None else group.replaced_id(updated)
     specs: HashTable[str, S] = HashTable(string_hash)
@@ -499,7 +499,7 @@ def member_specs(
 
 
 def new_member_id(rng: random.Random) -> str:
-    """Return an id as Kafka makes them: a random UUID in base 64, without a dash in front."""
+    """Return a member id like Kafka's: a random UUID in base 64 that does not begin with a dash."""
     while True:
         number = rng.getrandbits(128)
         text = base64.urlsafe_b64encode(uuid.UUID(int=number, version=4).bytes)[:22].decode()
@@ -510,9 +510,9 @@ def new_member_id(rng: random.Random) -> str:
 def replay_into(
     group: AssignedGroup[Any, Any], record: GroupRecord, replay_own: Callable[[Any, Any, Any], object]
 ) -> bool:
-    """Take in the record of an existing group, and return whether the group is gone then.
+    """Apply a record to an existing group; return whether the group is removed.
 
-    `replay_own(group, key, value)` takes in what only this kind of group stores.
+    `replay_own(group, key, value)` applies record types that only this kind of group has.
     """
     key: Any = record.key
     value: Any = record.value
@@ -529,7 +529,7 @@ def replay_into(
 
 
 def _replay_of_member(group: AssignedGroup[Any, Any], record_type: str, key: Any, value: Any) -> bool:
-    """Take in a record of one member; return False for a record of another type."""
+    """Apply a record of one member; return False if it is not a member's record."""
     if record_type == "TargetAssignmentMemberKey":
         if value is None:
             group.remove_target(key.member_id)

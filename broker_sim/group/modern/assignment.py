@@ -1,9 +1,9 @@
-"""The partitions of a member, as a target and as owned since an epoch, and the topics that a group subscribes to.
+"""Targets and owned partitions of members, and the subscribed topics of a group.
 
 Mirrors `org.apache.kafka.coordinator.group.modern.Assignment`, the maps of partitions with epochs of
 `ConsumerGroupMember`, `SubscriptionCount`, `TopicIds`, `Utils.incValue` and `ConsumerGroup.subscriptionType`.
-Topics and partitions of a target stand in the order in which Kafka's tables hand them out, because assignors
-walk over them.
+The topics and partitions of a target are in the iteration order of Kafka's tables, because assignors iterate over
+them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 Partitions: TypeAlias = Mapping[bytes, Sequence[int]]
-"""Partitions by topic id; no topic is without partitions."""
+"""Partitions by topic id; no topic has an empty list."""
 
 Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
-"""The member epochs at which partitions were assigned, by topic id and partition."""
+"""Member epochs in which partitions were assigned, by topic id and partition."""
 
 
 class AssignorError(Exception):
-    """A target that cannot be computed; mirrors `PartitionAssignorException` and `TaskAssignorException`."""
+    """The target cannot be computed; mirrors `PartitionAssignorException` and `TaskAssignorException`."""
 
 
 NO_PARTITIONS: Final[Partitions] = {}
@@ -36,14 +36,14 @@ NO_EPOCHS: Final[Epochs] = {}
 
 
 def same_partitions(left: Partitions, right: Partitions) -> bool:
-    """Return whether both have the same partitions, in whatever order."""
+    """Return whether both have the same partitions, in any order."""
     return left.keys() == right.keys() and all(
         left[topic] is right[topic] or set(left[topic]) == set(right[topic]) for topic in left
     )
 
 
 def target_from_record(stored: Iterable[tuple[bytes, Sequence[int]]]) -> Partitions:
-    """Return a target as Kafka holds it when it has taken it from its record."""
+    """Return the target in a record, in the order of the tables that Kafka builds from it."""
     target = dict(stored)
     return {
         topic: tuple(hash_order(target[topic], integer_hash, copied_capacity(len(target[topic]))))
@@ -52,26 +52,26 @@ def target_from_record(stored: Iterable[tuple[bytes, Sequence[int]]]) -> Partiti
 
 
 def epochs_in_order(epochs: Epochs) -> list[tuple[bytes, list[int]]]:
-    """Return topics and partitions as the nested `HashMap`s iterate over them."""
+    """Return topics and partitions in the iteration order of Kafka's nested `HashMap`s."""
     return [(topic, hash_order(epochs[topic], integer_hash)) for topic in hash_order(epochs, uuid_hash)]
 
 
 class SubscriptionCount(NamedTuple):
-    """The number of members that name a topic, and the number of expressions that match it."""
+    """Number of members that name a topic, and number of regular expressions that match it."""
 
     by_name: int
     by_regex: int
 
 
 class TopicCounts(dict[str, SubscriptionCount]):
-    """The topics that a group subscribes to."""
+    """The subscribed topics of a group, with their counts."""
 
     def add_names(self, names: Iterable[str], by: int) -> None:
-        """Count one member more, or one less (`by` -1), that names these topics."""
+        """Add `by` (1 or -1) to the number of members that name these topics."""
         self._add(names, by, 0)
 
     def add_regex(self, topics: Iterable[str], by: int) -> None:
-        """Count one expression more, or one less (`by` -1), that matches these topics."""
+        """Add `by` (1 or -1) to the number of regular expressions that match these topics."""
         self._add(topics, 0, by)
 
     def _add(self, topics: Iterable[str], names: int, regexes: int) -> None:
@@ -89,13 +89,13 @@ class TopicCounts(dict[str, SubscriptionCount]):
 
 
 def topic_ids_of(names: Iterable[str], image: MetadataImage) -> list[bytes]:
-    """Return the ids of those topics that exist."""
+    """Return the ids of the topics that exist."""
     topics = image.topics
     return [topics[name].topic_id for name in names if name in topics]
 
 
 def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, SubscriptionCount], members: int) -> bool:
-    """Return whether as many members as there are subscribe to the same topics."""
+    """Return whether all `members` (a number) subscribe to the same topics."""
     if not regexes:
         return all(count.by_name == members for count in topics.values())
     if next(iter(regexes.values())) != members:
@@ -104,7 +104,7 @@ def is_homogeneous(regexes: Mapping[str, int], topics: Mapping[str, Subscription
 
 
 def add_count(counts: dict[str, int], name: str | None, by: int) -> None:
-    """Add to a count; a name whose count is 0 is forgotten, and None and "" are no names."""
+    """Add `by` to a count, and remove it at 0; does nothing if the name is None or empty."""
     if name:
         number = counts.get(name, 0) + by
         if number > 0 and isinstance(counts, TimelineMap):
@@ -118,5 +118,5 @@ def add_count(counts: dict[str, int], name: str | None, by: int) -> None:
 
 
 def most_frequent(names: Iterable[str], counts: Mapping[str, int]) -> str | None:
-    """Return the name with the highest count, the first of several."""
+    """Return the first name with the highest count; None without names."""
     return max(names, key=lambda name: counts[name], default=None)

@@ -1,4 +1,4 @@
-"""A kind of groups that the coordinator assigns: one name, from which those of APIs and records follow."""
+"""A kind of groups with server-side assignment; API and record names derive from its name."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from broker_sim.group import record_messages
 
 @dataclass(frozen=True, slots=True)
 class GroupKind:
-    """A kind of groups.
+    """A kind of groups: consumer, share or streams.
 
-    For `consumer` configurations begin with `group.consumer.` and `consumer.`, records and APIs with
-    `ConsumerGroup`, and texts call it "consumer group".
+    For example, configurations of `consumer` begin with `group.consumer.` and `consumer.`, records and APIs with
+    `ConsumerGroup`, and messages say "consumer group".
     """
 
     name: str
     replaces_classic: bool = True
-    """Whether a member may take the place of an empty classic group."""
+    """Whether a group of this kind may replace an empty classic group."""
 
     @property
     def prefix(self) -> str:
-        """The beginning of the names of its APIs and records."""
+        """The prefix of API and record names, such as `ConsumerGroup`."""
         return f"{self.name.capitalize()}Group"
 
     def key(self, record_type: str, *fields: str) -> Any:
-        """Return the key of a record of that type, such as `MemberMetadata`."""
+        """Return a record key of that type, such as `MemberMetadata`."""
         return getattr(record_messages, f"{self.prefix}{record_type}Key")(*fields)
 
     def value(self, record_type: str, *fields: object) -> Any:
-        """Return the value of a record of that type."""
+        """Return a record value of that type."""
         return self.value_class(record_type)(*fields)
 
     def value_class(self, record_type: str) -> Any:
-        """Return the class of the values of records of that type."""
+        """Return the class of record values of that type."""
         return getattr(record_messages, f"{self.prefix}{record_type}Value")
 
     def not_found(self, group_id: str) -> ApiError:
-        """Return GROUP_ID_NOT_FOUND for a member that does not join."""
+        """Return the GROUP_ID_NOT_FOUND error for an unknown group."""
         return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"{self.name.capitalize()} group {group_id} not found.")
 
     def of_another_kind(self, group_id: str) -> ApiError:
-        """Return GROUP_ID_NOT_FOUND where the id is one of a group of another kind."""
+        """Return the GROUP_ID_NOT_FOUND error for a group of another kind."""
         return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a {self.name} group.")

@@ -1,8 +1,7 @@
-"""The timers of members: their sessions, and the times they have for a rebalance.
+"""The timers of members: their sessions and rebalance timeouts.
 
-Mirrors the timers that `GroupMetadataManager` schedules for members of groups. Each is a delayed
-operation that does nothing but expire: sessions in the purgatory "Heartbeat", the others in
-"Rebalance", all keyed by the member, or by the group for all its members.
+Mirrors the timers that `GroupMetadataManager` schedules for members. Each is a delayed operation: sessions in
+the purgatory "Heartbeat", the others in "Rebalance", keyed by the member or, for all its members, the group.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ RETRY_MS: Final = 500
 
 
 class Wait(Enum):
-    """The events that the coordinator waits for."""
+    """The event that a timer waits for."""
 
     SESSION = "session"
     """The member's next heartbeat."""
     REVOCATION = "revocation"
-    """The member gives up what is revoked."""
+    """The member's revocation of partitions or tasks."""
     JOIN = "join"
-    """A member of the classic protocol joins again."""
+    """The JoinGroup of a classic member that was told to rejoin."""
     SYNC = "sync"
-    """A member of the classic protocol asks for its assignment."""
+    """The SyncGroup of a classic member that has joined."""
     FIRST_TARGET = "first target"
-    """More members of a new streams group, before tasks are assigned; the timer is the group's."""
+    """More members of a new streams group before its first assignment; one timer per group."""
 
 
 class DelayedMemberTimeout(DelayedTimeout):
-    """Expires unless the member does in time what is waited for; `api` is the API of its heartbeats."""
+    """Expires unless the awaited event happens in time; `api` is the API of the member's heartbeats."""
 
     __slots__ = ("api",)
 
@@ -48,7 +47,7 @@ class DelayedMemberTimeout(DelayedTimeout):
 
 
 class MemberTimers:
-    """The running times of the members of a shard's groups."""
+    """The running timers of a shard's members."""
 
     __slots__ = ("_api", "_purgatories", "_running")
 
@@ -66,7 +65,7 @@ class MemberTimers:
         on_timeout: Callable[[], object],
         client_id: str | None = None,
     ) -> None:
-        """Begin the time, anew if it is running; `on_timeout()` is called at its end."""
+        """Start the timer, or restart it; `on_timeout()` is called when it expires."""
         self.end(wait, key)
 
         def expired() -> None:
@@ -78,27 +77,27 @@ class MemberTimers:
         self._purgatories[wait].try_complete_else_watch(operation, [key])
 
     def prolong(self, wait: Wait, key: MemberKey | GroupKey, delay_ms: int) -> bool:
-        """Let a running time of that length begin anew; return whether there was one and it does."""
+        """Restart a running timer with the same delay; return False if there is none."""
         operation = self._running.get((wait, key))
         return operation is not None and operation.delay_ms == delay_ms and self._purgatories[wait].postpone(operation)
 
     def keep_alive(self, key: MemberKey, delay_ms: int, on_timeout: Callable[[], object], client_id: str) -> None:
-        """Begin the member's session anew; a running one of that length is prolonged."""
+        """Start or restart the member's session timer."""
         if not self.prolong(Wait.SESSION, key, delay_ms):
             self.begin(Wait.SESSION, key, delay_ms, on_timeout, client_id)
 
     def is_running(self, wait: Wait, key: MemberKey | GroupKey) -> bool:
-        """Return whether the time is running."""
+        """Return whether the timer is running."""
         return (wait, key) in self._running
 
     def end(self, wait: Wait, key: MemberKey | GroupKey) -> None:
-        """End the time without consequences, if it is running."""
+        """Cancel the timer, if it is running."""
         operation = self._running.pop((wait, key), None)
         if operation is not None:
             operation.is_satisfied = True
             self._purgatories[wait].check_and_complete(key)
 
     def end_all(self, key: MemberKey) -> None:
-        """End all times of a member."""
+        """Cancel all timers of a member."""
         for wait in Wait:
             self.end(wait, key)

@@ -1,7 +1,7 @@
-"""The hash that tells a group whether one of its topics has changed.
+"""The hash by which a group detects changes of its topics.
 
 Mirrors `computeTopicHash` and `computeGroupHash` of `org.apache.kafka.coordinator.group.Utils`
-(KIP-1101). It is stored in the log, so it has Kafka's value.
+(KIP-1101). It is stored in the log, so it must equal Kafka's.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from broker_sim.metadata.image import MetadataImage, TopicState
 
 _MAGIC: Final = b"\x00"
-"""The version of the hash function."""
+"""Version of the hash function."""
 
 
 def topic_hash(topic: TopicState, image: MetadataImage) -> int:
-    """Return the hash of a topic's id, name, partitions and the racks of their replicas."""
+    """Return the hash of a topic's id, name, partitions and replica racks."""
     topic_id = topic.topic_id
     parts = [
         _MAGIC,
-        topic_id[7::-1],  # two longs, each with its lowest byte first
+        topic_id[7::-1],  # two longs, each in little-endian order
         topic_id[:7:-1],
         _text(topic.name),
         pack("<i", len(topic.partitions)),
@@ -41,7 +41,7 @@ def topic_hash(topic: TopicState, image: MetadataImage) -> int:
 
 
 def group_hash(hashes: Iterable[tuple[str, int]]) -> int:
-    """Return the hash of a group from the names and hashes of its topics; 0 without topics."""
+    """Return the hash of a group from the names and hashes of its topics; 0 if it has none."""
     ordered = sorted(hashes)
     if not ordered:
         return 0
@@ -54,17 +54,17 @@ def _text(text: str) -> bytes:
 
 
 class TopicHashes:
-    """The hashes of the topics that groups subscribe to, computed once for each state of a topic.
+    """Caches the hashes of subscribed topics.
 
-    As in Kafka a hash is thrown away when its topic changes or goes (`forget`). Until then a topic that has
-    changed, and of which the groups have not heard, is another object.
+    As in Kafka, a hash is dropped when its topic changes or is deleted (`forget`). A topic that has changed before
+    that call is recognized, because it is another object.
     """
 
     def __init__(self) -> None:
         self._hashes: dict[str, tuple[TopicState, int]] = {}
 
     def of(self, names: Iterable[str], image: MetadataImage) -> int:
-        """Return the group hash of those topics that exist."""
+        """Return the group hash of the topics that exist."""
         hashes = []
         for name in names:
             topic = image.topics.get(name)
@@ -81,6 +81,6 @@ class TopicHashes:
         return value
 
     def forget(self, names: Iterable[str]) -> None:
-        """Throw away the hashes of topics that have changed or are gone."""
+        """Drop the hashes of topics that were changed or deleted."""
         for name in names:
             self._hashes.pop(name, None)

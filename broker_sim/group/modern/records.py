@@ -1,7 +1,7 @@
-"""The records that groups of every assigned kind are written with.
+"""The records common to consumer, share and streams groups.
 
-Mirrors `GroupCoordinatorRecordHelpers` and `StreamsCoordinatorRecordHelpers`. What a kind stores of its own is in
-its folder.
+Mirrors `GroupCoordinatorRecordHelpers` and `StreamsCoordinatorRecordHelpers`. Records specific to a kind are in its
+folder.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def epoch_record(kind: GroupKind, group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
-    """Return the record of a group's epoch."""
+    """Return the record of a group epoch."""
     return GroupRecord(kind.key("Metadata", group_id), kind.value("Metadata", epoch, metadata_hash))
 
 
 def target_epoch_record(kind: GroupKind, group_id: str, epoch: int, timestamp_ms: int) -> GroupRecord:
-    """Return the record of the epoch of a target, and of when it was computed (wall clock)."""
+    """Return the record of a target's epoch and of the wall-clock time at which it was computed."""
     return GroupRecord(
         kind.key("TargetAssignmentMetadata", group_id), kind.value("TargetAssignmentMetadata", epoch, timestamp_ms)
     )
 
 
 def member_tombstones(kind: GroupKind, group_id: str, member_id: str) -> list[GroupRecord]:
-    """Return the records that remove a member, in the order that Kafka requires."""
+    """Return the tombstones of a member, in the order that Kafka requires."""
     types = ("CurrentMemberAssignment", "TargetAssignmentMember", "MemberMetadata")
     return [GroupRecord(kind.key(record_type, group_id, member_id), None) for record_type in types]
 
@@ -37,9 +37,9 @@ def member_tombstones(kind: GroupKind, group_id: str, member_id: str) -> list[Gr
 def group_tombstones(
     kind: GroupKind, group_id: str, member_ids: Iterable[str], own: Iterable[GroupRecord] = ()
 ) -> list[GroupRecord]:
-    """Return the records that remove a group with these members, in the order that Kafka requires.
+    """Return the tombstones of a group with these members, in the order that Kafka requires.
 
-    `own` are the tombstones of what only this kind stores.
+    `own` are the tombstones of record types that only this kind has.
     """
     by_member = [member_tombstones(kind, group_id, member_id) for member_id in member_ids]
     return [

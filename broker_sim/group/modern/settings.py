@@ -1,4 +1,4 @@
-"""The configurations of groups of one kind: the broker's, and those set at run time on brokers or on one group.
+"""The configurations of groups of one kind: static, dynamic, and set on single groups.
 
 Mirrors `GroupCoordinatorConfig`, `GroupConfig` and `GroupConfigManager`.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class GroupSettings:
-    """Reads configurations when they are needed: they can change while groups live."""
+    """Reads configurations at each use, because they can change at run time."""
 
     __slots__ = ("_broker", "_kind")
 
@@ -26,20 +26,20 @@ class GroupSettings:
 
     @property
     def max_size(self) -> int:
-        """The most members of a group."""
+        """Maximum number of members of a group."""
         size: int = self._of_broker("max.size")
         return size
 
     def session_timeout_ms(self, group_id: str) -> int:
-        """Return how long a member may be silent."""
+        """Return the session timeout of the group's members."""
         return self.of_group(group_id, "session.timeout.ms")
 
     def heartbeat_interval_ms(self, group_id: str) -> int:
-        """Return the interval at which members are told to send heartbeats."""
+        """Return the heartbeat interval of the group's members."""
         return self.of_group(group_id, "heartbeat.interval.ms")
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        """Return the shortest time between two targets of the group; its default can be set at run time."""
+        """Return the minimum interval between two targets of the group; its default is a dynamic configuration."""
         name = f"group.{self._kind}.assignment.interval.ms"
         broker = self._broker
         image = broker.image()
@@ -49,9 +49,9 @@ class GroupSettings:
         return self.of_group(group_id, "assignment.interval.ms")
 
     def of_group(self, group_id: str, name: str, default: int | None = None) -> int:
-        """Return the group's `KIND.name`, within this broker's limits.
+        """Return the group's `KIND.name`, clamped to this broker's limits.
 
-        Where it is not set, that is the default, or the broker's `group.KIND.name` for None.
+        If it is not set, return `default`, or the broker's `group.KIND.name` if that is None.
         """
         value = self._set_for_group(group_id, name)
         if value is not None:
@@ -60,7 +60,7 @@ class GroupSettings:
         return number
 
     def words_of_group(self, group_id: str, name: str) -> tuple[str, ...]:
-        """Return the words of the group's `KIND.name`; where it is not set, of the broker's `group.KIND.name`."""
+        """Return the words in the group's `KIND.name`, or if it is not set, in the broker's `group.KIND.name`."""
         text = self._set_for_group(group_id, name)
         if text is not None:
             return tuple(part.strip() for part in text.split(",") if part.strip())

@@ -1,8 +1,8 @@
-"""Static members: they have an instance id, keep it when they leave for a while, and come back under another id.
+"""Static members: identified by an instance id across restarts, under changing member ids.
 
-Mirrors what `GroupMetadataManager` does alike for the static members of consumer groups (KIP-848) and, from Kafka 4.4
-on, of streams groups. One that leaves with epoch -2 keeps its place and its target until its session is over;
-whoever joins with its instance id meanwhile gets both.
+Mirrors the common part of `GroupMetadataManager` for static members of consumer groups (KIP-848) and, from Kafka 4.4
+on, of streams groups. A member that leaves with epoch -2 stays in the group with its target until its session
+expires; a member that joins with its instance id in the meantime takes over both.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ M_contra = TypeVar("M_contra", contravariant=True)
 
 
 class MemberRecords(Protocol[M_contra]):
-    """A kind's module of records, as far as its members are stored."""
+    """The functions that a kind's `records` module has for its members."""
 
     def member_metadata(self, group_id: str, member: M_contra) -> GroupRecord:
-        """Return the record of a member, without what it owns."""
+        """Return the record of a member's subscription."""
 
     def current_assignment(self, group_id: str, member: M_contra) -> GroupRecord:
-        """Return the record of what a member owns, and of its epoch."""
+        """Return the record of a member's epoch and assignment."""
 
 
 def joining_member(
@@ -41,10 +41,10 @@ def joining_member(
     *,
     displaces: bool = False,
 ) -> tuple[M, list[GroupRecord]]:
-    """Return a member that joins, and the records by which it replaces another one.
+    """Return the joining member, and the records by which it replaces a static member.
 
-    A static member that comes back takes the place of the one that left; with `displaces` also of one that is
-    there. Raises `ApiError` UNRELEASED_INSTANCE_ID.
+    A returning static member replaces the one that has left; with `displaces` also one that has not. Raises
+    `ApiError` UNRELEASED_INSTANCE_ID.
     """
     existing = group.static_member(instance_id)
     if existing is None:
@@ -55,8 +55,8 @@ def joining_member(
             f"Static member {member_id} with instance id {instance_id} cannot join the group because "
             f"the instance id is owned by {existing.member_id} member.",
         )
-    back: Any = existing  # the members of all kinds are dataclasses
-    member: M = replace(back, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+    dataclass_member: Any = existing  # the members of all kinds are dataclasses
+    member: M = replace(dataclass_member, member_id=member_id, member_epoch=0, previous_member_epoch=0)
     group_id = group.group_id
     return member, [
         *member_tombstones(group.kind, group_id, existing.member_id),

@@ -1,4 +1,4 @@
-"""XXH3, the hash of 64 bits that Kafka keeps of the topics of a group, for 4 bytes and more.
+"""XXH3 (64 bits), with which Kafka hashes a group's topics, for inputs of 4 bytes and more.
 
 Mirrors `Hashing.xxh3_64` of hash4j, as `org.apache.kafka.coordinator.group.Utils` uses it: seed 0
 and the algorithm's default secret.
@@ -43,9 +43,9 @@ _EIGHT: Final = Struct("<8Q")
 
 
 def xxh3_64(data: bytes) -> int:
-    """Return the hash of `data`, which has at least 4 bytes, as a signed number as Java has it."""
+    """Return the hash of `data`, of at least 4 bytes, as a signed 64-bit integer."""
     size = len(data)
-    assert size >= 4, "shorter input is not hashed by Kafka"
+    assert size >= 4, "Kafka never hashes shorter inputs"
     if size <= 8:
         value = _upto_8(data)
     elif size <= 16:

@@ -1,1 +1,1 @@
-"""Share groups (KIP-932): members, their assignment, and which share partitions have state."""
+"""Share groups (KIP-932): members, their assignments, and the share partitions that have state."""

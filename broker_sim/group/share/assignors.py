@@ -1,18 +1,17 @@
 """The assignor of share groups; mirrors `SimpleAssignor` and its two builders.
 
-Share partitions are shared: with more members than partitions several members have the same one. Each
-member is to have about as many as the others, and to keep what it has. The steps:
+Share partitions are shared: with more members than partitions, several members get the same one. The assignment
+should be balanced, and members should keep their partitions. The steps:
 
-A. take what members have, without topics that they left
-B. take away from members that have too many
-C. take away from members of partitions that have too many
-D. give partitions that have too few to members that have too few
+A. keep the members' partitions, except those of unsubscribed topics
+B. revoke partitions from members with too many partitions
+C. revoke partitions with too many members
+D. assign partitions with too few members to members with too few partitions
 
-Where all members subscribe to the same topics, this is done once for all partitions, else for each topic
-by itself. The order in which Kafka's tables hand out members and partitions decides who gets what, so
-these are tables of the same order.
+If all members subscribe to the same topics, this is done once for all partitions, otherwise for each topic
+separately. The result depends on the iteration order of Kafka's tables, so these have the same order.
 
-Deliberate difference: a table of which a bucket has eight keys or more is a tree in Kafka.
+Deliberate difference: in Kafka, table buckets with eight or more keys are trees.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ TopicIdPartition = tuple[bytes, int]
 
 @dataclass(frozen=True, slots=True)
 class ShareMemberSpec:
-    """One member: the existing topics that it subscribes to, in Kafka's order, and its last target."""
+    """One member: the existing topics that it subscribes to, in Kafka's order, and its previous target."""
 
     topic_ids: Sequence[bytes]
     target: Partitions
@@ -43,17 +42,17 @@ class ShareMemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class ShareGroupSpec:
-    """A group: its members in the order of Kafka's table, and which partitions may be assigned."""
+    """A group: its members in the order of Kafka's table, and the partitions that may be assigned."""
 
     members: Mapping[str, ShareMemberSpec]
     homogeneous: bool
     """Whether all members subscribe to the same topics."""
     assignable: Mapping[bytes, Sequence[int]]
-    """Partitions that have state, by topic id, of all topics that members subscribe to."""
+    """Partitions with state by topic id, for all topics that members subscribe to."""
 
 
 def assign(spec: ShareGroupSpec) -> dict[str, Partitions]:
-    """Return the new targets."""
+    """Return the new targets by member id; empty if no member subscribes to an existing topic."""
     members = list(spec.members.values())
     drafts = [_Draft(member.target) for member in members]
     if spec.homogeneous:
@@ -69,7 +68,7 @@ def assign(spec: ShareGroupSpec) -> dict[str, Partitions]:
 
 
 def _sized(count: int) -> int:
-    """Return the buckets of `AssignorHelpers.newHashMap`."""
+    """Return the number of buckets of `AssignorHelpers.newHashMap(count)`."""
     return table_capacity(int((count + 1) / 0.75 + 1))
 
 
@@ -80,7 +79,7 @@ def _partition_hash(partition: TopicIdPartition) -> int:
 
 
 class _Draft:
-    """The target of one member while it is computed: the last one until something changes."""
+    """The target of one member during an assignment, copied on the first change."""
 
     __slots__ = ("_changed", "_last")
 
@@ -90,12 +89,12 @@ class _Draft:
 
     @property
     def last(self) -> Partitions:
-        """The target before."""
+        """The previous target."""
         return self._last
 
     @property
     def changed(self) -> HashTable[bytes, HashTable[int, None]]:
-        """A copy of the target before, which can be changed."""
+        """A writable copy of the previous target."""
         if self._changed is None:
             copy: HashTable[bytes, HashTable[int, None]]
             copy = HashTable(uuid_hash, table_capacity(len(self._last)))
@@ -108,11 +107,11 @@ class _Draft:
         return self._changed
 
     def copy(self) -> None:
-        """Copy the target before, though nothing need change."""
+        """Copy the previous target even without a change, as Kafka does."""
         _ = self.changed
 
     def add(self, topic_id: bytes, number: int) -> None:
-        """Give the member a partition."""
+        """Assign a partition to the member."""
         numbers = self.changed.get(topic_id)
         if numbers is None:
             numbers = HashTable(integer_hash)
@@ -120,7 +119,7 @@ class _Draft:
         numbers.put(number, None)
 
     def discard(self, topic_id: bytes, number: int) -> bool:
-        """Take a partition away; returns whether the member had it."""
+        """Revoke a partition; return whether the member had it."""
         numbers = self.changed.get(topic_id)
         if numbers is None or number not in numbers:
             return False
@@ -128,7 +127,7 @@ class _Draft:
         return True
 
     def partitions(self) -> Partitions:
-        """Return the new target. As in Kafka a topic may stay without partitions."""
+        """Return the new target. As in Kafka, a topic may be left without partitions."""
         if self._changed is None:
             return self._last
         return {topic_id: tuple(self._changed[topic_id].in_order()) for topic_id in self._changed.in_order()}
@@ -140,33 +139,33 @@ def _table() -> HashTable[int, None]:
 
 @dataclass(slots=True)
 class _Balance(Generic[P]):
-    """The members of each partition that is shared out, and the partitions of each member.
+    """The members of each partition, and the partitions of each member, during an assignment.
 
-    `member_of`: members are numbers, partitions what tells them apart.
+    Members are represented by their index, partitions by `P`, which `split` converts.
     """
 
     drafts: Sequence[_Draft]
     quotas: Mapping[int, int]
-    """Number of partitions that each member should have."""
+    """Target number of partitions by member."""
     sharing: int
-    """Number of members that each partition should have."""
+    """Target number of members per partition."""
     split: Callable[[P], TopicIdPartition]
     hash_code: Callable[[P], int]
     members_of: HashTable[P, HashTable[int, None]]
     partitions_of: HashTable[int, HashTable[P, None]]
     unfilled: HashTable[int, None] = field(default_factory=_table)
-    """The members that have too few."""
+    """Members with too few partitions."""
 
-    def note(self, member: int, partition: P) -> None:
-        """Note that the member has the partition."""
+    def record(self, member: int, partition: P) -> None:
+        """Record that the member has the partition."""
         members = self.members_of.get(partition)
         if members is None:
             members = _table()
             self.members_of.add(partition, members)
         members.put(member, None)
-        self._note_of(member).put(partition, None)
+        self._partitions_for(member).put(partition, None)
 
-    def _note_of(self, member: int) -> HashTable[P, None]:
+    def _partitions_for(self, member: int) -> HashTable[P, None]:
         partitions = self.partitions_of.get(member)
         if partitions is None:
             partitions = HashTable(self.hash_code)
@@ -174,11 +173,11 @@ class _Balance(Generic[P]):
         return partitions
 
     def count(self, member: int) -> int:
-        """Return how many partitions the member has."""
+        """Return the member's number of partitions."""
         return len(self.partitions_of.get(member, ()))
 
     def revoke_overfilled(self, members: Sequence[int]) -> None:
-        """Do B for these members."""
+        """Run step B for these members."""
         for member in members:
             partitions = self.partitions_of.get(member)
             if partitions is None:
@@ -191,7 +190,7 @@ class _Balance(Generic[P]):
                 del partitions[partition]
 
     def revoke_overshared(self) -> None:
-        """Do C."""
+        """Run step C."""
         for partition in self.members_of.in_order():
             members = self.members_of[partition]
             for member in members.in_order():
@@ -203,36 +202,36 @@ class _Balance(Generic[P]):
                     self.unfilled.put(member, None)
 
     def assign_remaining(self) -> None:
-        """Do D: go round the members once and again, as long as a round gives something away."""
+        """Run step D: iterate over the members repeatedly, until a round assigns nothing."""
         waiting = iter(self.unfilled.in_order())
-        has_given = False
+        has_assigned = False
         for partition in self.members_of.in_order():
             if not self.unfilled:
                 break
             members = self.members_of[partition]
-            to_give = self.sharing - len(members)
-            while to_give > 0:
+            missing_count = self.sharing - len(members)
+            while missing_count > 0:
                 member = next(waiting, None)
                 if member is None:
-                    if not has_given:
+                    if not has_assigned:
                         break
                     waiting = iter(self.unfilled.in_order())
-                    has_given = False
+                    has_assigned = False
                     member = next(waiting, None)
                     if member is None:
                         break
                 if member in members:
                     continue
                 self.drafts[member].add(*self.split(partition))
-                self._note_of(member).put(partition, None)
-                to_give -= 1
-                has_given = True
+                self._partitions_for(member).put(partition, None)
+                missing_count -= 1
+                has_assigned = True
                 if self.count(member) >= self.quotas[member]:
                     del self.unfilled[member]
 
 
 def _quotas(members: Sequence[int], partitions: int) -> tuple[int, dict[int, int]]:
-    """Return how many members a partition is to have, and how many partitions each member."""
+    """Return the target number of members per partition, and the target number of partitions by member."""
     if not members:
         return 0, {}
     sharing = -(-len(members) // partitions) if partitions else 0
@@ -243,10 +242,10 @@ def _quotas(members: Sequence[int], partitions: int) -> tuple[int, dict[int, int
 
 
 def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: Sequence[bytes]) -> None:
-    """Share out all partitions of the topics among all members."""
-    everybody = range(len(drafts))
+    """Assign all partitions of the topics to all members together."""
+    all_members = range(len(drafts))
     partitions = [(topic_id, number) for topic_id in topic_ids for number in spec.assignable[topic_id]]
-    sharing, quotas = _quotas(everybody, len(partitions))
+    sharing, quotas = _quotas(all_members, len(partitions))
     balance = _Balance[TopicIdPartition](
         drafts,
         quotas,
@@ -258,19 +257,19 @@ def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: 
         unfilled=HashTable(integer_hash, _sized(len(drafts))),
     )
     overfilled = []
-    for member in everybody:
+    for member in all_members:
         draft = drafts[member]
         for topic_id, numbers in draft.last.items():
             if topic_id not in topic_ids:
                 draft.changed.pop(topic_id, None)
                 continue
             for number in numbers:
-                balance.note(member, (topic_id, number))
+                balance.record(member, (topic_id, number))
         if balance.count(member) < quotas[member]:
             balance.unfilled.put(member, None)
             continue
         if balance.count(member):
-            # As in Kafka, the target of who has enough is copied, which may change its order.
+            # As in Kafka, the target of a member with enough partitions is copied, which may change its order.
             draft.copy()
         if balance.count(member) > quotas[member]:
             overfilled.append(member)
@@ -283,7 +282,7 @@ def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: 
 
 
 def _assign_by_topic(spec: ShareGroupSpec, members: Sequence[ShareMemberSpec], drafts: Sequence[_Draft]) -> None:
-    """Share out each topic among the members that subscribe to it."""
+    """Assign each topic to the members that subscribe to it."""
     topic_ids: HashTable[bytes, None] = HashTable(uuid_hash)
     subscribed: dict[bytes, list[int]] = {}
     for index, member in enumerate(members):
@@ -308,13 +307,13 @@ def _assign_topic(topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[
     )
     for member, draft in enumerate(drafts):
         for number in draft.last.get(topic_id, ()):
-            balance.note(member, number)
+            balance.record(member, number)
     balance.revoke_overfilled(balance.partitions_of.in_order())
     balance.revoke_overshared()
     for number in numbers:
         if number not in balance.members_of:
             balance.members_of.add(number, HashTable(integer_hash, _sized(len(subscribed))))
-    # Unlike for all topics together, who has lost a partition counts as unfilled only if it has too few.
+    # Unlike in `_assign_together`, a member that lost a partition is unfilled only if it has too few.
     balance.unfilled = HashTable(integer_hash, _sized(len(drafts)))
     for member in subscribed:
         if balance.count(member) < quotas[member]:

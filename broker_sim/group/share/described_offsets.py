@@ -1,7 +1,7 @@
-"""The offsets of a share group as DescribeShareGroupOffsets shows them: what is asked for, and the rows of the answer.
+"""The share partitions and response rows of DescribeShareGroupOffsets for one group.
 
 Mirrors `describeShareGroupOffsets`, `describeShareGroupAllOffsets` and `computeShareGroupLagAndBuildResponse` of
-`GroupCoordinatorService`. The service asks persister and leaders in between (`ShareGroupService.describe_offsets`).
+`GroupCoordinatorService`. In between, the service queries persister and leaders (`ShareGroupService.describe_offsets`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.share.share_state import StateSummary
 
-    AskedTopic = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic
+    RequestedTopic = messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestTopic
     Summaries = Mapping[SharePartitionKey, StateSummary]
 
 Group = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup
@@ -34,13 +34,13 @@ Row = messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsRespon
 
 
 class DescribedPartitions(NamedTuple):
-    """The share partitions of one description."""
+    """The share partitions to describe."""
 
     group_id: str
     numbers: Mapping[bytes, Collection[int]]
-    """Partitions by topic id, of topics that exist."""
+    """Partitions of existing topics, by topic id."""
     unknown_topics: Sequence[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic]
-    """Answers for topics that do not exist: no offsets, and no error."""
+    """Response entries of topics that do not exist: no offsets, and no errors."""
     topic_names: Mapping[bytes, str]
 
     def topic_partition(self, key: SharePartitionKey) -> TopicPartition:
@@ -51,16 +51,16 @@ class DescribedPartitions(NamedTuple):
 def partitions_with_state(
     group_id: str, initialized: Mapping[bytes, Collection[int]], image: MetadataImage
 ) -> DescribedPartitions:
-    """Describe all partitions that have state, of topics that still exist."""
+    """Return all share partitions with state, of existing topics."""
     names = image.topic_names
     numbers = {topic_id: sorted(partitions) for topic_id, partitions in initialized.items() if topic_id in names}
     return DescribedPartitions(group_id, numbers, (), names)
 
 
-def named_partitions(group_id: str, topics: Sequence[AskedTopic], image: MetadataImage) -> DescribedPartitions:
-    """Describe the partitions that a request names.
+def named_partitions(group_id: str, topics: Sequence[RequestedTopic], image: MetadataImage) -> DescribedPartitions:
+    """Return the share partitions named in a request.
 
-    Raises ApiError UNKNOWN_SERVER_ERROR where the persister refuses the request.
+    Raises ApiError UNKNOWN_SERVER_ERROR if Kafka's persister would reject the request.
     """
     numbers: dict[bytes, list[int]] = {}
     unknown_topics: list[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic] = []
@@ -77,14 +77,14 @@ def named_partitions(group_id: str, topics: Sequence[AskedTopic], image: Metadat
 
 
 def partitions_with_lag(described: DescribedPartitions, summaries: Summaries) -> list[TopicPartition]:
-    """Return the partitions whose lag can be computed from their latest offsets."""
+    """Return the partitions whose lag can be computed from latest offsets."""
     return [described.topic_partition(key) for key, summary in summaries.items() if has_lag(summary)]
 
 
 def offsets_group(
     described: DescribedPartitions, summaries: Summaries, latest_offsets: Mapping[TopicPartition, LatestOffset]
 ) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseGroup:
-    """Return the answer, in the order of Kafka's hash maps; topics that do not exist come last."""
+    """Return the response for the group, in the order of Kafka's hash maps, with unknown topics last."""
     topics: list[messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponseTopic] = []
     for topic_id in topics_in_order(described.numbers):
         keys = [
@@ -100,7 +100,7 @@ def offsets_group(
 
 
 def has_lag(summary: StateSummary) -> bool:
-    """Whether the summary says how many records the group has completed."""
+    """Whether the lag can be computed: start offset and count of completed records are known."""
     return (
         not summary.error_code
         and summary.start_offset != UNINITIALIZED_START_OFFSET
@@ -111,7 +111,7 @@ def has_lag(summary: StateSummary) -> bool:
 def offsets_row(
     summary: StateSummary, number: int, latest: LatestOffset | None
 ) -> messages.DescribeShareGroupOffsetsResponse.DescribeShareGroupOffsetsResponsePartition:
-    """Return the row of a partition; one whose state cannot be read has no offset, and no error."""
+    """Return the row of a partition; if its state cannot be read, it has no offset and no error."""
     if latest is not None and latest.error_code:
         text = ERROR_TEXTS.get(latest.error_code)
         return Row(number, error_code=latest.error_code, error_message=text)
@@ -124,5 +124,5 @@ def offsets_row(
 
 
 def _wrapped(number: int) -> int:
-    """Return the number as Java's `long` has it: it wraps around beyond 63 bits, and any offset may be set."""
+    """Wrap the number around like Java's `long`, because any start offset may be set."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,6 +1,6 @@
 """A member of a share group; mirrors `ShareGroupMember`.
 
-A member never changes: each change makes another one with `dataclasses.replace`.
+Members are immutable: each change creates a new one with `dataclasses.replace`.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Partitions
 
 STABLE: Final = 0
-"""The one state of a member, as the log has it: it needs nothing from others."""
+"""Number of the only member state in records."""
 
 Assigned: TypeAlias = Mapping[bytes, frozenset[int]]
-"""Partitions by topic id; as in Kafka, a topic may be without partitions."""
+"""Partitions by topic id; as in Kafka, a topic may have none."""
 
 NOTHING: Final[Assigned] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ShareMember:
-    """One member."""
+    """One member of a share group."""
 
     member_id: str
     member_epoch: int = 0
@@ -42,22 +42,22 @@ class ShareMember:
     client_host: str = ""
     subscribed_topic_names: frozenset[str] = frozenset()
     names_in_order: tuple[str, ...] = field(default=(), compare=False)
-    """The subscribed names in the order of the request or record."""
+    """Subscribed topic names in the order of the request or record."""
     assigned: Assigned = field(default_factory=lambda: NOTHING)
     assigned_in_order: tuple[tuple[bytes, tuple[int, ...]], ...] = field(default=(), compare=False)
-    """The same as Kafka's tables hand it out, which depends on whether it was just computed, or is of a record."""
+    """The assignment in the order of Kafka's tables, which differs between a computed and a loaded one."""
 
     instance_id: ClassVar[None] = None
     is_revoking: ClassVar[bool] = False
-    """It never has to give anything up first: a share partition may have several members."""
+    """Always False: a share partition may have several members, so none must revoke it first."""
     rebalance_timeout_ms: ClassVar[int] = 0
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Return whether it has the target of that epoch."""
+        """Return whether the member has the target of that epoch."""
         return self.state == STABLE and self.member_epoch == assignment_epoch
 
     def with_topic_names(self, names: Sequence[str]) -> ShareMember:
-        """Return the member with that subscription."""
+        """Return the member with this subscription."""
         return replace(self, subscribed_topic_names=frozenset(names), names_in_order=tuple(dict.fromkeys(names)))
 
     def towards(
@@ -68,7 +68,7 @@ class ShareMember:
         *,
         subscription_changed: bool,
     ) -> ShareMember:
-        """Return the member with its target, or the same member; mirrors `ShareGroupAssignmentBuilder`."""
+        """Return the member with its target, the same object if unchanged; mirrors `ShareGroupAssignmentBuilder`."""
         if target_epoch == self.member_epoch and not subscription_changed:
             return self
         member = self._with_partitions(_without_others(target, subscribed_topic_ids))
@@ -84,7 +84,7 @@ class ShareMember:
         )
 
     def without_assignment(self) -> ShareMember:
-        """Return a member that has left."""
+        """Return the member after leaving."""
         return replace(
             self,
             member_epoch=LEAVE_GROUP_EPOCH,
@@ -94,7 +94,7 @@ class ShareMember:
         )
 
     def with_metadata(self, value: record_messages.ShareGroupMemberMetadataValue) -> ShareMember:
-        """Return the member with what a record says of its subscription."""
+        """Return the member with the subscription in a record."""
         return replace(
             self.with_topic_names(value.subscribed_topic_names),
             rack_id=value.rack_id,
@@ -103,7 +103,7 @@ class ShareMember:
         )
 
     def with_assignment(self, value: record_messages.ShareGroupCurrentMemberAssignmentValue) -> ShareMember:
-        """Return the member with what a record says of its partitions."""
+        """Return the member with the assignment in a record."""
         stored = ((topic.topic_id, topic.partitions) for topic in value.assigned_partitions)
         return replace(
             self._with_partitions(target_from_record(stored)),
@@ -114,7 +114,7 @@ class ShareMember:
 
 
 def _without_others(target: Partitions, topic_ids: Collection[bytes]) -> Partitions:
-    """Return the target without other topics; as in Kafka, it is copied where there are some."""
+    """Return the target restricted to these topics; as in Kafka, it is copied if it has others."""
     if all(topic_id in topic_ids for topic_id in target):
         return target
     capacity = table_capacity(int(len(target) / 0.75 + 1))

@@ -1,6 +1,6 @@
-"""Calls about many share partitions at once, and the orders in which Kafka answers for them.
+"""Persister calls for many share partitions at once, and the order of Kafka's responses.
 
-Mirrors `DefaultStatePersister`, which has a hash map of topics with a hash map of partitions each.
+Mirrors `DefaultStatePersister`, which has a hash map of topics, each with a hash map of partitions.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ K = TypeVar("K", bound="Hashable")
 
 
 def keys_of(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
-    """Return the share partitions of a group with these numbers."""
+    """Return the keys of a group's share partitions, given by topic id and partition."""
     return [
         SharePartitionKey(group_id, topic_id, number)
         for topic_id, partitions in numbers.items()
@@ -33,17 +33,17 @@ def keys_of(group_id: str, numbers: Numbers) -> list[SharePartitionKey]:
 
 
 def is_refused(group_id: str, numbers: Numbers) -> bool:
-    """Whether Kafka's persister refuses a call about these share partitions, all of it."""
+    """Whether Kafka's persister would reject the whole call for these share partitions."""
     return not group_id or any(not partitions or min(partitions) < 0 for partitions in numbers.values())
 
 
 def topics_in_order(topic_ids: Iterable[bytes]) -> list[bytes]:
-    """Return topic ids, each once, in the order of the hash map of what the persister is asked."""
+    """Return the distinct topic ids in the order of the persister's hash map."""
     return _in_order(topic_ids, uuid_hash)
 
 
 def partitions_in_order(numbers: Iterable[int]) -> list[int]:
-    """Return partitions, each once, in the order of such a map."""
+    """Return the distinct partitions in the order of the persister's hash map."""
     return _in_order(numbers, integer_hash)
 
 
@@ -55,28 +55,28 @@ def _in_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
     return table.in_order()
 
 
-def ask_all(
+def call_all(
     keys: Iterable[SharePartitionKey],
-    ask: Callable[[SharePartitionKey, Callable[[A], object]], object],
+    call: Callable[[SharePartitionKey, Callable[[A], object]], object],
     on_all: Callable[[Mapping[SharePartitionKey, A]], object],
 ) -> None:
-    """Ask the persister about each share partition, and tell of all of them at once."""
+    """Call the persister for each share partition; pass all outcomes to `on_all` together."""
     unique_keys = list(dict.fromkeys(keys))
     answers: dict[SharePartitionKey, A] = {}
 
     def take(key: SharePartitionKey, answer: A) -> None:
         answers[key] = answer
         if len(answers) == len(unique_keys):
-            on_all({each: answers[each] for each in unique_keys})
+            on_all({unique_key: answers[unique_key] for unique_key in unique_keys})
 
     if not unique_keys:
         on_all(answers)
     for key in unique_keys:
-        ask(key, partial(take, key))
+        call(key, partial(take, key))
 
 
 def errors_by_topic(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> dict[bytes, ErrorCode]:
-    """Return the first error of each topic that has one."""
+    """Return the first error of each failed topic."""
     errors: dict[bytes, ErrorCode] = {}
     for key, outcome in outcomes.items():
         if outcome.error_code:

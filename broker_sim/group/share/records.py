@@ -1,4 +1,4 @@
-"""The records that only share groups are written with.
+"""The records that only share groups write.
 
 Mirrors `newShareGroup…Record` of `GroupCoordinatorRecordHelpers`; the others are in `modern/records.py`.
 """
@@ -33,7 +33,7 @@ def member_metadata(group_id: str, member: ShareMember) -> GroupRecord:
 
 
 def current_assignment(group_id: str, member: ShareMember) -> GroupRecord:
-    """Return the record of a member's epoch and of what it has."""
+    """Return the record of a member's epoch and assignment."""
     value = messages.ShareGroupCurrentMemberAssignmentValue
     return GroupRecord(
         messages.ShareGroupCurrentMemberAssignmentKey(group_id, member.member_id),
@@ -49,7 +49,7 @@ def current_assignment(group_id: str, member: ShareMember) -> GroupRecord:
 
 
 def state_partitions(group_id: str, state: StatePartitions, image: MetadataImage) -> GroupRecord:
-    """Return the record of which share partitions have state."""
+    """Return the record of the share partitions that have state."""
     value = messages.ShareGroupStatePartitionMetadataValue
     return GroupRecord(
         messages.ShareGroupStatePartitionMetadataKey(group_id),

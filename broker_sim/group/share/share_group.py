@@ -1,7 +1,7 @@
-"""One share group: its members, what they subscribe to and have, and which share partitions have state.
+"""One share group: its members, their subscriptions and assignments, and the share partitions with state.
 
-Mirrors `ShareGroup`; what it shares with groups of the consumer protocol is in `ModernGroup`. It has no
-committed offsets: those of its share partitions are with the share coordinator.
+Mirrors `ShareGroup`; the part shared with consumer groups is `ModernGroup`. It has no committed offsets: the share
+coordinator stores the state of its share partitions.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 _NOT_ASSIGNED: Final[frozenset[int]] = frozenset({-1})
-"""Unlike any partitions that are initialized."""
+"""Differs from any set of initialized partitions."""
 
 
 class ShareGroup(ModernGroup[ShareMember]):
-    """The state of one group; its methods change it as records say, or look at it."""
+    """The state of one group, changed only by replaying records."""
 
     kind = GroupKind(SHARE, replaces_classic=False)
     member_class = ShareMember
@@ -40,23 +40,23 @@ class ShareGroup(ModernGroup[ShareMember]):
     def __init__(self, group_id: str) -> None:
         super().__init__(group_id)
         self.state_partitions: StatePartitions | None = None
-        """None before the first topic is subscribed to, and once the group is being deleted."""
+        """None until the first topic is subscribed to, and once the group's record is deleted."""
 
     # -- look-up --------------------------------------------------------------------------------
 
     @property
     def state_name(self) -> str:
-        """Its state: Empty or Stable."""
+        """The group's state: Empty or Stable."""
         return STABLE if self.members else EMPTY
 
     @property
     def known_state(self) -> StatePartitions:
-        """The share partitions that have state."""
+        """The share partitions with state; empty if there are none."""
         return self.state_partitions or NO_STATE
 
     @property
     def has_unassigned_state(self) -> bool:
-        """Whether initialized partitions of a subscribed topic are in no target, or others are."""
+        """Whether the targets differ from the initialized partitions of a subscribed topic."""
         assigned: dict[bytes, set[int]] = {}
         for target in self.targets.values():
             for topic_id, numbers in target.items():
@@ -68,57 +68,57 @@ class ShareGroup(ModernGroup[ShareMember]):
 
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
-    def _refuse(self) -> ApiError:
+    def _not_a_consumer_group(self) -> ApiError:
         return ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {self.group_id} is not a consumer group.")
 
     def validate_offset_commit(
         self,
-        commit: OffsetCommit,  # noqa: ARG002 - other kinds of groups look at it
+        commit: OffsetCommit,  # noqa: ARG002 - other group types need it
         is_transactional: bool,  # noqa: ARG002
     ) -> CommitPartitionValidator | None:
-        """Refuse it: GROUP_ID_NOT_FOUND."""
-        raise self._refuse()
+        """Reject it: GROUP_ID_NOT_FOUND."""
+        raise self._not_a_consumer_group()
 
     def validate_offset_fetch(
         self,
-        member_id: str | None,  # noqa: ARG002 - other kinds of groups look at it
+        member_id: str | None,  # noqa: ARG002 - other group types need it
         member_epoch: int,  # noqa: ARG002
     ) -> None:
-        """Refuse it: GROUP_ID_NOT_FOUND."""
-        raise self._refuse()
+        """Reject it: GROUP_ID_NOT_FOUND."""
+        raise self._not_a_consumer_group()
 
     def validate_offset_delete(self) -> None:
-        """Refuse it: GROUP_ID_NOT_FOUND."""
-        raise self._refuse()
+        """Reject it: GROUP_ID_NOT_FOUND."""
+        raise self._not_a_consumer_group()
 
     def offset_expiration(self) -> OffsetExpiration | None:
-        """Return that it has no offsets that could expire."""
+        """Return None: the group has no committed offsets."""
         return None
 
     def newer_commit(self, member: ShareMember, epoch: int) -> ApiError:  # noqa: ARG002 - no epoch is accepted
-        """Refuse it: GROUP_ID_NOT_FOUND."""
-        return self._refuse()
+        """Reject it: GROUP_ID_NOT_FOUND."""
+        return self._not_a_consumer_group()
 
     def fetch_in_other_epoch(self, member: ShareMember, epoch: int) -> ApiError:  # noqa: ARG002
-        """Refuse it: GROUP_ID_NOT_FOUND."""
-        return self._refuse()
+        """Reject it: GROUP_ID_NOT_FOUND."""
+        return self._not_a_consumer_group()
 
     def older_commit_check(self, member: ShareMember, epoch: int) -> CommitPartitionValidator:  # noqa: ARG002
-        """Refuse it: GROUP_ID_NOT_FOUND."""
-        raise self._refuse()
+        """Reject it: GROUP_ID_NOT_FOUND."""
+        raise self._not_a_consumer_group()
 
     def own_tombstones(self) -> list[GroupRecord]:
-        """Return the record that deletes which share partitions have state; the state itself is deleted before."""
+        """Return the tombstone of the share partitions with state; the states themselves are deleted before."""
         return [GroupRecord(self.kind.key("StatePartitionMetadata", self.group_id), None)]
 
 
 ASSIGNOR: Final = "simple"
-"""The one assignor of share groups."""
+"""Name of the only assignor of share groups."""
 Response = messages.ShareGroupDescribeResponse
 
 
 def describe_group(group: ShareGroup, image: MetadataImage) -> messages.ShareGroupDescribeResponse.DescribedGroup:
-    """Return the description of a group in ShareGroupDescribe; mirrors `ShareGroup.asDescribedGroup`."""
+    """Return the group for ShareGroupDescribe; mirrors `ShareGroup.asDescribedGroup`."""
     return Response.DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,

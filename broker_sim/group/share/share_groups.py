@@ -1,8 +1,8 @@
-"""The share groups of one shard: what they add to the steps of `AssignedGroups`.
+"""The share groups of one shard: their part of the steps of `AssignedGroups`.
 
 Mirrors the share groups' part of `GroupMetadataManager` and `ShareTargetAssignmentBuilder`. A share partition is
-assigned only once it has state at the share coordinator, so a heartbeat has one step more:
-E. note which share partitions are to be initialized; they may be assigned once that is done
+assigned only once the share coordinator has its state, so a heartbeat has one more step:
+E. record the share partitions to initialize; they may be assigned once that is done
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Response = messages.ShareGroupHeartbeatResponse
 
 
 class StateToInitialize(NamedTuple):
-    """Share partitions whose state is to begin; the group epoch becomes its state epoch."""
+    """Share partitions to initialize; the group epoch becomes their state epoch."""
 
     group_epoch: int
     topics: Topics
 
 
 class HeartbeatAnswer(NamedTuple):
-    """The answer of a member, and what is to be done after it."""
+    """The response to a member, and the share partitions to initialize afterwards."""
 
     response: messages.ShareGroupHeartbeatResponse
     to_initialize: StateToInitialize | None = None
@@ -56,29 +56,29 @@ class HeartbeatAnswer(NamedTuple):
 class ShareGroups(
     AssignedGroups[ShareGroup, ShareMember, Partitions, messages.ShareGroupHeartbeatRequest, HeartbeatAnswer]
 ):
-    """Makes, keeps and replays the share groups of one partition."""
+    """Creates, updates and replays the share groups of one shard."""
 
     group_class = ShareGroup
 
     def replay_own(self, group: ShareGroup, key: Any, value: Any) -> None:
-        """Take in the record of which share partitions have state."""
+        """Apply the record of the share partitions with state."""
         assert isinstance(key, record_messages.ShareGroupStatePartitionMetadataKey)
         group.state_partitions = None if value is None else StatePartitions.of_record(value, self.now_ms())
 
     def describe(self, group_id: str) -> messages.ShareGroupDescribeResponse.DescribedGroup:
-        """Describe a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        """Return the group in the committed view. Raises `ApiError` GROUP_ID_NOT_FOUND."""
         return describe_group(self.find_committed(group_id), self.image())
 
     # -- the steps of a heartbeat ---------------------------------------------------------------
 
-    def take_over(
+    def update_from_request(
         self, group: ShareGroup, request: messages.ShareGroupHeartbeatRequest, client: GroupClient
     ) -> tuple[Change, list[GroupRecord]]:
-        """Do A."""
+        """Run step A."""
         joins = request.member_epoch == JOIN_GROUP_EPOCH
         member = group.member_or_new(request.member_id) if joins else group.member(request.member_id)
         hint = f", and it does not match the previous member epoch ({member.previous_member_epoch})"
-        self.check_epoch(member, request.member_epoch, lost_an_answer=True, hint=hint)
+        self.check_epoch(member, request.member_epoch, lost_response=True, hint=hint)
         names = request.subscribed_topic_names
         updated = replace(
             member if names is None else member.with_topic_names(names),
@@ -89,7 +89,7 @@ class ShareGroups(
         return MemberChange(group, member, updated, client, None), []
 
     def subscribe(self, change: Change) -> Subscription:
-        """Do B: the epoch is also bumped if other share partitions may be assigned."""
+        """Run step B: also bump the epoch if the assignable share partitions have changed."""
         group, member, updated = change.group, change.member, change.updated
         member_records = [records.member_metadata(group.group_id, updated)] if updated != member else []
         bumps = updated.subscribed_topic_names != member.subscribed_topic_names
@@ -130,25 +130,25 @@ class ShareGroups(
         return topic_ids_of(hash_order(names, string_hash, copied_capacity(len(names))), self.image())
 
     def _assignable(self, group: ShareGroup, topic_id: bytes) -> Sequence[int]:
-        """Return the topic's partitions that have state."""
+        """Return the topic's partitions with state."""
         topic, state = self.image().topic_by_id(topic_id), group.known_state.initialized.get(topic_id)
         if topic is None or state is None:
             return ()
         return [number for number in range(len(topic.partitions)) if number in state.partitions]
 
     def next_step(self, change: Change, epoch: int, target: Partitions, *, has_changed: bool) -> ShareMember:
-        """Return the member with its target, or the same member."""
+        """Return the member with its target; the same object if unchanged."""
         subscribed = self._subscribed_topic_ids(change.updated)
         return change.updated.towards(epoch, target, subscribed, subscription_changed=has_changed)
 
     def assignment_record(self, group_id: str, member: ShareMember) -> GroupRecord:
-        """Return the record of a member's epoch and of what it has."""
+        """Return the record of a member's epoch and assignment."""
         return records.current_assignment(group_id, member)
 
     def answer(
         self, change: Change, request: messages.ShareGroupHeartbeatRequest, step: Step[ShareMember]
     ) -> tuple[HeartbeatAnswer, list[GroupRecord]]:
-        """Do E, and return the answer."""
+        """Run step E, and return the response."""
         group, updated = change.group, step.member
         response = Response(
             member_id=updated.member_id,
@@ -166,7 +166,7 @@ class ShareGroups(
         record = records.state_partitions(group.group_id, state.with_initializing(missing), self.image())
         return HeartbeatAnswer(response, StateToInitialize(step.subscription.group_epoch, missing)), [record]
 
-    # -- members that leave ---------------------------------------------------------------------
+    # -- leaving members ------------------------------------------------------------------------
 
     def leave_by_heartbeat(self, request: messages.ShareGroupHeartbeatRequest) -> Result[HeartbeatAnswer]:
         """Serve a member that leaves."""
@@ -195,7 +195,7 @@ def _assignment(member: ShareMember) -> messages.ShareGroupHeartbeatResponse.Ass
 
 
 def check_heartbeat(request: messages.ShareGroupHeartbeatRequest) -> None:
-    """Raise `ApiError` INVALID_REQUEST for a request that makes no sense.
+    """Raise `ApiError` INVALID_REQUEST if the request is invalid.
 
     Mirrors `throwIfShareGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`.
     """

@@ -1,7 +1,7 @@
-"""Changes of which share partitions of a group have state; mirrors their part of `GroupMetadataManager`.
+"""Records which share partitions of a group have state; mirrors that part of `GroupMetadataManager`.
 
-The state itself is with the share coordinator. Each change of it has two halves here: one before the
-coordinator is asked, one when it has answered.
+The share coordinator stores the states. Each change has two records here: one before the call to the share
+coordinator, and one after its response.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsR
 
 
 class AlteredOffsets(NamedTuple):
-    """The answer of AlterShareGroupOffsets, and the state that the share coordinator begins before."""
+    """The response of AlterShareGroupOffsets, and the states to initialize before it is sent."""
 
     response: messages.AlterShareGroupOffsetsResponse
     state_epoch: int
     start_offsets: Mapping[bytes, Mapping[int, int]]
-    """The new start offsets, by topic id and partition."""
+    """New start offsets by topic id and partition."""
 
 
 class DeletedOffsets(NamedTuple):
-    """The refused topics of DeleteShareGroupOffsets, and the share partitions of the others."""
+    """The rejected topics of DeleteShareGroupOffsets, and the share partitions of the others."""
 
-    refused: Sequence[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]
+    rejected_topics: Sequence[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]
     numbers: Numbers
-    """The share partitions whose state is to be deleted."""
+    """Share partitions whose state must be deleted."""
 
 
 class ShareStates:
-    """The share partitions of a shard's groups that have state."""
+    """The share partitions with state, of all groups in a shard."""
 
     def __init__(self, broker: BrokerContext, groups: GroupTimeline, shares: ShareGroups) -> None:
-        """Look at the share groups among `groups`, which are those of the shard."""
+        """Use the share groups among `groups`, which are all groups of the shard."""
         self._broker = broker
         self._groups = groups
         self._shares = shares
@@ -63,19 +63,19 @@ class ShareStates:
         return records.state_partitions(group_id, state, self._broker.image())
 
     def _state_of(self, group_id: str) -> StatePartitions | None:
-        """Return what is known of a group's state, None if there is nothing, or no such group."""
+        """Return the state partitions of a share group, None if it has none or does not exist."""
         group = self._groups.get(group_id)
         return group.state_partitions if isinstance(group, ShareGroup) else None
 
     def initialized_partitions(self, group_id: str) -> Numbers:
-        """Return the share partitions of a group that have state."""
+        """Return the initialized share partitions of a group."""
         state = self._state_of(group_id) or NO_STATE
         return {topic_id: topic.partitions for topic_id, topic in state.initialized.items()}
 
-    # -- the state begins -----------------------------------------------------------------------
+    # -- initialization -------------------------------------------------------------------------
 
     def initialized(self, group_id: str, numbers: Numbers) -> Result[None]:
-        """Note that these share partitions have their state now."""
+        """Record that these share partitions are initialized."""
         if not numbers or not isinstance(self._groups.get(group_id), ShareGroup):
             return Result()
         state = self._state_of(group_id) or NO_STATE
@@ -83,7 +83,7 @@ class ShareStates:
         return Result(records=[self._record(group_id, state.with_initialized(topics))])
 
     def not_initialized(self, group_id: str, numbers: Numbers) -> Result[None]:
-        """Note that these share partitions have no state: it is asked for with the next heartbeat."""
+        """Record that initializing these share partitions failed, so that the next heartbeat retries."""
         state = self._state_of(group_id)
         if state is None or not state.initializing or not numbers:
             return Result()
@@ -92,11 +92,11 @@ class ShareStates:
     # -- AlterShareGroupOffsets -----------------------------------------------------------------
 
     def alter_offsets(self, request: messages.AlterShareGroupOffsetsRequest) -> Result[AlteredOffsets]:
-        """Note that share partitions begin anew, at these offsets.
+        """Record that share partitions are being initialized at these offsets.
 
-        Raises `ApiError`: GROUP_ID_NOT_FOUND (a group of another kind), NON_EMPTY_GROUP.
+        Raises `ApiError`: GROUP_ID_NOT_FOUND (a group of another type), NON_EMPTY_GROUP.
         """
-        group, _ = self._shares.find_or_make(request.group_id, makes=True)
+        group, _ = self._shares.find_or_create(request.group_id, creates=True)
         group.validate_delete_group()
         image, now_ms = self._broker.image(), self._now_ms()
         response = Altered()
@@ -118,7 +118,7 @@ class ShareStates:
                     row.error_message = NOT_HOSTED_TEXT
                 topic_response.partitions.append(row)
             if topic is not None:
-                # As in Kafka, of a topic that is named twice the last entry is noted.
+                # As in Kafka, the last entry of a topic that is named twice is recorded.
                 named_numbers = (partition.partition_index for partition in requested_topic.partitions)
                 numbers = frozenset(number for number in named_numbers if number < count)
                 initializing[topic.topic_id] = Partitions(topic.name, numbers, now_ms)
@@ -132,7 +132,7 @@ class ShareStates:
     # -- DeleteShareGroupOffsets ----------------------------------------------------------------
 
     def begin_deletion_of_offsets(self, request: messages.DeleteShareGroupOffsetsRequest) -> Result[DeletedOffsets]:
-        """Note that the state of topics is being deleted.
+        """Record that the states of topics are being deleted.
 
         Raises `ApiError`: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
@@ -142,13 +142,13 @@ class ShareStates:
         if state is None:
             return Result(DeletedOffsets((), {}))
         image = self._broker.image()
-        refused = []
+        rejected_topics = []
         numbers: dict[bytes, Collection[int]] = {}
         for requested_topic in request.topics:
             topic = image.topics.get(requested_topic.topic_name)
             code, text = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT
             if topic is not None and topic.topic_id in numbers:
-                # A topic that is named twice is already being deleted then.
+                # The second entry of a topic finds it being deleted.
                 numbers[topic.topic_id] = range(len(topic.partitions))
             elif topic is not None and topic.topic_id in state.initialized:
                 numbers[topic.topic_id] = sorted(state.initialized[topic.topic_id].partitions)
@@ -156,14 +156,14 @@ class ShareStates:
                 numbers[topic.topic_id] = range(len(topic.partitions))
             else:
                 text = text if topic is None else NO_OFFSETS_TEXT
-                refused.append(DeletedTopic(requested_topic.topic_name, error_code=code, error_message=text))
+                rejected_topics.append(DeletedTopic(requested_topic.topic_name, error_code=code, error_message=text))
         record = self._record(group.group_id, state.with_deleting(numbers.keys()))
-        return Result(DeletedOffsets(refused, numbers), [record])
+        return Result(DeletedOffsets(rejected_topics, numbers), [record])
 
     def offsets_deleted(
         self, group_id: str, topic_ids: Collection[bytes]
     ) -> Result[list[messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic]]:
-        """Note that the state of these topics is gone; the response has a row for each."""
+        """Record that the states of these topics are deleted; the response has a row for each topic."""
         state = self._state_of(group_id)
         if state is None:
             return Result([])
@@ -171,13 +171,13 @@ class ShareStates:
         rows = [DeletedTopic(names.get(topic_id, ""), topic_id, error_message=None) for topic_id in topic_ids]
         return Result(rows, [self._record(group_id, state.with_deleted(topic_ids))])
 
-    # -- groups and topics that go --------------------------------------------------------------
+    # -- deleted groups and topics --------------------------------------------------------------
 
     def begin_deletion_of_groups(self, group_ids: Iterable[str]) -> Result[dict[str, ErrorCode | Numbers]]:
-        """Note that all state of share groups is being deleted.
+        """Record that all states of share groups are being deleted.
 
-        The response has an error (NON_EMPTY_GROUP), or what is to be deleted, of each share group; groups
-        of other kinds are not in it.
+        The response has an error (NON_EMPTY_GROUP) or the share partitions to delete for each share group; it
+        leaves out groups of other types and without state.
         """
         outcomes: dict[str, ErrorCode | Numbers] = {}
         state_records = []
@@ -200,7 +200,7 @@ class ShareStates:
         return Result(outcomes, state_records)
 
     def topics_deleted(self, topic_ids: Collection[bytes]) -> Result[None]:
-        """Forget topics that are gone; the share coordinator deletes their state by itself."""
+        """Remove deleted topics; the share coordinator deletes their states itself."""
         state_records = []
         for group in self._groups.values():
             if isinstance(group, ShareGroup) and group.state_partitions is not None:

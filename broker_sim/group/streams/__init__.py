@@ -1,1 +1,1 @@
-"""Groups of Kafka Streams applications (KIP-1071): their tasks are assigned by the coordinator."""
+"""Groups of Kafka Streams applications (KIP-1071), whose tasks are assigned by the coordinator."""

@@ -1,17 +1,17 @@
-"""A member's next step towards its target; mirrors `streams.CurrentAssignmentBuilder`.
+"""The reconciliation of a streams member with its target; mirrors `streams.CurrentAssignmentBuilder`.
 
-A member goes from what it has to its target in steps:
-A. it is to give up what is not in the target, and stays in its epoch until it says that it has
-B. then it moves to the epoch of the target, and gets what nobody else has
-C. what others still have it gets later, as soon as it is free
+A member moves from its assigned tasks to its target in steps:
+A. it must revoke tasks that are not in the target, and stays in its epoch until it has confirmed that
+B. then it moves to the target's epoch, and gets the tasks that are free
+C. it gets tasks that other members still have as soon as they are free
 
-A task is free for an active one if no process runs it, and the member's own process has no copy of it. It is
-free for a copy if the member's own process has nothing of it.
+An active task is free if no process runs it and the member's process has no copy of it (standby or warm-up task).
+A copy is free if the member's process has neither the active task nor a copy.
 
-From Kafka 4.4 on, what the member itself has does not count there: its state stays where it is while a task changes
-its kind. Then there is more to a step:
-D. an active task that becomes a standby task, and a copy that becomes one of the other kind, do so at once
-E. a copy that is to become the active task is not given up: it stays until it does
+From Kafka 4.4 on, the member's own tasks do not count, so that it keeps the state while a task changes its kind. This
+adds to a step:
+D. an active task that becomes a standby task, and a copy that becomes the other kind of copy, change at once
+E. a copy that is to become the active task is not revoked until it does
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """A member's target, and the tasks that it and others own."""
+    """The input of a member's next step: its target, and the tasks that it and others own."""
 
     target_epoch: int
     target: TasksTuple
     owners: TaskOwners
     owned: TasksTuple | None
-    """The tasks that the member says that it owns; None if it says nothing."""
+    """The tasks that the member reports as owned; None if it does not report any."""
     keeps_state: bool = False
-    """Whether D and E are done, as from Kafka 4.4 on."""
+    """Whether D and E apply, as from Kafka 4.4 on."""
 
     def next_step(self, member: StreamsMember) -> StreamsMember:
-        """Return the member after its next step, or the same member.
+        """Return the member after its next step; the same object if there is none.
 
-        Raises `ApiError` FENCED_MEMBER_EPOCH for a member in a state of a later Kafka.
+        Raises `ApiError` FENCED_MEMBER_EPOCH for a member in a state written by a later Kafka release.
         """
         if member.state is MemberState.STABLE and member.member_epoch == self.target_epoch:
             return member
@@ -74,7 +74,7 @@ class Reconciliation:
         return self._towards_target(member, member.member_epoch)
 
     def _towards_target(self, member: StreamsMember, member_epoch: int) -> StreamsMember:
-        """Do A, B or C; `member_epoch` is the epoch of A."""
+        """Run A, B or C; `member_epoch` is the epoch in A."""
         assigned = member.assigned
         active, standby, warmup = self._steps(member)
         if self.keeps_state:
@@ -114,7 +114,7 @@ class Reconciliation:
         )
 
     def _steps(self, member: StreamsMember) -> tuple[_Step, _Step, _Step]:
-        """Return the steps of active, standby and warm-up tasks."""
+        """Return the steps for active, standby and warm-up tasks."""
         assigned, target = member.assigned, self.target
         if self.keeps_state:
             free = FreeForMember(self.owners, member)
@@ -152,7 +152,7 @@ class Reconciliation:
 
 
 class FreeForMember:
-    """The tasks that are free for a member from Kafka 4.4 on: its own copies of a task are not in its way."""
+    """Decides which tasks are free for a member from Kafka 4.4 on, where its own copies do not count."""
 
     __slots__ = ("_assigned", "_owners", "_process_id")
 
@@ -160,7 +160,7 @@ class FreeForMember:
         self._owners, self._process_id, self._assigned = owners, member.process_id, member.assigned
 
     def for_active(self, subtopology: str, partition: int) -> bool:
-        """Return whether the task may become an active one of the member."""
+        """Return whether the member may get the active task."""
         return (
             self._owners.active_process(subtopology, partition) is None
             and not self._others_have_standby(subtopology, partition)
@@ -168,7 +168,7 @@ class FreeForMember:
         )
 
     def for_standby(self, subtopology: str, partition: int) -> bool:
-        """Return whether the task may become a standby task of the member."""
+        """Return whether the member may get the standby task."""
         runs_it = self._owners.active_process(subtopology, partition) == self._process_id
         return not (
             (runs_it and partition not in self._assigned.active.get(subtopology, ()))
@@ -177,7 +177,7 @@ class FreeForMember:
         )
 
     def for_warmup(self, subtopology: str, partition: int) -> bool:
-        """Return whether the task may become a warm-up task of the member."""
+        """Return whether the member may get the warm-up task."""
         return not (
             self._owners.active_process(subtopology, partition) == self._process_id
             or self._others_have_standby(subtopology, partition)
@@ -185,41 +185,41 @@ class FreeForMember:
         )
 
     def _others_have_standby(self, subtopology: str, partition: int) -> bool:
-        """Return whether another member of the process has the task as a standby task."""
+        """Return whether another member of the process has the standby task."""
         own = self._assigned.standby.get(subtopology, ())
         return partition not in own and self._owners.has_standby(self._process_id, subtopology, partition)
 
     def _others_have_warmup(self, subtopology: str, partition: int) -> bool:
-        """Return whether another member of the process has the task as a warm-up task."""
+        """Return whether another member of the process has the warm-up task."""
         own = self._assigned.warmup.get(subtopology, ())
         return partition not in own and self._owners.has_warmup(self._process_id, subtopology, partition)
 
 
 class _Step:
-    """The next step of one kind of tasks."""
+    """The next step for one kind of tasks."""
 
     __slots__ = ("kept", "new", "revoked", "waits")
 
     def __init__(self, current: Tasks | ActiveTasks, target: Tasks, is_free: IsFree) -> None:
-        had = {subtopology: frozenset(numbers) for subtopology, numbers in current.items()}
-        self.kept = common(had, target)
-        """Tasks that are in the target, too."""
-        self.revoked = without(had, target)
-        """Tasks that are not in the target."""
-        missing = without(target, had)
+        current_tasks = {subtopology: frozenset(numbers) for subtopology, numbers in current.items()}
+        self.kept = common(current_tasks, target)
+        """Current tasks that are in the target."""
+        self.revoked = without(current_tasks, target)
+        """Current tasks that are not in the target."""
+        missing = without(target, current_tasks)
         free = {name: frozenset(each for each in numbers if is_free(name, each)) for name, numbers in missing.items()}
         self.new: Tasks = {subtopology: numbers for subtopology, numbers in free.items() if numbers}
-        """New tasks of the target that are free."""
+        """Free tasks of the target that the member does not have."""
         self.waits = self.new != missing
-        """Whether a new task of the target is not free."""
+        """Whether a task of the target is not free yet."""
 
     def grant(self, tasks: Tasks) -> None:
-        """Give these of the new tasks now, even if others have to be given up first."""
+        """Assign these new tasks at once, even if others must be revoked first."""
         self.new = without(self.new, tasks)
         self.kept = merged(self.kept, tasks)
 
     def become(self, other: _Step, current: Tasks) -> None:
-        """Turn the current tasks of this kind that are new ones of the other kind into those."""
+        """Convert the current tasks of this kind that are new tasks of the other kind."""
         changed = common(other.new, current)
         other.grant(changed)
         self.revoked = without(self.revoked, changed)

@@ -1,4 +1,4 @@
-"""The parts of a heartbeat's answer: tasks, endpoints that can be asked for state, and statuses."""
+"""The parts of a heartbeat response: tasks, endpoints for interactive queries, and statuses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Response = messages.StreamsGroupHeartbeatResponse
 
 
 def assign_tasks(response: messages.StreamsGroupHeartbeatResponse, member: StreamsMember) -> None:
-    """Tell the member all its tasks."""
+    """Set the member's tasks in the response."""
     assigned = member.assigned
     response.active_tasks = _task_ids(assigned.active)
     response.standby_tasks = _task_ids(assigned.standby)
@@ -31,27 +31,27 @@ def assign_tasks(response: messages.StreamsGroupHeartbeatResponse, member: Strea
 
 
 def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[messages.StreamsGroupHeartbeatResponse.TaskIds]:
-    """Return tasks with their subtopologies in the order of Kafka's table."""
+    """Return the tasks, with subtopologies in the order of Kafka's table."""
     return [Response.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in hash_order(tasks, string_hash)]
 
 
-def tell_endpoints(
+def set_endpoints(
     response: messages.StreamsGroupHeartbeatResponse,
     group: StreamsGroup,
     updated: StreamsMember,
     image: MetadataImage,
     replaced_id: str | None,
 ) -> None:
-    """Tell which partitions the members have that can be asked for their state.
+    """Set the partitions of all members with an endpoint for interactive queries.
 
-    `updated` comes last, and the static member `replaced_id`, whose place it takes, not at all.
+    `updated` comes last; the static member `replaced_id`, which it replaces, is left out.
 
-    As in Kafka a member's endpoint that was told before is told again until the member's new state or the
-    new topology is in the group. So the answer to a heartbeat that changes nothing but the endpoint has the
-    old one. Raises `ApiError` UNKNOWN_SERVER_ERROR while the source topics are missing.
+    As in Kafka, entries are cached until the group has the member's new state or a new topology. So the response
+    to a heartbeat that changes only the endpoint has the old one. Raises `ApiError` UNKNOWN_SERVER_ERROR while
+    source topics are missing.
     """
-    left_out = {updated.member_id, replaced_id}
-    members = [group.members[member_id] for member_id in group.members.in_order() if member_id not in left_out]
+    excluded_ids = {updated.member_id, replaced_id}
+    members = [group.members[member_id] for member_id in group.members.in_order() if member_id not in excluded_ids]
     response.partitions_by_user_endpoint = [
         endpoint for member in (*members, updated) if (endpoint := _endpoint(group, member, image)) is not None
     ]
@@ -62,10 +62,10 @@ def _endpoint(
 ) -> messages.StreamsGroupHeartbeatResponse.EndpointToPartitions | None:
     if member.user_endpoint is None:
         return None
-    endpoint = group.told_endpoints.get(member.member_id)
+    endpoint = group.cached_endpoints.get(member.member_id)
     if endpoint is None:
         configured = group.configured_topology
-        endpoint = group.told_endpoints[member.member_id] = endpoint_to_partitions(
+        endpoint = group.cached_endpoints[member.member_id] = endpoint_to_partitions(
             Response.Endpoint(*member.user_endpoint),
             {name: frozenset(epochs) for name, epochs in member.assigned.active.items()},
             merged(member.assigned.standby, member.assigned.warmup),
@@ -76,14 +76,14 @@ def _endpoint(
 
 
 def status_of(status: Status, detail: str) -> messages.StreamsGroupHeartbeatResponse.Status:
-    """Return something that the answer tells beside tasks."""
+    """Return a status for the response."""
     return Response.Status(status, detail)
 
 
 def topology_statuses(
     group: StreamsGroup, member: StreamsMember
 ) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
-    """Tell a member that it has an older topology than the group."""
+    """Return a status if the member's topology is older than the group's."""
     epoch, topology = member.topology_epoch, group.topology
     if topology is None or epoch >= topology.topology_epoch:
         return []
@@ -92,7 +92,7 @@ def topology_statuses(
 
 
 def missing_tags(tags: Sequence[str], member: StreamsMember) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
-    """Tell a member which client tags it must have and has not; as in Kafka no assignor looks at them."""
+    """Return a status if the member lacks required client tags; as in Kafka, no assignor uses them."""
     missing = [tag for tag in tags if tag not in member.client_tags]
     if not missing:
         return []
@@ -106,7 +106,7 @@ def missing_tags(tags: Sequence[str], member: StreamsMember) -> list[messages.St
 def group_statuses(
     group: StreamsGroup, configured: ConfiguredTopology
 ) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
-    """Tell what stands in the way of the group: its topics, or a member that requested a shutdown."""
+    """Return statuses of the whole group: missing topics, and a requested shutdown."""
     statuses = []
     if configured.error is not None:
         statuses.append(status_of(configured.error.status, str(configured.error)))

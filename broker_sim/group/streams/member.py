@@ -1,6 +1,6 @@
 """A member of a streams group; mirrors `StreamsGroupMember`.
 
-A member never changes: each change makes another one with `dataclasses.replace`.
+Members are immutable: each change creates a new one with `dataclasses.replace`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 FIRST_STATE: Final = 1
-"""The number of the state STABLE in records."""
+"""Number of the state STABLE in records."""
 
 
 class Endpoint(NamedTuple):
-    """The address at which other instances of the application can ask a process for its state."""
+    """The address at which a process serves interactive queries of other instances."""
 
     host: str
     port: int
@@ -50,19 +50,19 @@ class StreamsMember:
     client_tags: Mapping[str, str] = field(default_factory=dict)
     assigned: AssignedTasks = NO_ASSIGNED_TASKS
     pending_revocation: AssignedTasks = NO_ASSIGNED_TASKS
-    """Tasks that the member has to give up: until then nobody else gets them."""
+    """Tasks that the member must revoke; no other member gets them until then."""
 
     @property
     def is_revoking(self) -> bool:
-        """Whether it has to give tasks up before it gets the epoch of its target."""
+        """Whether the member must revoke tasks before it gets the epoch of its target."""
         return self.state is MemberState.UNREVOKED
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
-        """Return whether it has the target of that epoch."""
+        """Return whether the member has the target of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
-    def left_for_a_while(self) -> StreamsMember:
-        """Return a static member that has left with epoch -2: its tasks wait for it."""
+    def left_temporarily(self) -> StreamsMember:
+        """Return the static member after leaving with epoch -2: it keeps its tasks."""
         return replace(
             self,
             member_epoch=LEAVE_GROUP_STATIC_EPOCH,
@@ -71,7 +71,7 @@ class StreamsMember:
         )
 
     def without_assignment(self) -> StreamsMember:
-        """Return a member that has left."""
+        """Return the member after leaving permanently."""
         return replace(
             self,
             member_epoch=LEAVE_GROUP_EPOCH,
@@ -81,7 +81,7 @@ class StreamsMember:
         )
 
     def with_metadata(self, value: record_messages.StreamsGroupMemberMetadataValue) -> StreamsMember:
-        """Return the member with what a record says of it beside its tasks."""
+        """Return the member with the metadata in a record."""
         endpoint = value.user_endpoint
         return replace(
             self,
@@ -97,7 +97,7 @@ class StreamsMember:
         )
 
     def with_assignment(self, value: record_messages.StreamsGroupCurrentMemberAssignmentValue) -> StreamsMember:
-        """Return the member with what a record says of its tasks."""
+        """Return the member with the tasks in a record."""
         epoch = value.member_epoch
         return replace(
             self,
@@ -116,7 +116,7 @@ class StreamsMember:
 
 
 def _active(stored: Iterable[TaskIds], member_epoch: int) -> ActiveTasks:
-    """Return active tasks; where a record does not tell the epochs of a subtopology, all have the member's."""
+    """Return active tasks; without epochs in the record, they get the member's epoch."""
     epochs_by_subtopology = {}
     for tasks in stored:
         epochs = tasks.assignment_epochs

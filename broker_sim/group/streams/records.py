@@ -1,6 +1,6 @@
-"""The records that only streams groups are written with; mirrors `StreamsCoordinatorRecordHelpers`.
+"""The records that only streams groups write; mirrors `StreamsCoordinatorRecordHelpers`.
 
-Subtopologies stand in the order of their ids, partitions in the order of their numbers.
+Subtopologies are sorted by id, partitions by number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CurrentValue = messages.StreamsGroupCurrentMemberAssignmentValue
 
 
 def member_metadata(group_id: str, member: StreamsMember) -> GroupRecord:
-    """Return the record of a member, without its tasks."""
+    """Return the record of a member's metadata, without its tasks."""
     endpoint = member.user_endpoint
     return GroupRecord(
         messages.StreamsGroupMemberMetadataKey(group_id, member.member_id),
@@ -46,7 +46,7 @@ def member_metadata(group_id: str, member: StreamsMember) -> GroupRecord:
 
 
 class DescriptionEpochs(NamedTuple):
-    """The topology epochs of the newest description that is kept, and of the newest one that could not be kept."""
+    """Topology epochs of the last description that was stored, and of the last one that could not be stored."""
 
     stored: int = -1
     failed: int = -1
@@ -54,7 +54,7 @@ class DescriptionEpochs(NamedTuple):
 
 NO_DESCRIPTION: Final = DescriptionEpochs()
 UNCERTAIN_EPOCH: Final = -2
-"""The stored epoch of a group while its description is being replaced."""
+"""Stored epoch of a group while its description is being replaced."""
 
 
 def group_metadata(
@@ -65,7 +65,7 @@ def group_metadata(
     assignment_configs: Mapping[str, str],
     descriptions: DescriptionEpochs = NO_DESCRIPTION,
 ) -> GroupRecord:
-    """Return the record of the group's epoch and of what belongs to it."""
+    """Return the record of the group epoch and the values that belong to it."""
     return GroupRecord(
         messages.StreamsGroupMetadataKey(group_id),
         GroupValue(
@@ -88,7 +88,7 @@ def topology_record(group_id: str, topology: messages.StreamsGroupTopologyValue)
 
 
 def target_value(target: TasksTuple) -> messages.StreamsGroupTargetAssignmentMemberValue:
-    """Return the value of the record of a member's target."""
+    """Return the record value of a member's target."""
     return TargetValue(
         active_tasks=_target_tasks(target.active),
         standby_tasks=_target_tasks(target.standby),
@@ -103,7 +103,7 @@ def _target_tasks(tasks: Tasks) -> list[messages.StreamsGroupTargetAssignmentMem
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> GroupRecord:
-    """Return the record of what a member has, and of its epoch."""
+    """Return the record of a member's epoch and tasks."""
     assigned, revoked = member.assigned, member.pending_revocation
     return GroupRecord(
         messages.StreamsGroupCurrentMemberAssignmentKey(group_id, member.member_id),

@@ -1,8 +1,8 @@
-"""The parts of a heartbeat, and its checks.
+"""Parsing and validation of StreamsGroupHeartbeat.
 
 Mirrors `throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures` and
-`throwIfStreamsGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`. What Kafka does not serve is refused as
-there: expressions for source topics, and before 4.4 static members, offsets of tasks and warm-up tasks.
+`throwIfStreamsGroupHeartbeatRequestIsInvalid` of `GroupCoordinatorService`. As in Kafka, these are rejected: regular
+expressions for source topics, and before 4.4 static members, task offsets and warm-up tasks.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ V = TypeVar("V")
 
 
 def check_heartbeat(request: messages.StreamsGroupHeartbeatRequest, *, is_4_4: bool) -> None:
-    """Raise `ApiError` for what a broker of Kafka does not serve, or what makes no sense.
+    """Raise `ApiError` if the request is invalid or uses unsupported features.
 
-    INVALID_REQUEST, or STREAMS_INVALID_TOPOLOGY for a changelog topic that names its partitions.
+    INVALID_REQUEST, or STREAMS_INVALID_TOPOLOGY if a changelog topic has a partition count.
     """
     if not is_4_4:
         _check_features(request)
@@ -91,9 +91,9 @@ def _check_joining(request: messages.StreamsGroupHeartbeatRequest) -> None:
 
 
 def owned_tasks(request: messages.StreamsGroupHeartbeatRequest) -> TasksTuple | None:
-    """Return what the member says that it owns; None if it does not say.
+    """Return the tasks that the member reports as owned; None if it does not report any.
 
-    As in Kafka a subtopology that comes twice is UNKNOWN_SERVER_ERROR.
+    As in Kafka, a duplicate subtopology raises `ApiError` UNKNOWN_SERVER_ERROR.
     """
     active, standby, warmup = request.active_tasks, request.standby_tasks, request.warmup_tasks
     if active is None or standby is None or warmup is None:
@@ -106,7 +106,7 @@ def _tasks(owned: Sequence[Request.TaskIds]) -> Tasks:
 
 
 def client_tags_of(request: messages.StreamsGroupHeartbeatRequest) -> dict[str, str] | None:
-    """Return the client's tags; None if it does not say. As in Kafka a tag that comes twice is an error."""
+    """Return the client's tags, None if not sent. Raises `ApiError` for a duplicate tag, as in Kafka."""
     if request.client_tags is None:
         return None
     return _unique((tag.key, tag.value) for tag in request.client_tags)
@@ -122,7 +122,7 @@ def _unique(pairs: Iterable[tuple[str, V]]) -> dict[str, V]:
 
 
 def owns_only_assigned(member: StreamsMember, request: messages.StreamsGroupHeartbeatRequest) -> bool:
-    """Return whether the member reports what it owns, and nothing but what it was assigned."""
+    """Return whether the member reports its tasks, and all of them are assigned to it."""
     assigned = member.assigned
     return (
         _is_subset(request.active_tasks, assigned.active)
@@ -142,7 +142,7 @@ def _is_subset(owned: Sequence[Request.TaskIds] | None, assigned: Mapping[str, C
 def check_tasks(
     subtopologies: Mapping[str, ConfiguredSubtopology], request: messages.StreamsGroupHeartbeatRequest
 ) -> None:
-    """Raise `ApiError` INVALID_REQUEST if the member says that it owns tasks that there are not."""
+    """Raise `ApiError` INVALID_REQUEST if the member reports tasks that do not exist."""
     for owned in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
         for tasks in owned or ():
             name = tasks.subtopology_id

@@ -1,8 +1,8 @@
-"""One streams group: its members, its topology, and who has which tasks.
+"""One streams group: its members, its topology, and the owners of its tasks.
 
-Mirrors `StreamsGroup`; what it shares with other groups that are assigned something is in `AssignedGroup`.
-Some of it is not in the log, so another coordinator begins it anew: the topology as the topics there are make
-it, the epoch of the endpoints, who has asked the application to end, and how far members have come with tasks.
+Mirrors `StreamsGroup`; the part shared with other groups is `AssignedGroup`.
+Some state is not in the log, so a new coordinator starts without it: the configured topology, the endpoint
+epoch, a requested shutdown, and the task offsets of members.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class TaskOwners:
-    """The processes by task: one that runs it, and those that have a copy of its state."""
+    """The processes of each task: the one that runs it, and those with a copy of its state."""
 
     __slots__ = ("_active", "_standby", "_warmup")
 
@@ -49,7 +49,7 @@ class TaskOwners:
         self._warmup: set[tuple[str, int, str]] = set()
 
     def active_process(self, subtopology: str, partition: int) -> str | None:
-        """Return the process that runs the task, None without one."""
+        """Return the process that runs the task, or None."""
         return self._active.get((subtopology, partition))
 
     def has_standby(self, process_id: str, subtopology: str, partition: int) -> bool:
@@ -66,7 +66,7 @@ class TaskOwners:
         return self.has_standby(*task) or self.has_warmup(*task)
 
     def add(self, member: StreamsMember) -> None:
-        """Note what the member has, also what it has to give up."""
+        """Add the member's tasks, including those pending revocation."""
         for tasks in (member.assigned, member.pending_revocation):
             for subtopology, epochs in tasks.active.items():
                 for partition in epochs:
@@ -75,7 +75,7 @@ class TaskOwners:
             self._warmup |= _warmup_of(tasks, member.process_id)
 
     def remove(self, member: StreamsMember) -> None:
-        """Note that the member has nothing any more, unless another process has got it meanwhile."""
+        """Remove the member's tasks, except active ones that another process runs by now."""
         for tasks in (member.assigned, member.pending_revocation):
             for subtopology, epochs in tasks.active.items():
                 for partition in epochs:
@@ -103,29 +103,29 @@ def _warmup_of(tasks: AssignedTasks, process_id: str) -> set[tuple[str, int, str
 
 @dataclass(slots=True)
 class RefinedTargets:
-    """The targets that members move towards, kept for one assignment epoch; mirrors `RefinedAssignment` of Kafka 4.4.
+    """The targets towards which members reconcile in one assignment epoch; mirrors `RefinedAssignment` of Kafka 4.4.
 
-    In 4.4.0 they are the targets of the group, but for a defect: whoever sends a heartbeat with the instance id of a
-    static member takes that member's target here, even if the heartbeat is refused. Until the next heartbeat to a
-    stable group mends that, the member gives its tasks up, or comes back to none.
+    In 4.4.0 they equal the targets of the group, except for a defect: a heartbeat with the instance id of a static
+    member takes over that member's target here, even if it is rejected. Until the next heartbeat to a stable group
+    corrects this, the static member revokes its tasks, or returns without any.
     """
 
     epoch: int = -1
     targets: dict[str, TasksTuple] = field(default_factory=dict)
 
     def rename(self, member_id: str | None, new_id: str) -> None:
-        """Let a member have the target of the static one whose instance id it uses."""
+        """Give a member the target of the static member whose instance id it uses."""
         if member_id is not None and member_id != new_id and member_id in self.targets:
             self.targets[new_id] = self.targets.pop(member_id)
 
 
 NOT_READY: Final = "NotReady"
 ASSIGNOR: Final = "sticky"
-"""The name of the assignor of tasks."""
+"""Name of the task assignor."""
 
 
 class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
-    """The state of one group; its methods change it as records say, or look at it."""
+    """The state of one group; except for what is not in the log, changed only by replaying records."""
 
     kind = GroupKind(STREAMS)
     member_class = StreamsMember
@@ -135,44 +135,44 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         super().__init__(group_id)
         self.topology: StreamsTopology | None = None
         self.validated_topology_epoch = 0
-        """The epoch of the topology whose topics were all there; -1 if they were not."""
+        """Epoch of the topology if all its topics exist, otherwise -1."""
         self.last_assignment_configs: Mapping[str, str] = {}
-        """The assignment configurations that the newest group epoch was made for."""
+        """Assignment configurations as of the newest group epoch."""
         self.owners = TaskOwners()
         self.configured_topology: ConfiguredTopology | None = None
-        """None until a heartbeat has looked at the topics; see `configure`."""
+        """None until a heartbeat has checked the topics; see `configure`."""
         self.descriptions = records.NO_DESCRIPTION
         self.task_offsets: dict[str, TaskOffsets] = {}
-        """The last report of each member on how far its copies of tasks are; not in the log."""
+        """Task offsets that each member has last reported; not in the log."""
         self.refined = RefinedTargets()
-        self.told_endpoints: dict[str, EndpointToPartitions] = {}
-        """The last answer about each member's endpoint: repeated until the member or the topics change."""
+        self.cached_endpoints: dict[str, EndpointToPartitions] = {}
+        """Endpoint entries by member id, repeated in responses until the member or the topics change."""
         self.endpoint_information_epoch = 0
-        """Grows when a member that can be asked for its state gets other tasks."""
+        """Increases when the tasks of a member with an endpoint change."""
         self.shutdown_request_member_id: str | None = None
-        """The member that wants all members to end."""
+        """The member that has requested a shutdown of the application."""
 
     # -- look-up --------------------------------------------------------------------------------
 
     @property
     def topology_epoch(self) -> int:
-        """The epoch of its topology, -1 without one."""
+        """Epoch of the topology, -1 if there is none."""
         return -1 if self.topology is None else self.topology.topology_epoch
 
     @property
     def state_name(self) -> str:
-        """Its state: Empty, NotReady, Assigning, Reconciling or Stable."""
+        """The group's state: Empty, NotReady, Assigning, Reconciling or Stable."""
         topology = self.topology
         if self.members and (topology is None or topology.topology_epoch != self.validated_topology_epoch):
             return NOT_READY
         return super().state_name
 
     def depends_on(self, topics: AbstractSet[str]) -> bool:
-        """Return whether the topology has one of these topics."""
+        """Return whether the topology uses one of these topics."""
         return self.topology is not None and not topics.isdisjoint(self.topology.required_topics())
 
     def is_subscribed_to_topic(self, topic: str) -> bool:
-        """Whether members read the topic: it is a source or a repartition topic."""
+        """Whether the group has members and the topic is a source or repartition topic."""
         if not self.members or self.topology is None:
             return False
         return topic in self.topology.source_topic_map()
@@ -186,7 +186,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         configs: Mapping[str, str] | None = None,
         descriptions: records.DescriptionEpochs | None = None,
     ) -> GroupRecord:
-        """Return the record of that group epoch; what is not given is as it is now."""
+        """Return the record of that group epoch; arguments of None keep their current values."""
         return records.group_metadata(
             self.group_id,
             epoch,
@@ -199,17 +199,17 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
     # -- changes --------------------------------------------------------------------------------
 
     def target_of_record(self, value: record_messages.StreamsGroupTargetAssignmentMemberValue) -> TasksTuple:
-        """Return the target that a record holds."""
+        """Return the target in a record."""
         return TasksTuple(
             stored_tasks(value.active_tasks), stored_tasks(value.standby_tasks), stored_tasks(value.warmup_tasks)
         )
 
     def value_of_target(self, target: TasksTuple) -> record_messages.StreamsGroupTargetAssignmentMemberValue:
-        """Return the value of the record of a target."""
+        """Return the record value of a target."""
         return records.target_value(target)
 
     def update_epoch(self, value: record_messages.StreamsGroupMetadataValue) -> None:
-        """Take the group epoch, and what it was made for, from its record."""
+        """Set the group epoch and the values that belong to it from its record."""
         super().update_epoch(value)
         self.validated_topology_epoch = value.validated_topology_epoch
         self.descriptions = records.DescriptionEpochs(
@@ -218,42 +218,42 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         self.last_assignment_configs = {config.key: config.value for config in value.last_assignment_configs or ()}
 
     def member_added(self, member: StreamsMember) -> None:
-        """Note the tasks that the member has."""
+        """Add the member's tasks to the owners."""
         self.owners.add(member)
-        self.told_endpoints.pop(member.member_id, None)
+        self.cached_endpoints.pop(member.member_id, None)
 
     def remove_member(self, member_id: str) -> None:
-        """Remove the member, which must be there. With the last one a requested shutdown is forgotten."""
+        """Remove the member, which must be in the group; the last one cancels a requested shutdown."""
         super().remove_member(member_id)
-        self.told_endpoints.pop(member_id, None)
+        self.cached_endpoints.pop(member_id, None)
         self.task_offsets.pop(member_id, None)
         if not self.members:
             self.shutdown_request_member_id = None
 
     def member_removed(self, member: StreamsMember) -> None:
-        """Note that the member has no tasks any more."""
+        """Remove the member's tasks from the owners."""
         self.owners.remove(member)
 
     def configure(self, topology: ConfiguredTopology) -> None:
-        """Take the topology as the topics make it now."""
+        """Set the topology as configured for the current topics."""
         self.configured_topology = topology
-        self.told_endpoints.clear()
+        self.cached_endpoints.clear()
 
     def request_shutdown(self, member_id: str) -> None:
-        """Note that the member wants all members to end, unless another one has said so before."""
+        """Record the member's shutdown request, unless another member has requested it before."""
         if self.shutdown_request_member_id is None:
             self.shutdown_request_member_id = member_id
 
     # -- for the coordinator: see `Group` -------------------------------------------------------
 
     def newer_commit(self, member: StreamsMember, epoch: int) -> ApiError:
-        """Return the error of a commit in an epoch that the member has not reached."""
+        """Return the error of an offset commit in an epoch newer than the member's."""
         return _stale(f"Received member epoch {epoch} is newer than current member epoch {member.member_epoch}.")
 
     def older_commit_check(self, member: StreamsMember, epoch: int) -> CommitPartitionValidator:
-        """Return a check of a partition: a member that has had its task since may commit in that older epoch.
+        """Return a check per partition: commits in an older epoch are valid if the member has had the task since then.
 
-        Mirrors `createAssignmentEpochValidator`. Raises `ApiError` STALE_MEMBER_EPOCH without a topology.
+        Mirrors `createAssignmentEpochValidator`. Raises `ApiError` STALE_MEMBER_EPOCH if there is no topology.
         """
         if self.topology is None:
             raise _stale("Topology is not available for offset commit validation.")
@@ -263,15 +263,15 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
             subtopology = subtopologies.get(topic)
             if subtopology is None:
                 raise _stale(f"Topic {topic} is not in the topology.")
-            since = None
+            assignment_epoch = None
             for tasks in (member.assigned, member.pending_revocation):
-                if since is None:
-                    since = tasks.active.get(subtopology, {}).get(partition)
-            if since is None:
+                if assignment_epoch is None:
+                    assignment_epoch = tasks.active.get(subtopology, {}).get(partition)
+            if assignment_epoch is None:
                 raise _stale(f"Task {subtopology}-{partition} is not assigned or pending revocation for member.")
-            if epoch < since:
+            if epoch < assignment_epoch:
                 raise _stale(
-                    f"Received member epoch {epoch} is older than assignment epoch {since} for task "
+                    f"Received member epoch {epoch} is older than assignment epoch {assignment_epoch} for task "
                     f"{subtopology}-{partition}."
                 )
 
@@ -283,7 +283,7 @@ class StreamsGroup(AssignedGroup[StreamsMember, TasksTuple]):
         return _stale(f"The received member epoch {epoch} does not match the expected member epoch {current}.")
 
     def tombstones(self) -> list[GroupRecord]:
-        """Return the records that delete the group; as in Kafka its topology goes last."""
+        """Return the tombstones of the group; as in Kafka, that of its topology comes last."""
         return [*super().tombstones(), GroupRecord(self.kind.key("Topology", self.group_id), None)]
 
 
@@ -295,7 +295,7 @@ Response = messages.StreamsGroupDescribeResponse
 
 
 def describe_group(group: StreamsGroup) -> messages.StreamsGroupDescribeResponse.DescribedGroup:
-    """Return what StreamsGroupDescribe tells of a group."""
+    """Return the group for StreamsGroupDescribe."""
     configured, topology = group.configured_topology, group.topology
     assert topology is not None, "a group has a topology from its first record on"
     return Response.DescribedGroup(

@@ -1,14 +1,14 @@
-"""The streams groups of one shard: what they add to the steps of `AssignedGroups`.
+"""The streams groups of one shard: their part of the steps of `AssignedGroups`.
 
-Mirrors the streams groups' part of `GroupMetadataManager` and `streams.TargetAssignmentBuilder`. Step B is longer:
-B1. take the group's topology, from the first member that brings one; later ones must have the same
-B2. look at the topics, if they are not known or one of them has changed
+Mirrors the streams groups' part of `GroupMetadataManager` and `streams.TargetAssignmentBuilder`. Step B consists of:
+B1. get the topology, which the first member has sent; those of later members must be equal
+B2. configure the topology for the existing topics, if that was not done yet or one of them has changed
 B3. bump the group epoch if the member, the topics or the assignment configurations have changed
-B4. let a new group wait for more members; no target is computed before that
+B4. start the initial delay of a new group, during which no target is computed
 
-From Kafka 4.4 on members may be static; a changed one bumps the epoch only if that may change the tasks of members.
-Kafka's `AssignmentRefiner`, which is to let tasks warm up before they move, returns the target as it is in 4.4.0: so
-nobody is assigned a warm-up task.
+From Kafka 4.4 on members may be static; a change of one bumps the epoch only if it may affect the assignment.
+Kafka's `AssignmentRefiner`, meant to warm up tasks before they move, returns the target unchanged in 4.4.0, so no
+member is assigned a warm-up task.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from broker_sim.group.streams.heartbeat_response import (
     assign_tasks,
     group_statuses,
     missing_tags,
+    set_endpoints,
     status_of,
-    tell_endpoints,
     topology_statuses,
 )
 from broker_sim.group.streams.member import Endpoint, StreamsMember
@@ -62,35 +62,35 @@ Response = messages.StreamsGroupHeartbeatResponse
 CreatableTopic = messages.CreateTopicsRequest.CreatableTopic
 
 UNVALIDATED_EPOCH: Final = -1
-"""The epoch of a topology whose topics are not all there."""
+"""Validated epoch of a topology with missing topics."""
 INITIAL_DELAY: Final = "Assignment delayed due to the configured initial rebalance delay."
 INTERVAL: Final = "Assignment delayed due to the configured assignment interval."
 
 
 class HeartbeatAnswer(NamedTuple):
-    """The answer of a member, and what is to be done before it; mirrors `StreamsGroupHeartbeatResult`."""
+    """The response to a member, and the topics to create before; mirrors `StreamsGroupHeartbeatResult`."""
 
     response: messages.StreamsGroupHeartbeatResponse
     topics_to_create: Mapping[str, messages.CreateTopicsRequest.CreatableTopic]
-    """Internal topics that are missing, by name."""
+    """Missing internal topics by name."""
     epochs: DescribedEpochs | None = None
-    """The epochs of the topology and its descriptions, None for a member that leaves."""
+    """Epochs of the topology and its descriptions; None for a leaving member."""
 
 
 class StreamsGroups(
     AssignedGroups[StreamsGroup, StreamsMember, TasksTuple, messages.StreamsGroupHeartbeatRequest, HeartbeatAnswer]
 ):
-    """Makes, keeps and replays the streams groups of one partition."""
+    """Creates, updates and replays the streams groups of one shard."""
 
     group_class = StreamsGroup
 
     def replay_own(self, group: StreamsGroup, key: Any, value: Any) -> None:
-        """Take in the record of the topology."""
+        """Apply the record of the topology."""
         assert isinstance(key, record_messages.StreamsGroupTopologyKey)
         group.topology = None if value is None else StreamsTopology.from_record(value)
 
     def removed(self, group_id: str) -> None:
-        """End the wait for more members of a group that is gone."""
+        """Cancel the initial delay of a removed group."""
         self.timers.end(Wait.FIRST_TARGET, GroupKey(group_id))
 
     def on_unloaded(self, group: StreamsGroup) -> None:
@@ -99,11 +99,11 @@ class StreamsGroups(
         super().on_unloaded(group)
 
     def describe(self, group_id: str) -> messages.StreamsGroupDescribeResponse.DescribedGroup:
-        """Describe a group of the committed view; `ApiError` GROUP_ID_NOT_FOUND."""
+        """Return the group in the committed view. Raises `ApiError` GROUP_ID_NOT_FOUND."""
         return describe_group(self.find_committed(group_id))
 
     def assignment_configs(self, group_id: str) -> dict[str, str]:
-        """Return the configurations that the assignor looks at."""
+        """Return the group's assignment configurations."""
         configs = {NUM_STANDBY_REPLICAS: str(self.settings.of_group(group_id, NUM_STANDBY_REPLICAS))}
         tags = self.settings.words_of_group(group_id, RACK_TAGS)
         if tags:
@@ -113,15 +113,15 @@ class StreamsGroups(
     # -- the steps of a heartbeat ---------------------------------------------------------------
 
     def needs_room(self, group: StreamsGroup, member_id: str, instance_id: str | None, *, joins: bool) -> bool:
-        """Return whether the member counts as a new one: before Kafka 4.4 also one that joins again."""
+        """Return whether the member counts as new; before Kafka 4.4 a rejoining member does."""
         return joins and (not self.is_4_4 or super().needs_room(group, member_id, instance_id, joins=joins))
 
-    def take_over(
+    def update_from_request(
         self, group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest, client: GroupClient
     ) -> tuple[Change, list[GroupRecord]]:
-        """Do A. As in Kafka a client tag that comes twice is UNKNOWN_SERVER_ERROR.
+        """Run step A. As in Kafka, a duplicate client tag raises UNKNOWN_SERVER_ERROR.
 
-        Raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID, too.
+        Also raises `ApiError` UNRELEASED_INSTANCE_ID and FENCED_INSTANCE_ID.
         """
         replacement: list[GroupRecord] = []
         group.refined.rename(group.static_member_id(request.instance_id), request.member_id)
@@ -130,8 +130,8 @@ class StreamsGroups(
             member, replacement = joining_member(group, request.member_id, request.instance_id, records)
         else:
             member = known_member(group, request.member_id, request.instance_id)
-            lost_an_answer = owns_only_assigned(member, request)
-            self.check_epoch(member, request.member_epoch, lost_an_answer=lost_an_answer)
+            lost_response = owns_only_assigned(member, request)
+            self.check_epoch(member, request.member_epoch, lost_response=lost_response)
         timeout_ms, tags = request.rebalance_timeout_ms, client_tags_of(request)
         endpoint = None if joins and self.is_4_4 else member.user_endpoint
         if request.user_endpoint is not None:
@@ -151,7 +151,7 @@ class StreamsGroups(
         return MemberChange(group, member, updated, client, request), replacement
 
     def subscribe(self, change: Change) -> Subscription:
-        """Do B. Raises `ApiError` INVALID_REQUEST, too."""
+        """Run step B. Also raises `ApiError` INVALID_REQUEST."""
         group, request, updated = change.group, change.report, change.updated
         written_records = [records.member_metadata(group.group_id, updated)] if updated != change.member else []
         topology = _topology(group, request)  # B1
@@ -164,8 +164,8 @@ class StreamsGroups(
             validated_epoch = topology.topology_epoch
             check_tasks(configured.subtopologies, request)
         if request.task_offsets is not None or request.task_end_offsets is not None:
-            known = group.task_offsets.get(request.member_id, NO_OFFSETS)
-            group.task_offsets[request.member_id] = known.updated(request.task_offsets, request.task_end_offsets)
+            task_offsets = group.task_offsets.get(request.member_id, NO_OFFSETS)
+            group.task_offsets[request.member_id] = task_offsets.updated(request.task_offsets, request.task_end_offsets)
         configs = self.assignment_configs(group.group_id)
         group_epoch = group.group_epoch
         changes_target = (  # B3
@@ -189,12 +189,12 @@ class StreamsGroups(
         return Subscription(group_epoch, written_records, is_refined=is_refined)
 
     def _lacks_tasks(self, group: StreamsGroup, member: StreamsMember) -> bool:
-        """Return whether a member of a stable group has other tasks than its target; see `RefinedTargets`."""
+        """Return whether the tasks of a stable group's member differ from its target; see `RefinedTargets`."""
         target = group.targets.get(member.member_id, NO_TASKS)
         return self.is_4_4 and member.assigned.tasks() != target and group.state_name == STABLE
 
     def _configure(self, group: StreamsGroup, topology: StreamsTopology) -> tuple[ConfiguredTopology, int]:
-        """Do B2: return the topology as the topics make it, and their hash."""
+        """Run step B2: return the configured topology, and the hash of its topics."""
         configured, metadata_hash = group.configured_topology, group.metadata_hash
         if configured is not None and group.topology is not None and not group.has_metadata_expired:
             return configured, metadata_hash
@@ -205,7 +205,7 @@ class StreamsGroups(
         return configured, metadata_hash
 
     def _wait_for_members(self, group_id: str) -> None:
-        """Do B4, unless the group waits already."""
+        """Run step B4, unless the delay is already running."""
         delay_ms = self.settings.of_group(group_id, "initial.rebalance.delay.ms")
         if delay_ms > 0 and not self._waits_for_members(group_id):
             runtime = self.parts.runtime
@@ -220,9 +220,9 @@ class StreamsGroups(
         return self.timers.is_running(Wait.FIRST_TARGET, GroupKey(group_id))
 
     def _first_target(self, group_id: str) -> Result[None]:
-        """Do C for a group that has waited; mirrors `computeDelayedTargetAssignment`.
+        """Run step C after the initial delay; mirrors `computeDelayedTargetAssignment`.
 
-        As in Kafka nothing happens if only one heartbeat has come: then the next one assigns.
+        As in Kafka, nothing happens if there was only one heartbeat: then the next one computes the target.
         """
         group = self.parts.groups.get(group_id)
         if (
@@ -237,17 +237,17 @@ class StreamsGroups(
         return Result(records=target_records)
 
     def is_target_due(self, group: StreamsGroup, group_epoch: int) -> bool:
-        """Return whether a target is to be computed for that epoch now: not while the group waits for members."""
+        """Return whether a target must be computed for that epoch now, which is never so in the initial delay."""
         return not self._waits_for_members(group.group_id) and super().is_target_due(group, group_epoch)
 
     def last_target(self, group: StreamsGroup, member: StreamsMember) -> TasksTuple:
-        """Return the member's target as long as no new one is computed."""
+        """Return the member's current target, which is empty in the initial delay."""
         return NO_TASKS if self._waits_for_members(group.group_id) else super().last_target(group, member)
 
     def target_step(
         self, group: StreamsGroup, updated: StreamsMember, subscription: Subscription
     ) -> tuple[int, TasksTuple, list[GroupRecord]]:
-        """Do C, from Kafka 4.4 on with the target that the member moves towards; see `RefinedTargets`."""
+        """Run step C, from Kafka 4.4 on with the refined target; see `RefinedTargets`."""
         if subscription.is_refined and group.assignment_epoch >= group.group_epoch:
             epoch, target = subscription.group_epoch, group.target_of(updated)
             records_of_target = [target_epoch_record(self.kind, group.group_id, epoch, group.assignment_timestamp_ms)]
@@ -264,7 +264,7 @@ class StreamsGroups(
     def _targets_after(
         self, group: StreamsGroup, updated: StreamsMember, target: TasksTuple, written: Sequence[GroupRecord]
     ) -> dict[str, TasksTuple]:
-        """Return the targets of all members once these records are written; nobody has one in the initial delay."""
+        """Return the targets of all members after these records; empty in the initial delay."""
         if self._waits_for_members(group.group_id):
             return {}
         targets = dict(group.targets)
@@ -284,9 +284,9 @@ class StreamsGroups(
         updated: StreamsMember | None,
         subscription: Subscription,  # noqa: ARG002 - streams groups have a topology instead
     ) -> dict[str, TasksTuple]:
-        """Return the new targets of all members; nobody gets a task before all topics are there."""
+        """Return the new targets of all members, which are empty while topics are missing."""
         topology = group.configured_topology
-        assert topology is not None, "step B has configured it"
+        assert topology is not None, "step B must configure the topology"
         configs = group.last_assignment_configs if updated is None else self.assignment_configs(group.group_id)
 
         def spec(member: StreamsMember, target: TasksTuple) -> MemberSpec:
@@ -301,22 +301,22 @@ class StreamsGroups(
         return {member_id: targets.get(member_id, NO_TASKS) for member_id in specs}
 
     def next_step(self, change: Change, epoch: int, target: TasksTuple, *, has_changed: bool) -> StreamsMember:  # noqa: ARG002
-        """Return the member after its next step towards the target of that epoch, or the same member."""
+        """Return the member after its next step towards the target; the same object if there is none."""
         owned = owned_tasks(change.report)
         step = Reconciliation(epoch, target, change.group.owners, owned, keeps_state=self.is_4_4)
         return step.next_step(change.updated)
 
     def assignment_record(self, group_id: str, member: StreamsMember) -> GroupRecord:
-        """Return the record of a member's epoch and of the tasks that it has."""
+        """Return the record of a member's epoch and tasks."""
         return records.current_assignment(group_id, member)
 
     def answer(
         self, change: Change, request: messages.StreamsGroupHeartbeatRequest, step: Step[StreamsMember]
     ) -> tuple[HeartbeatAnswer, list[GroupRecord]]:
-        """Return the answer, and the internal topics that are missing."""
+        """Return the response, with the missing internal topics."""
         group, updated = change.group, step.member
         configured = group.configured_topology
-        assert configured is not None, "step B has configured it"
+        assert configured is not None, "step B must configure the topology"
         if request.shutdown_application:
             group.request_shutdown(request.member_id)
         response = Response(
@@ -330,9 +330,9 @@ class StreamsGroups(
         has_other_tasks = updated.assigned != change.member.assigned
         if request.member_epoch == JOIN_GROUP_EPOCH or has_other_tasks:
             assign_tasks(response, updated)
-        self._tell_endpoints(change, response, updated, has_other_tasks=has_other_tasks)
-        # What a group knows beside its records is lost with its first heartbeat, as in Kafka: the group in
-        # the shard is made by the records.
+        self._set_endpoints(change, response, updated, has_other_tasks=has_other_tasks)
+        # As in Kafka, state that is not in records is lost after the first heartbeat, because replaying its
+        # records creates the group in the shard.
         if request.group_id in self.parts.groups:
             response.endpoint_information_epoch = group.endpoint_information_epoch
         response.status = [
@@ -348,7 +348,7 @@ class StreamsGroups(
         )
         return HeartbeatAnswer(response, topics, DescribedEpochs(topology_epoch, group.descriptions)), []
 
-    def _tell_endpoints(
+    def _set_endpoints(
         self,
         change: Change,
         response: messages.StreamsGroupHeartbeatResponse,
@@ -356,22 +356,22 @@ class StreamsGroups(
         *,
         has_other_tasks: bool,
     ) -> None:
-        """Tell the members' endpoints, if they have changed since the member was told last."""
+        """Set the members' endpoints, if they have changed since the member's last response."""
         group, request = change.group, change.report
         replaced_id = group.static_member_id(updated.instance_id)
         has_moved = self.is_4_4 and updated.user_endpoint != change.member.user_endpoint
         joins = request.member_epoch == JOIN_GROUP_EPOCH
         if joins or has_other_tasks or has_moved:
             for member_id in {updated.member_id, replaced_id or updated.member_id}:
-                group.told_endpoints.pop(member_id, None)
+                group.cached_endpoints.pop(member_id, None)
         is_news = has_other_tasks or (joins and not self.is_4_4)
         if has_moved or (is_news and updated.user_endpoint is not None):
             group.endpoint_information_epoch += 1
         if group.endpoint_information_epoch != request.endpoint_information_epoch:
-            tell_endpoints(response, group, updated, self.image(), replaced_id)
+            set_endpoints(response, group, updated, self.image(), replaced_id)
 
     def _delays(self, group: StreamsGroup, group_epoch: int) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
-        """Tell why step C was left out."""
+        """Return a status if step C was delayed."""
         if self._waits_for_members(group.group_id):
             return [status_of(Status.ASSIGNMENT_DELAYED, INITIAL_DELAY)]
         if group.assignment_epoch < group_epoch and not self.may_compute_target(group):
@@ -381,9 +381,9 @@ class StreamsGroups(
     # -- descriptions of topologies -------------------------------------------------------------
 
     def check_description(self, group_id: str, member_id: str, epoch: int) -> None:
-        """Raise `ApiError` unless the member may describe the topology of that epoch.
+        """Raise `ApiError` unless the member may send a description of the topology with that epoch.
 
-        GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, or INVALID_REQUEST for an epoch that is not the group's.
+        GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, or INVALID_REQUEST if the epoch is not the group's.
         """
         group = self.find_committed(group_id)
         group.member(member_id)
@@ -393,7 +393,7 @@ class StreamsGroups(
             )
 
     def describe_epoch(self, group_id: str, epoch: int) -> Result[int]:
-        """Note that the topology of that epoch is described, or UNCERTAIN_EPOCH, and return it.
+        """Record the epoch of the stored description, or UNCERTAIN_EPOCH; the response has the recorded epoch.
 
         Raises `ApiError` GROUP_ID_NOT_FOUND.
         """
@@ -402,16 +402,16 @@ class StreamsGroups(
         if epoch == current == records.UNCERTAIN_EPOCH:
             return Result(epoch)
         if epoch != records.UNCERTAIN_EPOCH:
-            # What was deleted while a member described it stays uncertain.
+            # A description that was deleted in the meantime stays uncertain.
             gone = current == records.NO_DESCRIPTION.stored
             epoch = records.UNCERTAIN_EPOCH if gone else max(current, epoch)
         descriptions = group.descriptions._replace(stored=epoch)
         return Result(epoch, [group.metadata_record(group.group_epoch, descriptions=descriptions)])
 
-    # -- members that leave ---------------------------------------------------------------------
+    # -- leaving members ------------------------------------------------------------------------
 
     def leave_by_heartbeat(self, request: messages.StreamsGroupHeartbeatRequest) -> Result[HeartbeatAnswer]:
-        """Serve a member that leaves for good, or a static one that will come back; it may ask all others to stop.
+        """Serve a member that leaves permanently, or temporarily (static, epoch -2); it may request a shutdown.
 
         Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
         """
@@ -421,7 +421,7 @@ class StreamsGroups(
         member = known_member(group, request.member_id, request.instance_id)
         answer = HeartbeatAnswer(Response(member_id=member.member_id, member_epoch=request.member_epoch, status=[]), {})
         if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
-            return Result(answer, [self.assignment_record(group.group_id, member.left_for_a_while())])
+            return Result(answer, [self.assignment_record(group.group_id, member.left_temporarily())])
         return self.fence(group, [member], answer)
 
     def leave(self, group_id: str, member_id: str) -> Result[None]:
@@ -438,12 +438,12 @@ class StreamsGroups(
         ]
 
     def next_epoch(self, group: StreamsGroup) -> GroupRecord:
-        """Return the record that bumps the epoch of a group in which nothing else has changed."""
+        """Return the record that bumps the group epoch without any other change."""
         return group.metadata_record(group.group_epoch + 1)
 
 
 def _may_change_tasks(change: Change) -> bool:
-    """Return whether the member has changed in a way that bumps the epoch: one that is not static, in any way."""
+    """Return whether the member's change bumps the epoch; for a dynamic member, any change does."""
     before, after = change.member, change.updated
     if change.report.instance_id is None:
         return after != before
@@ -456,10 +456,10 @@ def _may_change_tasks(change: Change) -> bool:
 
 
 def _topology(group: StreamsGroup, request: messages.StreamsGroupHeartbeatRequest) -> StreamsTopology:
-    """Do B1: return the group's topology. Raises `ApiError` INVALID_REQUEST if the member's is another one."""
+    """Run step B1: return the group's topology. Raises `ApiError` INVALID_REQUEST if the member's differs."""
     current = group.topology
     if request.topology is None:
-        assert current is not None, "a group is made by a member that brings a topology"
+        assert current is not None, "the member that creates a group must send a topology"
         return current
     topology = StreamsTopology.from_request(request.topology)
     if current is None:

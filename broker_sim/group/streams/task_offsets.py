@@ -1,7 +1,7 @@
-"""How far a member's copies of tasks are behind; mirrors `MemberTaskOffsets` of Kafka 4.4 (KIP-1071).
+"""The progress of a member's copies of tasks; mirrors `MemberTaskOffsets` of Kafka 4.4 (KIP-1071).
 
-A member reports the sum of the offsets of each task's changelog topics, and the sum of their ends, at the interval
-`task.offset.interval.ms`. An assignor prefers the member that has most of a task.
+Every `task.offset.interval.ms`, a member reports for each task the sum of its changelog offsets and the sum of their
+end offsets. The assignor prefers the member with the highest offset of a task.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class TaskOffsets:
     end_offsets: Offsets = field(default_factory=dict)
 
     def updated(self, offsets: Reported | None, end_offsets: Reported | None) -> TaskOffsets:
-        """Return the report after a heartbeat: None leaves what was reported before.
+        """Return the report updated by a heartbeat; None keeps the previous values.
 
-        Raises `ApiError` INVALID_REQUEST for a task that comes twice.
+        Raises `ApiError` INVALID_REQUEST for a duplicate task.
         """
         return TaskOffsets(
             self.offsets if offsets is None else _by_task(offsets),
@@ -47,11 +47,11 @@ NO_OFFSETS: Final = TaskOffsets()
 def _by_task(reported: Reported) -> Offsets:
     offsets: dict[str, dict[int, int]] = {}
     for task in reported:
-        of_subtopology = offsets.setdefault(task.subtopology_id, {})
-        if task.partition in of_subtopology:
+        partition_offsets = offsets.setdefault(task.subtopology_id, {})
+        if task.partition in partition_offsets:
             raise invalid_request(
                 f"Task offsets contain a duplicate entry for subtopology {task.subtopology_id} and partition "
                 f"{task.partition}."
             )
-        of_subtopology[task.partition] = task.offset
+        partition_offsets[task.partition] = task.offset
     return offsets

@@ -1,11 +1,11 @@
 """The tasks of a member; mirrors `TasksTuple` and `TasksTupleWithEpochs`.
 
 A task is a subtopology and a partition: it reads that partition of all source topics of the subtopology.
-An active task processes records, a standby task keeps a copy of the state of an active one, and a warm-up
-task prepares such a copy, to become active.
+An active task processes records, a standby task keeps a copy of its state, and a warm-up task builds such a copy
+in order to become active.
 
-For each assigned active task the member epoch is kept in which it was assigned: a member may commit offsets
-of it in that epoch and all later ones (KIP-1251).
+Each assigned active task has the member epoch in which it was assigned: the member may commit its offsets in that
+epoch and all later ones (KIP-1251).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
-"""Partitions by subtopology; no subtopology is without partitions."""
+"""Partitions by subtopology; no subtopology has an empty set."""
 
 
 @dataclass(frozen=True, slots=True)
 class TasksTuple:
-    """The tasks of one member by their kind. Also mirrors `MemberAssignment`, what an assignor returns.
+    """The tasks of one member by kind. Also mirrors `MemberAssignment`, the result of an assignor.
 
-    Two are equal if they have the same tasks, in whatever order.
+    Equality ignores order.
     """
 
     active: Tasks = field(default_factory=dict)
@@ -45,17 +45,17 @@ NO_TASKS: Final = TasksTuple()
 
 
 def stored_tasks(stored: Iterable[StoredTasks]) -> Tasks:
-    """Return the tasks of one kind as a record has them."""
+    """Return the tasks of one kind in a record."""
     return {tasks.subtopology_id: frozenset(tasks.partitions) for tasks in stored}
 
 
 ActiveTasks: TypeAlias = Mapping[str, Mapping[int, int]]
-"""The member epochs in which tasks were assigned, by subtopology and partition."""
+"""Member epochs in which tasks were assigned, by subtopology and partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class AssignedTasks:
-    """Tasks of one member by their kind. Two are equal if they have the same tasks, in whatever order."""
+    """The assigned tasks of one member by kind. Equality ignores order."""
 
     active: ActiveTasks = field(default_factory=dict)
     standby: Tasks = field(default_factory=dict)
@@ -63,11 +63,11 @@ class AssignedTasks:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are none."""
+        """Whether there are no tasks."""
         return not (self.active or self.standby or self.warmup)
 
     def are_owned(self, owned: TasksTuple) -> bool:
-        """Return whether a member that owns those tasks has one of these; mirrors `containsAny`."""
+        """Return whether `owned` has any of these tasks; mirrors `containsAny`."""
         return (
             _overlap(owned.active, self.active)
             or _overlap(owned.standby, self.standby)
@@ -75,7 +75,7 @@ class AssignedTasks:
         )
 
     def merged(self, other: AssignedTasks) -> AssignedTasks:
-        """Return these tasks and the others."""
+        """Return the union of these and the other tasks."""
         active = {subtopology: dict(epochs) for subtopology, epochs in self.active.items()}
         for subtopology, epochs in other.active.items():
             active.setdefault(subtopology, {}).update(epochs)
@@ -87,7 +87,7 @@ class AssignedTasks:
         return TasksTuple(active, self.standby, self.warmup)
 
     def without_epochs(self) -> AssignedTasks:
-        """Return the same tasks, the active ones in the epoch 0: any commit of them is new enough."""
+        """Return the same tasks, with epoch 0 for active ones, so that commits in any epoch are valid."""
         active = {subtopology: dict.fromkeys(epochs, 0) for subtopology, epochs in self.active.items()}
         return AssignedTasks(active, self.standby, self.warmup)
 
@@ -100,7 +100,7 @@ def _overlap(owned: Tasks, assigned: Tasks | ActiveTasks) -> bool:
 
 
 def merged(left: Tasks, right: Tasks) -> Tasks:
-    """Return the tasks that are in one of them."""
+    """Return the union of both."""
     tasks = dict(left)
     for subtopology, partitions in right.items():
         tasks[subtopology] = tasks.get(subtopology, frozenset()) | partitions
@@ -108,7 +108,7 @@ def merged(left: Tasks, right: Tasks) -> Tasks:
 
 
 def common(left: Tasks | ActiveTasks, right: Tasks | ActiveTasks) -> Tasks:
-    """Return the tasks that are in both."""
+    """Return the intersection of both."""
     tasks = {name: frozenset(numbers) & frozenset(right.get(name, ())) for name, numbers in left.items()}
     return {name: numbers for name, numbers in tasks.items() if numbers}
 

@@ -1,9 +1,9 @@
-"""The topology of a Kafka Streams application: what it reads and stores; mirrors `StreamsTopology`.
+"""The topology of a Kafka Streams application; mirrors `StreamsTopology`.
 
-A topology consists of subtopologies. Each has source topics, which users make, and internal topics, which
-the broker makes:
-* repartition topics: one subtopology writes records into them under new keys (its sinks), another reads them
-* changelog topics: they keep the state of a subtopology
+A topology consists of subtopologies. Each has source topics, created by users, and internal topics, created
+by the broker:
+* repartition topics: one subtopology writes records with new keys to them (its sinks), another reads them
+* changelog topics: they store the state of a subtopology
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Described = messages.StreamsGroupDescribeResponse
 
 
 def topology_record_value(topology: messages.StreamsGroupHeartbeatRequest.Topology) -> Value:
-    """Return the value of the record for a topology of a request."""
+    """Return the record value of a topology in a request."""
     return Value(
         topology.epoch,
         [
@@ -65,16 +65,16 @@ def _topic_infos(topics: Iterable[messages.StreamsGroupHeartbeatRequest.TopicInf
 
 @dataclass(frozen=True, slots=True)
 class StreamsTopology:
-    """A topology; its subtopologies stand by their ids, in the order of Kafka's table."""
+    """A topology, with its subtopologies by id in the order of Kafka's table."""
 
     topology_epoch: int
     subtopologies: Mapping[str, Subtopology]
 
     @classmethod
     def from_record(cls, value: Value) -> StreamsTopology:
-        """Return the topology of a record.
+        """Return the topology in a record.
 
-        As Kafka it fails with UNKNOWN_SERVER_ERROR for a negative epoch and for an id that comes twice.
+        Like Kafka, raises `ApiError` UNKNOWN_SERVER_ERROR for a negative epoch and for duplicate ids.
         """
         subtopologies = {subtopology.subtopology_id: subtopology for subtopology in value.subtopologies}
         if value.epoch < 0 or len(subtopologies) < len(value.subtopologies):
@@ -83,7 +83,7 @@ class StreamsTopology:
 
     @classmethod
     def from_request(cls, topology: messages.StreamsGroupHeartbeatRequest.Topology) -> StreamsTopology:
-        """Return the topology of a request; fails as `from_record`."""
+        """Return the topology in a request. Raises as `from_record`."""
         return cls.from_record(topology_record_value(topology))
 
     def required_topics(self) -> list[str]:
@@ -96,7 +96,7 @@ class StreamsTopology:
         return hash_order(names, string_hash)
 
     def source_topic_map(self) -> dict[str, str]:
-        """Return the id of the subtopology that reads a topic, by the names of source and repartition topics."""
+        """Return subtopology ids by the names of the source and repartition topics that they read."""
         subtopology_ids: dict[str, str] = {}
         for subtopology_id, subtopology in self.subtopologies.items():
             subtopology_ids.update(dict.fromkeys(subtopology.source_topics, subtopology_id))
@@ -104,7 +104,7 @@ class StreamsTopology:
         return subtopology_ids
 
     def describe(self) -> Described.Topology:
-        """Return the topology as it is described as long as its topics are not as they have to be."""
+        """Return the topology for StreamsGroupDescribe, as long as it is not configured."""
         return Described.Topology(
             self.topology_epoch,
             [

@@ -1,12 +1,11 @@
-"""The descriptions of topologies that members push, kept in memory (KIP-1331).
+"""Topology descriptions sent by members, stored in memory (KIP-1331).
 
-Mirrors `StreamsGroupTopologyDescriptionManager` with a plugin that never fails. A heartbeat asks a member for the
-description of the group's topology unless it is there, at most once in a delay that doubles; the member sends it with
-StreamsGroupTopologyDescriptionUpdate. Which topology epoch is described stands in the group's record.
+Mirrors `StreamsGroupTopologyDescriptionManager` with a plugin that never fails. While the description of the group's
+topology is missing, heartbeat responses request it from a member, with a delay that doubles; the member sends it in
+StreamsGroupTopologyDescriptionUpdate. The group's record has the topology epoch of the stored description.
 
-Deliberate difference: Kafka has no such plugin of its own. This one is the coordinator's memory, so a description is
-lost when another broker becomes the coordinator, and is asked for again; a group expires without waiting for the
-plugin.
+Deliberate difference: Kafka does not include a plugin. This one stores descriptions in the coordinator's memory, so
+they are requested again when another broker becomes the coordinator; a group expires without waiting for the plugin.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ Update = messages.StreamsGroupTopologyDescriptionUpdateRequest
 Described = messages.StreamsGroupDescribeResponse
 
 FIRST_DELAY_MS: Final = 30_000
-LONGEST_DELAY_MS: Final = 3_600_000
+MAX_DELAY_MS: Final = 3_600_000
 JITTER: Final = 0.2
 FIRST_VERSION: Final = 1
-"""First version of StreamsGroupHeartbeat whose answers can ask for a description."""
+"""First version of StreamsGroupHeartbeat whose responses can request a description."""
 
 
 class DescriptionStatus(IntEnum):
-    """Whether a described group comes with its description."""
+    """Status of the topology description in StreamsGroupDescribe."""
 
     NOT_REQUESTED = 0
     NOT_STORED = 1
@@ -44,7 +43,7 @@ class DescriptionStatus(IntEnum):
 
 
 class NodeType(IntEnum):
-    """The kinds of nodes of a topology."""
+    """The types of topology nodes."""
 
     SOURCE = 1
     PROCESSOR = 2
@@ -52,7 +51,7 @@ class NodeType(IntEnum):
 
 
 class _Request(NamedTuple):
-    """The last time that a member was asked for the description of a topology epoch."""
+    """The last request for the description of a topology epoch."""
 
     epoch: int
     attempts: int
@@ -61,49 +60,49 @@ class _Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribedEpochs:
-    """The epoch of a group's topology, and those of its descriptions."""
+    """The epochs of a group's topology and its descriptions."""
 
     topology_epoch: int
     descriptions: DescriptionEpochs
 
 
 class TopologyDescriptions:
-    """Keeps the newest description of each group; only where the configuration names a plugin."""
+    """Stores the newest description of each group, if the configuration names a plugin."""
 
     def __init__(self, broker: BrokerContext) -> None:
         self._broker = broker
-        self._kept: dict[str, tuple[int, Described.TopologyDescription]] = {}
+        self._descriptions: dict[str, tuple[int, Described.TopologyDescription]] = {}
         self._requests: dict[str, _Request] = {}
 
     @property
-    def is_on(self) -> bool:
-        """Whether descriptions are kept at all."""
+    def is_enabled(self) -> bool:
+        """Whether descriptions are enabled."""
         return self._broker.config.group_streams_topology_description_plugin_class is not None
 
-    def ask_for(
+    def maybe_request(
         self, response: messages.StreamsGroupHeartbeatResponse, group_id: str, epochs: DescribedEpochs, version: int
     ) -> None:
-        """Ask the member that gets this answer for the description, if it is missing."""
+        """Request the description in this response, if it is missing and no request is too recent."""
         epoch = epochs.topology_epoch
         is_stale = any(status.status_code == Status.STALE_TOPOLOGY for status in response.status or ())
-        if version < FIRST_VERSION or not self.is_on or response.member_epoch < 0 or epoch < 0 or is_stale:
+        if version < FIRST_VERSION or not self.is_enabled or response.member_epoch < 0 or epoch < 0 or is_stale:
             return
-        is_kept = epochs.descriptions.stored == epoch and self._kept_epoch(group_id) == epoch
-        if is_kept or epochs.descriptions.failed == epoch:
+        is_stored = epochs.descriptions.stored == epoch and self._stored_epoch(group_id) == epoch
+        if is_stored or epochs.descriptions.failed == epoch:
             return
         now_ms = self._broker.clock.wall_clock_ms()
         last = self._requests.get(group_id)
         if last is not None and last.epoch == epoch and now_ms < last.next_ms:
             return
         attempts = last.attempts + 1 if last is not None and last.epoch == epoch else 0
-        delay_ms = min(FIRST_DELAY_MS * 2**attempts, LONGEST_DELAY_MS)
+        delay_ms = min(FIRST_DELAY_MS * 2**attempts, MAX_DELAY_MS)
         delay_ms *= self._broker.random.uniform(1 - JITTER, 1 + JITTER)
         self._requests[group_id] = _Request(epoch, attempts, now_ms + delay_ms)
         response.topology_description_required = True
 
     def check(self, request: Update) -> Described.TopologyDescription:
-        """Return the description of a request. Raises `ApiError`: UNSUPPORTED_VERSION, INVALID_REQUEST."""
-        if not self.is_on:
+        """Return the description in a request. Raises `ApiError`: UNSUPPORTED_VERSION, INVALID_REQUEST."""
+        if not self.is_enabled:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_VERSION, "The broker has no streams group topology description plugin configured."
             )
@@ -111,54 +110,56 @@ class TopologyDescriptions:
         check_text(request.group_id, "GroupId can't be empty.")
         return _description(request.topology_description)
 
-    def keep(self, group_id: str, epoch: int, description: Described.TopologyDescription) -> None:
-        """Keep the description of the group's topology of that epoch."""
-        self._kept[group_id] = epoch, description
+    def store(self, group_id: str, epoch: int, description: Described.TopologyDescription) -> None:
+        """Store the description of the group's topology with that epoch."""
+        self._descriptions[group_id] = epoch, description
         self._requests.pop(group_id, None)
 
     def forget(self, group_id: str) -> None:
-        """Throw away what is kept of a group that is gone."""
-        self._kept.pop(group_id, None)
+        """Remove the description of a deleted group."""
+        self._descriptions.pop(group_id, None)
         self._requests.pop(group_id, None)
 
     def attach(self, group: Described.DescribedGroup, descriptions: DescriptionEpochs) -> None:
-        """Add the description to a described group, if that of its topology is kept."""
+        """Add the description of the group's current topology to a described group, if it is stored."""
         group.topology_description_status = DescriptionStatus.NOT_STORED
         epoch = None if group.topology is None else group.topology.epoch
-        if epoch is not None and epoch == descriptions.stored == self._kept_epoch(group.group_id):
+        if epoch is not None and epoch == descriptions.stored == self._stored_epoch(group.group_id):
             group.topology_description_status = DescriptionStatus.AVAILABLE
-            group.topology_description = self._kept[group.group_id][1]
+            group.topology_description = self._descriptions[group.group_id][1]
 
-    def _kept_epoch(self, group_id: str) -> int | None:
-        return self._kept[group_id][0] if group_id in self._kept else None
+    def _stored_epoch(self, group_id: str) -> int | None:
+        return self._descriptions[group_id][0] if group_id in self._descriptions else None
 
 
-def _description(told: Update.TopologyDescription) -> Described.TopologyDescription:
+def _description(description: Update.TopologyDescription) -> Described.TopologyDescription:
     return Described.TopologyDescription(
         [
             Described.TopologyDescriptionSubtopology(each.subtopology_id, [_node(node) for node in each.nodes])
-            for each in told.subtopologies
+            for each in description.subtopologies
         ],
-        [_global_store(store) for store in told.global_stores],
+        [_global_store(store) for store in description.global_stores],
     )
 
 
-def _global_store(told: Update.TopologyDescriptionGlobalStore) -> Described.TopologyDescriptionGlobalStore:
-    store = Described.TopologyDescriptionGlobalStore(_node(told.source), _node(told.processor))
+def _global_store(description: Update.TopologyDescriptionGlobalStore) -> Described.TopologyDescriptionGlobalStore:
+    store = Described.TopologyDescriptionGlobalStore(_node(description.source), _node(description.processor))
     if (store.source.node_type, store.processor.node_type) != (NodeType.SOURCE, NodeType.PROCESSOR):
         raise invalid_request("Global store must be composed of a source and a processor node.")
     return store
 
 
-def _node(told: Update.TopologyDescriptionNode) -> Described.TopologyDescriptionNode:
-    """Return the node with what its kind has, each name once."""
-    node = Described.TopologyDescriptionNode(told.name, told.node_type, successors=list(dict.fromkeys(told.successors)))
-    if told.node_type == NodeType.SOURCE:
-        node.source_topics = list(dict.fromkeys(told.source_topics))
-    elif told.node_type == NodeType.PROCESSOR:
-        node.stores = list(dict.fromkeys(told.stores))
-    elif told.node_type == NodeType.SINK:
-        node.sink_topic = told.sink_topic
+def _node(description: Update.TopologyDescriptionNode) -> Described.TopologyDescriptionNode:
+    """Return the node with the fields of its type, without duplicate names."""
+    node = Described.TopologyDescriptionNode(
+        description.name, description.node_type, successors=list(dict.fromkeys(description.successors))
+    )
+    if description.node_type == NodeType.SOURCE:
+        node.source_topics = list(dict.fromkeys(description.source_topics))
+    elif description.node_type == NodeType.PROCESSOR:
+        node.stores = list(dict.fromkeys(description.stores))
+    elif description.node_type == NodeType.SINK:
+        node.sink_topic = description.sink_topic
     else:
-        raise invalid_request(f"Unknown topology node type: {told.node_type}")
+        raise invalid_request(f"Unknown topology node type: {description.node_type}")
     return node

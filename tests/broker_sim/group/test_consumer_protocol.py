@@ -1,4 +1,4 @@
-"""What consumers tell each other is read in every version, and written in theirs."""
+"""Tests of encoding and decoding the consumer protocol in all versions."""
 
 import pytest
 
@@ -23,29 +23,29 @@ def subscription(version, written_as=None):
 
 
 @pytest.mark.parametrize("version", range(NEWEST + 1))
-def test_every_version_of_a_subscription_is_read(version):
+def test_every_version_of_a_subscription_is_decoded(version):
     assert read_subscription(subscription(version)).topics == ["t"]
 
 
-def test_newer_version_is_read_as_the_newest_known_one():
+def test_newer_version_is_decoded_as_the_newest_supported_one():
     assert read_subscription(subscription(NEWEST, 9) + b"more").topics == ["t"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\0", b"\0\0\0", b"any", subscription(0, -1)])
-def test_what_is_no_message_is_malformed(data):
+def test_invalid_bytes_are_malformed(data):
     for read in (read_subscription, read_assignment):
         with pytest.raises(MalformedConsumerProtocolError):
             read(data)
 
 
 @pytest.mark.parametrize(("told", "written"), [(0, 0), (1, 1), (3, 3), (9, 3)])
-def test_assignment_is_written_in_the_version_of_the_subscription(told, written):
+def test_assignment_uses_the_version_of_the_subscription(told, written):
     data = encode_assignment([("foo", [0, 2])], subscription(min(told, NEWEST), told))
     assert data == bytes([0, written]) + KAFKAS_ASSIGNMENT[2:]
     (topic,) = read_assignment(data).assigned_partitions
     assert (topic.topic, list(topic.partitions)) == ("foo", [0, 2])
 
 
-def test_assignment_for_what_has_no_version_cannot_be_written():
+def test_assignment_for_metadata_without_version_raises():
     with pytest.raises(MalformedConsumerProtocolError):
         encode_assignment([], b"")

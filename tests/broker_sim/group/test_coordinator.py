@@ -1,4 +1,4 @@
-"""Claims about the coordinator: where groups are, and what stays of them when brokers come and go."""
+"""Tests of the coordinator: location of groups, failover, loading and expiration."""
 
 import logging
 
@@ -53,7 +53,7 @@ def test_new_leader_loads_offsets_from_its_log(user):
     assert list(user.listed()) == ["g"]
 
 
-def test_new_leader_shows_what_it_knows_to_be_committed_unless_asked_for_more(user):
+def test_new_leader_returns_committed_offsets_unless_stable_required(user):
     # As in Kafka, a new leader learns the newest high watermark from its followers' next fetches.
     user.commit("g", {0: 5})
     user.cluster.advance(1_000)
@@ -65,7 +65,7 @@ def test_new_leader_shows_what_it_knows_to_be_committed_unless_asked_for_more(us
     assert user.fetch("g") == {("t", 0): 6}
 
 
-def test_group_that_comes_back_to_a_broker_has_what_others_committed(user):
+def test_returning_coordinator_has_commits_of_others(user):
     first = user.leader("g")
     second = user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))[0]
     user.commit("g", {0: 5})
@@ -98,7 +98,7 @@ def test_restarted_only_broker_loads_its_groups(make_user):
     user.until(lambda: user.other().fetch("g", broker=1, stable=True) == {("t", 0): 5})
 
 
-def test_partition_that_is_being_loaded_is_not_ready(user):
+def test_loading_partition_returns_load_in_progress(user):
     user.commit("g", {0: 5})
     groups = coordinator(user, user.leader("g"))
     partition = user.partition("g")
@@ -113,7 +113,7 @@ def test_partition_that_is_being_loaded_is_not_ready(user):
     assert groups.runtime.find("g").leader_epoch == 7
 
 
-def test_partition_that_is_lost_while_it_is_loaded_is_not_served(user):
+def test_partition_lost_during_loading_is_not_served(user):
     groups = coordinator(user, user.leader("g"))
     partition = user.partition("g")
     groups.runtime.resigned(partition)
@@ -125,7 +125,7 @@ def test_partition_that_is_lost_while_it_is_loaded_is_not_served(user):
     assert refused.value.error_code is ErrorCode.NOT_COORDINATOR
 
 
-def test_leader_that_stays_keeps_its_groups_in_a_new_epoch(user):
+def test_reelected_leader_keeps_its_groups(user):
     user.commit("g", {0: 5})
     groups = coordinator(user, user.leader("g"))
     context = groups.runtime.find("g")
@@ -152,7 +152,7 @@ def test_offsets_expire_after_their_retention_and_the_group_with_them(make_user)
     assert (counters.offset_commits, counters.offset_expirations) == (2, 2)
 
 
-def test_expired_offsets_are_looked_for_in_their_interval(make_user):
+def test_expiration_is_checked_at_its_interval(make_user):
     user = make_user(offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
     expired_ms = []
     for count in (1, 2):
@@ -166,7 +166,7 @@ def test_expired_offsets_are_looked_for_in_their_interval(make_user):
     assert (second_ms - first_ms) % 1_000 == 0
 
 
-def test_retention_of_the_request_goes_before_that_of_the_broker(make_user):
+def test_retention_of_the_request_overrides_the_brokers(make_user):
     user = make_user(offsets_retention_check_interval_ms=1_000)
     request = user.commit_request("g", {0: 5}, 2)
     request.retention_time_ms = 5_000
@@ -177,7 +177,7 @@ def test_retention_of_the_request_goes_before_that_of_the_broker(make_user):
     assert user.fetch("g") == {}
 
 
-def test_fetch_of_the_offsets_topic_is_woken_by_what_no_request_wrote(make_user):
+def test_background_write_completes_fetch_of_offsets_topic(make_user):
     user = make_user(brokers=1, offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000)
     user.commit("g", {0: 5})
     partition = user.partition("g")
@@ -200,7 +200,7 @@ def test_expired_offsets_stay_expired_with_the_next_leader(make_user):
     assert user.listed() == {}
 
 
-def test_offsets_of_a_deleted_topic_are_deleted_and_the_others_stay(user):
+def test_only_offsets_of_the_deleted_topic_are_deleted(user):
     user.cluster.create_topic("other")
     user.cluster.wait_until_in_sync()
     user.commit("g", {0: 5, ("other", 0): 7})
@@ -211,7 +211,7 @@ def test_offsets_of_a_deleted_topic_are_deleted_and_the_others_stay(user):
     assert user.fetch("g", stable=True) == {("t", 0): 5}
 
 
-def test_groups_are_gone_with_the_deleted_offsets_topic(user):
+def test_deleted_offsets_topic_removes_all_groups(user):
     user.commit("g", {0: 5})
     user.cluster.delete_topic(GROUP_METADATA_TOPIC)
     user.cluster.advance(100)
@@ -226,7 +226,7 @@ def test_purgatories_of_groups_are_among_the_brokers(user):
             assert user.cluster.purgatory().of(broker, name).watched == 0
 
 
-def test_log_tells_what_was_loaded_and_dropped(user, caplog):
+def test_loading_and_unloading_are_logged(user, caplog):
     user.commit("g", {0: 5})
     with caplog.at_level(logging.INFO, "broker_sim.group"):
         move(user, "g", user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))[0])

@@ -1,4 +1,4 @@
-"""Claims about the two views of a shard's groups: the newest one, and the one whose records are committed."""
+"""Tests of the two views of a shard's groups: the newest and the committed one."""
 
 import random
 
@@ -32,7 +32,7 @@ def groups(runtime):
     return GroupTimeline(runtime)
 
 
-def test_committed_view_is_the_newest_one_as_of_the_high_watermark():
+def test_committed_view_is_the_view_at_the_high_watermark():
     # The model keeps the whole state of each offset.
     rng = random.Random(5)
     for _ in range(200):
@@ -53,7 +53,7 @@ def test_committed_view_is_the_newest_one_as_of_the_high_watermark():
             assert sorted(groups.all_committed()) == sorted(committed.values())
 
 
-def test_failed_change_leaves_both_views_as_they_were(runtime, groups):
+def test_reverted_change_restores_both_views(runtime, groups):
     groups.put("a", "old")
     runtime.change_offset = runtime.high_watermark = 1
     groups.put("a", "new")
@@ -65,7 +65,7 @@ def test_failed_change_leaves_both_views_as_they_were(runtime, groups):
     assert groups.all_committed() == ["old"]
 
 
-def test_nothing_is_kept_of_failed_changes_while_no_change_is_committed(runtime, groups):
+def test_reverted_changes_do_not_accumulate(runtime, groups):
     groups.put("a", "old")
     for _ in range(100):
         groups.put("a", "new")
@@ -79,7 +79,7 @@ def test_nothing_is_kept_of_failed_changes_while_no_change_is_committed(runtime,
     assert not groups._changed
 
 
-def test_nothing_is_kept_of_what_is_committed(runtime, groups):
+def test_committed_changes_are_dropped(runtime, groups):
     for number in range(100):
         groups.put("a", f"{number}")
         groups.remove("a")
@@ -135,7 +135,7 @@ def test_deleted_group_is_shown_until_its_tombstone_is_committed(bench):
     assert (described(bench), listed(bench)) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
 
 
-def test_loaded_groups_are_shown_as_far_as_their_records_are_committed(bench):
+def test_loaded_groups_are_visible_once_committed(bench):
     bench.member().join()
     bench.fail_over()
     assert listed(bench) == [GROUP]
@@ -147,7 +147,7 @@ def test_loaded_groups_are_shown_as_far_as_their_records_are_committed(bench):
     assert listed(bench) == []
 
 
-def test_empty_group_is_there_again_when_its_successor_cannot_be_written(bench):
+def test_empty_group_is_restored_if_its_successor_cannot_be_written(bench):
     bench.set_topic("t", 1)
     member = bench.consumer("m", "t")
     member.join()
@@ -157,7 +157,7 @@ def test_empty_group_is_there_again_when_its_successor_cannot_be_written(bench):
     assert bench.describe().group_state == "Empty"
 
 
-def test_offsets_of_a_deleted_group_are_shown_until_its_tombstone_is_committed(bench):
+def test_offsets_of_deleted_group_are_visible_until_committed(bench):
     commit = OffsetCommit(GROUP, "", None, -1, 8, [OffsetToCommit("t", NO_TOPIC_ID, 0, 5, -1, "")])
     bench.service.offset_commit(commit, lambda errors: None, raise_error)
     bench.run_later()
@@ -169,7 +169,7 @@ def test_offsets_of_a_deleted_group_are_shown_until_its_tombstone_is_committed(b
 
 
 def offsets(bench):
-    """Return what a fetch of all the group's offsets shows, without asking for stable ones."""
+    """Return all offsets of the group, without require_stable."""
     asked = messages.OffsetFetchRequest.OffsetFetchRequestGroup(GROUP, topics=None)
     told = []
     query = OffsetQuery(asked, False, False, lambda topic, partition: ErrorCode.NONE)

@@ -1,4 +1,4 @@
-"""Texts as Java sees them."""
+"""Tests of string functions with Java's semantics."""
 
 import pytest
 
@@ -9,18 +9,18 @@ from broker_sim.group.share.share_groups import check_heartbeat as check_share_m
 from broker_sim.protocol import messages
 
 
-def test_length_is_that_of_utf_16():
+def test_length_is_in_utf_16_units():
     assert [java_length(text) for text in ("", "ab", "\u2003", "\U0001f600")] == [0, 2, 1, 2]
 
 
-def test_trim_takes_blanks_and_control_characters_of_ascii():
+def test_trim_removes_ascii_space_and_control_characters():
     assert java_trim(" \0\t\x1fa b\n ") == "a b"
     assert java_trim("\x7f\x85\xa0\u2003") == "\x7f\x85\xa0\u2003"
 
 
 @pytest.mark.parametrize("field", ["member_id", "group_id", "rack_id"])
 @pytest.mark.parametrize("is_consumer", [True, False])
-def test_ids_of_heartbeats_are_empty_if_trim_leaves_nothing(field, is_consumer):
+def test_ids_are_empty_if_nothing_is_left_after_trim(field, is_consumer):
     def check(text):
         fields = {"group_id": "g", "member_id": "m", "member_epoch": 1, field: text}
         if is_consumer:

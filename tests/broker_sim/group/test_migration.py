@@ -1,4 +1,4 @@
-"""Groups with members move between the protocols; what Kafka does was seen on brokers of 4.3.1."""
+"""Tests of group migration between the protocols; the behaviour was observed on Kafka 4.3.1."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def names_of(records):
 # -- to the consumer protocol -------------------------------------------------------------------
 
 
-def test_generation_goes_on_as_the_epoch_and_members_keep_what_they_have(bench):
+def test_generation_becomes_epoch_and_members_keep_assignments(bench):
     (classic,) = classic_group(bench, ())
     classic.join()
     classic.sync({classic.member_id: assignment(0, 1, 2, 3)})
@@ -63,7 +63,7 @@ def test_generation_goes_on_as_the_epoch_and_members_keep_what_they_have(bench):
     assert (bench.group.group_epoch, new.epoch, new.partitions) == (3, 3, {})
 
 
-def test_records_are_those_of_kafka_in_its_order(bench):
+def test_records_equal_kafkas_in_order(bench):
     classic_group(bench, (0, 1, 2, 3))
     seen = len(bench.log.records)
     bench.consumer("new", TOPIC).join()
@@ -84,7 +84,7 @@ def test_records_are_those_of_kafka_in_its_order(bench):
     ]
 
 
-def test_parked_join_and_sync_are_told_of_the_rebalance(bench):
+def test_parked_join_and_sync_get_rebalance_in_progress(bench):
     leader, follower = classic_group(bench, (0, 1), (2, 3))
     leader.join()
     assert leader.joined is None
@@ -94,7 +94,7 @@ def test_parked_join_and_sync_are_told_of_the_rebalance(bench):
     assert follower.beat() == REBALANCE
 
 
-def test_parked_sync_is_told_of_the_rebalance(bench):
+def test_parked_sync_gets_rebalance_in_progress(bench):
     leader, follower = classic_group(bench, (0, 1), (2, 3))
     leader.join()
     follower.join()
@@ -105,7 +105,7 @@ def test_parked_sync_is_told_of_the_rebalance(bench):
     assert bench.group.group_type == "consumer"
 
 
-def test_upgraded_group_has_no_waits_of_the_classic_one(bench):
+def test_upgraded_group_has_no_classic_operations(bench):
     leader, _ = classic_group(bench, (0, 1), (2, 3))
     leader.join()
     bench.consumer("new", TOPIC).join()
@@ -113,8 +113,8 @@ def test_upgraded_group_has_no_waits_of_the_classic_one(bench):
     assert bench.heartbeat.num_delayed() == 3, "a session for each member"
 
 
-def test_sessions_that_end_together_end_in_the_order_of_the_records(bench):
-    """As in Kafka, which begins them in the order of the new group's hash table, not of the old one's."""
+def test_simultaneous_sessions_expire_in_record_order(bench):
+    """As in Kafka, sessions start in the order of the new group's hash table."""
     classic_group(bench, (0, 1, 2, 3), *[()] * 7)
     seen = len(bench.log.records)
     bench.consumer("new", TOPIC).join()
@@ -130,7 +130,7 @@ def test_sessions_that_end_together_end_in_the_order_of_the_records(bench):
     ("policy", "error"),
     [("disabled", NOT_FOUND), ("downgrade", NOT_FOUND), ("upgrade", ErrorCode.NONE), ("bidirectional", ErrorCode.NONE)],
 )
-def test_policy_decides_about_upgrades(make_bench, policy, error):
+def test_policy_controls_upgrades(make_bench, policy, error):
     bench = make_bench(group_consumer_migration_policy=policy)
     bench.set_topic(TOPIC, 4)
     (classic,) = classic_group(bench, (0, 1))
@@ -147,14 +147,14 @@ def refused(bench, group_type="classic"):
     return error, new.answer.error_message
 
 
-def test_group_of_another_type_stays(bench):
+def test_group_of_another_protocol_type_is_not_upgraded(bench):
     classic_group(bench, (0,), protocol_type="connect")
     error, message = refused(bench)
     assert error == NOT_FOUND
     assert message.endswith("because the group does not use the consumer embedded protocol.")
 
 
-def test_group_that_would_be_too_large_stays(make_bench):
+def test_group_above_max_size_is_not_upgraded(make_bench):
     bench = make_bench(group_consumer_max_size=1)
     bench.set_topic(TOPIC, 4)
     classic_group(bench, (0,), (1,))
@@ -163,7 +163,7 @@ def test_group_that_would_be_too_large_stays(make_bench):
     assert message.endswith("because the group size exceeds the consumer group maximum size.")
 
 
-def test_group_without_room_for_the_new_member_stays(make_bench):
+def test_group_without_room_for_the_new_member_is_not_upgraded(make_bench):
     bench = make_bench(group_consumer_max_size=1)
     bench.set_topic(TOPIC, 4)
     classic_group(bench, (0,))
@@ -171,20 +171,20 @@ def test_group_without_room_for_the_new_member_stays(make_bench):
 
 
 @pytest.mark.parametrize("subscription", [b"", b"\0", b"any", b"\xff\xff\0\0"])
-def test_malformed_subscription_keeps_it_classic(bench, subscription):
+def test_malformed_subscription_prevents_upgrade(bench, subscription):
     classic_group(bench, (0,), protocols=[("range", subscription)])
     error, message = refused(bench)
     assert error == NOT_FOUND
     assert message.endswith("because the embedded consumer protocol is malformed.")
 
 
-def test_malformed_assignment_keeps_it_classic(bench):
+def test_malformed_assignment_prevents_upgrade(bench):
     (member,) = classic_group(bench, (0,))
     bench.group.members[member.member_id].assignment = b"any"
     assert refused(bench)[0] == NOT_FOUND
 
 
-def test_data_of_a_custom_assignor_keeps_it_classic(bench):
+def test_custom_assignor_data_prevents_upgrade(bench):
     (member,) = classic_group(bench, (0,))
     bench.group.members[member.member_id].assignment = assignment(0)[:-4] + b"\0\0\0\1x"
     error, message = refused(bench)
@@ -192,13 +192,13 @@ def test_data_of_a_custom_assignor_keeps_it_classic(bench):
     assert "unsupported custom assignor" in message
 
 
-def test_group_before_its_first_generation_stays(bench):
+def test_group_before_its_first_generation_is_not_upgraded(bench):
     member = bench.member(protocols=[("range", bench.metadata(TOPIC))]).enter()
     assert refused(bench)[0] == ErrorCode.UNKNOWN_SERVER_ERROR
     assert member.error == REBALANCE, "it was told before that was known"
 
 
-def test_member_without_an_assignment_has_nothing(bench):
+def test_member_without_an_assignment_has_an_empty_target(bench):
     leader, follower = classic_group(bench, (0, 1, 2, 3), ())
     bench.group.members[follower.member_id].assignment = b""
     bench.consumer("new", TOPIC).join()
@@ -206,7 +206,7 @@ def test_member_without_an_assignment_has_nothing(bench):
     assert bench.group.members[leader.member_id].assigned
 
 
-def test_topic_that_is_gone_is_not_owned(bench):
+def test_deleted_topic_is_not_in_the_target(bench):
     (member,) = classic_group(bench, (0, 1))
     bench.delete_topic(TOPIC)
     bench.consumer("new", TOPIC).join()
@@ -240,7 +240,7 @@ def mixed_group(bench):
 
 
 @pytest.mark.parametrize("how", ["leaves", "is silent"])
-def test_group_is_classic_again_without_members_of_the_new_protocol(bench, how):
+def test_group_is_downgraded_after_the_last_consumer_member(bench, how):
     classic, new = mixed_group(bench)
     if how == "leaves":
         assert new.leave() == ErrorCode.NONE
@@ -256,7 +256,7 @@ def test_group_is_classic_again_without_members_of_the_new_protocol(bench, how):
     assert (classic.error, classic.generation) == (ErrorCode.NONE, 3)
 
 
-def test_downgrade_deletes_the_group_and_writes_the_other_in_one_batch(bench):
+def test_downgrade_is_written_in_one_batch(bench):
     classic, new = mixed_group(bench)
     seen = len(bench.log.records)
     new.leave()
@@ -304,7 +304,7 @@ def test_mixed_group_survives_a_failover(bench):
 
 
 @pytest.mark.parametrize(("policy", "kind"), [("upgrade", "consumer"), ("bidirectional", "classic")])
-def test_policy_decides_about_downgrades(make_bench, policy, kind):
+def test_policy_controls_downgrades(make_bench, policy, kind):
     bench = make_bench(group_consumer_migration_policy=policy)
     bench.set_topic(TOPIC, 4)
     classic, new = mixed_group(bench)
@@ -324,7 +324,7 @@ def test_downgrade_is_allowed_where_upgrades_are_not(make_bench):
     assert bench.group.group_type == "classic"
 
 
-def test_leaving_of_nobody_is_no_downgrade(bench):
+def test_empty_leave_does_not_downgrade(bench):
     classic, new = mixed_group(bench)
     taker = bench.member(protocols=classic.protocols)
     taker.member_id = new.member_id
@@ -334,7 +334,7 @@ def test_leaving_of_nobody_is_no_downgrade(bench):
     assert bench.group.group_type == "consumer"
 
 
-def test_group_that_is_too_large_for_a_classic_one_stays(make_bench):
+def test_group_above_classic_max_size_is_not_downgraded(make_bench):
     bench = make_bench(group_max_size=1)
     bench.set_topic(TOPIC, 4)
     new = bench.consumer("new", TOPIC)
@@ -352,7 +352,7 @@ def test_empty_group_is_not_converted(bench):
     assert (bench.group.group_type, bench.state) == ("consumer", "Empty")
 
 
-def test_failed_write_leaves_the_group_as_it_was(bench):
+def test_failed_write_does_not_change_the_group(bench):
     classic, new = mixed_group(bench)
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     epoch = new.epoch
@@ -363,7 +363,7 @@ def test_failed_write_leaves_the_group_as_it_was(bench):
     assert new.beat() == ErrorCode.NONE
 
 
-def test_expiry_that_cannot_be_written_is_tried_again(bench):
+def test_failed_write_of_expiration_is_retried(bench):
     classic, _ = mixed_group(bench)
     bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     for _ in range(10):
@@ -378,7 +378,7 @@ def test_expiry_that_cannot_be_written_is_tried_again(bench):
 # -- static members -----------------------------------------------------------------------------
 
 
-def test_static_successor_of_the_new_protocol_has_the_partitions_at_once(bench):
+def test_returning_static_consumer_member_gets_partitions_at_once(bench):
     (classic,) = classic_group(bench, (0, 1, 2, 3), group_instance_id="i")
     new = bench.consumer("new", TOPIC, instance_id="i")
     assert new.join() == ErrorCode.NONE
@@ -403,7 +403,7 @@ def back(bench, instance_id, *topics):
     return bench.member(protocols=protocols, group_instance_id=instance_id).join()
 
 
-def test_last_static_member_takes_the_group_back_without_a_rebalance(bench):
+def test_last_static_member_downgrades_without_rebalance(bench):
     first, second = static_pair(bench)
     back(bench, "i1")
     assert bench.group.group_type == "consumer"
@@ -417,7 +417,7 @@ def test_last_static_member_takes_the_group_back_without_a_rebalance(bench):
     assert first.beat() == NOT_FOUND
 
 
-def test_members_of_the_classic_group_have_sessions(bench):
+def test_downgraded_members_have_sessions(bench):
     static_pair(bench)
     back(bench, "i1")
     back(bench, "i2")
@@ -427,7 +427,7 @@ def test_members_of_the_classic_group_have_sessions(bench):
     assert bench.group.member_count == 0
 
 
-def test_last_static_member_with_another_subscription_rebalances_the_group(bench):
+def test_last_static_member_with_new_subscription_rebalances(bench):
     bench.set_topic("other", 1)
     static_pair(bench)
     back(bench, "i1")
@@ -437,7 +437,7 @@ def test_last_static_member_with_another_subscription_rebalances_the_group(bench
     assert last.beat(generation_id=bench.group.generation_id) == REBALANCE
 
 
-def test_records_of_the_last_static_member_leave_nothing_of_the_group(bench):
+def test_downgrade_by_static_member_deletes_all_records(bench):
     static_pair(bench)
     back(bench, "i1")
     back(bench, "i2")

@@ -1,4 +1,4 @@
-"""Claims about the two views of committed offsets."""
+"""Tests of the latest and the committed view of offsets."""
 
 import random
 
@@ -18,7 +18,7 @@ def committed(store, high_watermark, key=KEY):
     return None if found is None else found.offset
 
 
-def test_offset_is_seen_at_once_in_the_latest_view_and_committed_with_its_record():
+def test_offset_is_in_latest_view_at_once_and_committed_later():
     store = OffsetStore()
     put(store, 5, at=0, high_watermark=0)
     assert store.get(*KEY).offset == 5
@@ -26,7 +26,7 @@ def test_offset_is_seen_at_once_in_the_latest_view_and_committed_with_its_record
     assert committed(store, 1) == 5
 
 
-def test_older_offset_is_seen_until_the_newer_one_is_committed():
+def test_older_offset_is_visible_until_newer_is_committed():
     store = OffsetStore()
     for at, offset in enumerate((10, 20, 30)):
         put(store, offset, at, high_watermark=1)
@@ -48,7 +48,7 @@ def test_all_offsets_are_in_the_order_of_kafkas_hash_tables():
     assert found == [(topic, partition) for topic in expected for partition in (0, 2, 1)]
 
 
-def test_removed_offset_is_seen_until_the_removal_is_committed():
+def test_removed_offset_is_visible_until_removal_is_committed():
     store = OffsetStore()
     put(store, 5, at=0, high_watermark=1)
     put(store, None, at=1, high_watermark=1)
@@ -59,7 +59,7 @@ def test_removed_offset_is_seen_until_the_removal_is_committed():
     assert list(store.committed_of("g", 2)) == []
 
 
-def test_removed_offset_is_forgotten_once_committed():
+def test_removed_offset_is_dropped_once_committed():
     store = OffsetStore()
     put(store, 5, at=0, high_watermark=1)
     put(store, None, at=1, high_watermark=1)
@@ -68,7 +68,7 @@ def test_removed_offset_is_forgotten_once_committed():
     assert store.group_ids() == ["h"]
 
 
-def test_offset_that_is_committed_again_after_its_removal_stays():
+def test_offset_committed_after_its_removal_is_kept():
     store = OffsetStore()
     put(store, 5, at=0, high_watermark=0)
     put(store, None, at=1, high_watermark=0)
@@ -78,7 +78,7 @@ def test_offset_that_is_committed_again_after_its_removal_stays():
     assert store.count() == 2
 
 
-def test_versions_do_not_grow_with_commits_in_flight():
+def test_old_versions_are_dropped():
     store = OffsetStore()
     for at in range(1000):
         put(store, at, at, high_watermark=max(0, at - 2))
@@ -86,7 +86,7 @@ def test_versions_do_not_grow_with_commits_in_flight():
     assert len(versions) <= 4
 
 
-def test_views_agree_with_replaying_every_prefix_of_the_log():
+def test_views_equal_replays_of_log_prefixes():
     rng = random.Random(3)
     log = [(("g" + str(rng.randrange(2)), "t", rng.randrange(2)), rng.choice([None, *range(5)])) for _ in range(300)]
     store = OffsetStore()

@@ -32,7 +32,7 @@ def bytes_of(line):
 
 
 @pytest.mark.parametrize("line", KAFKA_RECORDS, ids=lambda line: line["type"])
-def test_records_are_those_of_kafka_byte_for_byte(line):
+def test_records_equal_kafkas_byte_for_byte(line):
     key, value = bytes_of(line)
     record = serde.decode_record(key, value)
     assert type(record.key).__name__ == line["type"]
@@ -40,7 +40,7 @@ def test_records_are_those_of_kafka_byte_for_byte(line):
     assert serde.encode_value(record.value) == value
 
 
-def test_kafka_wrote_each_kind_of_value_that_is_compared():
+def test_sample_contains_each_kind_of_value():
     written = {(line["type"], (line["value"] or "")[:4]) for line in KAFKA_RECORDS}
     assert {
         ("OffsetCommitKey", "0004"),
@@ -62,14 +62,14 @@ def test_commit_with_its_own_retention_is_written_in_version_1():
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_values_of_older_releases_are_read(version):
+def test_values_of_older_releases_are_decoded(version):
     value = OffsetCommitValue(5, metadata="m", commit_timestamp=100)
     read = serde.decode_record(serde.encode_key(OffsetCommitKey("g", "t", 0)), serde.encode_value(value, version))
     assert (read.value, read.value_version) == (value, version)
 
 
 @pytest.mark.parametrize("codec", [CompressionCodec.NONE, CompressionCodec.GZIP])
-def test_batch_gives_back_records_with_offsets(codec):
+def test_batch_is_decoded_to_records_with_offsets(codec):
     commit = GroupRecord(OffsetCommitKey("g", "t", 1), OffsetCommitValue(5), 4)
     tombstone = GroupRecord(OffsetCommitKey("g", "t", 2), None)
     batch = build_batch([serde.encode_record(each, 77) for each in (commit, tombstone)], codec=codec)
@@ -78,7 +78,7 @@ def test_batch_gives_back_records_with_offsets(codec):
     assert (header.codec, header.base_timestamp, header.records_count) == (codec, 77, 2)
 
 
-def test_records_of_types_that_are_not_known_are_skipped():
+def test_records_of_unknown_types_are_skipped():
     with pytest.raises(UnknownRecordError):
         serde.decode_record(UNKNOWN_KEY, b"\0\0")
     key = serde.encode_key(OffsetCommitKey("g", "t", 0))
@@ -86,12 +86,12 @@ def test_records_of_types_that_are_not_known_are_skipped():
     assert [offset for offset, _ in serde.decode_batch(batch)] == [1]
 
 
-def test_record_that_ends_too_early_is_an_error():
+def test_truncated_record_raises():
     with pytest.raises(ProtocolError):
         serde.decode_record(serde.encode_key(OffsetCommitKey("g", "t", 0))[:-1], None)
 
 
-def test_message_that_kafka_does_not_have_is_no_attribute():
+def test_unknown_message_is_an_attribute_error():
     with pytest.raises(AttributeError, match="NoSuchKey"):
         _ = record_messages.NoSuchKey
     assert "GroupMetadataValue" in dir(record_messages)

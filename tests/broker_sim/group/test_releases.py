@@ -1,4 +1,4 @@
-"""How groups of one release of Kafka differ from those of another."""
+"""Tests of differences between groups of different Kafka releases."""
 
 import pytest
 
@@ -39,7 +39,7 @@ KINDS = {
 
 @pytest.mark.parametrize(("release", "epoch_goes_along"), [("4.3", False), ("4.4", True)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_assignment_epoch_goes_along_when_the_last_member_leaves_from_4_4_on(kind, release, epoch_goes_along):
+def test_last_leave_bumps_assignment_epoch_from_4_4_on(kind, release, epoch_goes_along):
     heartbeat, version, describe = KINDS[kind]
     configs = {"group.streams.initial.rebalance.delay.ms": 0}
     cluster = VirtualCluster(1, topics=["t:1:1"], as_version=release, configs=configs)
@@ -64,7 +64,7 @@ def test_assignment_epoch_goes_along_when_the_last_member_leaves_from_4_4_on(kin
     assert described().assignment_epoch == before + epoch_goes_along
 
 
-def test_offsets_of_a_transaction_name_topics_by_id_from_version_6_on():
+def test_transactional_offsets_have_topic_ids_from_version_6_on():
     cluster = VirtualCluster(1, topics=["t:1:1"], as_version="4.4")
     known, unknown = cluster.nodes.controller.image.topics["t"].topic_id, b"u" * 16
     commit = messages.TxnOffsetCommitRequest

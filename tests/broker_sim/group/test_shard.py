@@ -1,4 +1,4 @@
-"""Claims about writing: what is replayed when, and when it is told to be done."""
+"""Tests of writes to a shard: replay, commit and errors."""
 
 import random
 
@@ -36,7 +36,7 @@ def offset_in(context):
     return None if found is None else found.offset
 
 
-def test_record_is_in_the_state_at_once_and_done_with_the_replicas(user):
+def test_record_is_replayed_at_once_and_answered_when_committed(user):
     context = context_of(user)
     done = []
     write(context, [commit(5)], done.append)
@@ -45,7 +45,7 @@ def test_record_is_in_the_state_at_once_and_done_with_the_replicas(user):
     assert done == [ErrorCode.NONE]
 
 
-def test_writes_are_done_in_their_order(user):
+def test_writes_complete_in_order(user):
     context = context_of(user)
     done = []
     for number in range(10):
@@ -54,7 +54,7 @@ def test_writes_are_done_in_their_order(user):
     assert done == [(number, ErrorCode.NONE) for number in range(10)]
 
 
-def test_write_of_a_lone_replica_is_done_at_once(make_user):
+def test_write_with_a_single_replica_completes_at_once(make_user):
     user = make_user(brokers=1)
     context = context_of(user)
     done = []
@@ -62,7 +62,7 @@ def test_write_of_a_lone_replica_is_done_at_once(make_user):
     assert done == [ErrorCode.NONE]
 
 
-def test_nothing_to_write_is_done_with_what_was_written_before(user):
+def test_empty_write_waits_for_earlier_writes(user):
     context = context_of(user)
     done = []
     write(context, [], lambda _: done.append("nothing before"))
@@ -101,7 +101,7 @@ def test_failed_append_changes_nothing(user):
     assert not context.is_active
 
 
-def test_write_in_flight_is_told_of_the_new_leader(user):
+def test_write_in_flight_fails_when_the_leader_changes(user):
     context = context_of(user)
     first, second = user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))
     user.cluster.pause(first)
@@ -127,7 +127,7 @@ def batches_of(user, context):
     return [parse_header(batch).records_count for batch in storage.read(context.partition)]
 
 
-def test_commits_of_one_turn_are_one_batch_with_all_their_answers(make_user):
+def test_commits_of_one_iteration_share_a_batch(make_user):
     user = make_user(brokers=1)
     context = context_of(user)
     done = []
@@ -138,7 +138,7 @@ def test_commits_of_one_turn_are_one_batch_with_all_their_answers(make_user):
     assert (batches_of(user, context), done) == ([6], [ErrorCode.NONE] * 3)
 
 
-def test_commits_of_one_turn_stay_below_the_largest_batch(make_user):
+def test_shared_batch_respects_the_maximum_size(make_user):
     user = make_user(brokers=1, message_max_bytes=1_000)
     context = context_of(user)
     done = []
@@ -150,7 +150,7 @@ def test_commits_of_one_turn_stay_below_the_largest_batch(make_user):
     assert (batches_of(user, context), done) == ([2, 2, 1], [ErrorCode.NONE] * 5)
 
 
-def test_other_write_comes_after_the_commits_before_it(make_user):
+def test_other_write_is_appended_after_earlier_commits(make_user):
     user = make_user(brokers=1)
     context = context_of(user)
     write_soon(context, [commit(5)], lambda _: None)
@@ -161,8 +161,8 @@ def test_other_write_comes_after_the_commits_before_it(make_user):
 
 
 @pytest.mark.parametrize(("codec", "is_reloaded"), [(0, False), (1, True)])
-def test_commit_that_is_too_large_is_refused_or_taken_back(make_user, codec, is_reloaded):
-    """How large it is when it is compressed is known after it was taken in."""
+def test_oversized_commit_is_rejected_or_rolled_back(make_user, codec, is_reloaded):
+    """The compressed size is only known after the records are replayed."""
     user = make_user(brokers=1, message_max_bytes=1_000, offsets_topic_compression_codec=codec)
     context = context_of(user)
     write(context, [commit(5)], lambda _: None)
@@ -176,7 +176,7 @@ def test_commit_that_is_too_large_is_refused_or_taken_back(make_user, codec, is_
     assert offset_in(context_of(user)) == 5
 
 
-def test_offsets_of_kafka_0_8_are_read(user):
+def test_offsets_of_kafka_0_8_are_loaded(user):
     context = context_of(user)
     key = record_messages.LegacyOffsetCommitKey("g", "t", 0)
     context.shard.replay(GroupRecord(key, record_messages.LegacyOffsetCommitValue(5, "m", 100)), 0)
@@ -185,7 +185,7 @@ def test_offsets_of_kafka_0_8_are_read(user):
     assert offset_in(context) is None
 
 
-def test_offset_without_a_group_makes_a_simple_one_and_a_tombstone_does_not(user):
+def test_offset_creates_a_simple_group_but_tombstone_does_not(user):
     context = context_of(user)
     key = record_messages.OffsetCommitKey("g", "t", 0)
     context.shard.replay(GroupRecord(key, None), 0)
@@ -207,5 +207,5 @@ def test_offset_without_a_group_makes_a_simple_one_and_a_tombstone_does_not(user
         (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_clients_are_told_of_a_failed_append_as_by_kafka(error_code, told):
+def test_append_errors_are_mapped_as_in_kafka(error_code, told):
     assert coordinator_error(error_code) is told

@@ -1,4 +1,4 @@
-"""Claims about offsets of transactions: pending, committed, dropped, loaded, deleted, expired."""
+"""Tests of transactional offsets: pending, committed, aborted, loaded, deleted and expired."""
 
 import random
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ TIMEOUT_MS = 5_000
 
 
 class Log:
-    """Batches as a leader appends them; all is replicated at once, unless `is_held`."""
+    """Batches as appended by a leader; replicated at once unless `is_held`."""
 
     def __init__(self):
         self.batches = []
@@ -91,7 +91,7 @@ def clock():
 
 @pytest.fixture
 def make_context(log, clock, make_purgatory):
-    """Return what makes the context of a shard, with all that the log has."""
+    """Return a factory of shard contexts that load the log."""
 
     def make():
         image = MetadataImage(version=1, cluster_id="cluster")
@@ -159,7 +159,7 @@ def is_pending(shard, partition=0, group="g"):
     return shard.transactional_offsets.contains(group, "t", partition)
 
 
-def test_offset_of_transaction_counts_once_it_is_committed(context, shard):
+def test_transactional_offset_is_visible_once_committed(context, shard):
     plain(context, 1)
     assert begin(context, 5, record(10)) == [ErrorCode.NONE]
     assert (offset_of(shard), is_pending(shard)) == (1, True)
@@ -167,7 +167,7 @@ def test_offset_of_transaction_counts_once_it_is_committed(context, shard):
     assert (offset_of(shard), is_pending(shard)) == (10, False)
 
 
-def test_offset_of_aborted_transaction_never_counts(context, shard):
+def test_aborted_offset_is_never_visible(context, shard):
     plain(context, 1)
     begin(context, 5, record(10), record(11, partition=1))
     end(context, 5, commit=False)
@@ -175,7 +175,7 @@ def test_offset_of_aborted_transaction_never_counts(context, shard):
     assert not shard.transactional_offsets.has_group("g")
 
 
-def test_batch_and_marker_are_those_of_kafka(context, shard, log):
+def test_batch_and_marker_equal_kafkas(context, shard, log):
     plain(context, 1)
     begin(context, 5, record(10), record(11, partition=1), epoch=3)
     end(context, 5, epoch=3)
@@ -193,7 +193,7 @@ def test_batch_and_marker_are_those_of_kafka(context, shard, log):
     assert (log.guards, log.versions) == ([None, GUARD], [2])
 
 
-def test_failed_append_leaves_the_transaction_as_it_was(context, shard, log):
+def test_failed_append_does_not_change_the_transaction(context, shard, log):
     begin(context, 5, record(10))
     log.fails_with = ErrorCode.INVALID_PRODUCER_EPOCH
     assert begin(context, 5, record(20)) == [ErrorCode.INVALID_PRODUCER_EPOCH]
@@ -212,13 +212,13 @@ def test_failed_append_leaves_the_transaction_as_it_was(context, shard, log):
         (ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
     ],
 )
-def test_commit_is_told_as_coordinators_do_and_the_marker_as_it_is(context, shard, log, raised, told):
+def test_commit_error_is_mapped_but_marker_error_is_not(context, shard, log, raised, told):
     log.fails_with = raised
     assert begin(context, 5, record(10)) == [told]
     assert end(context, 5) == [raised]
 
 
-def test_committed_offset_is_seen_with_the_marker_and_not_with_its_record(context, shard, log):
+def test_offset_becomes_visible_with_the_marker(context, shard, log):
     plain(context, 1)
     begin(context, 5, record(10))
     log.is_held = True
@@ -230,7 +230,7 @@ def test_committed_offset_is_seen_with_the_marker_and_not_with_its_record(contex
     assert done == [ErrorCode.NONE]
 
 
-def test_last_commit_counts_whether_in_a_transaction_or_not(context, shard):
+def test_later_record_wins_inside_or_outside_transactions(context, shard):
     begin(context, 5, record(10), record(11, partition=1))
     plain(context, 1)
     end(context, 5)
@@ -240,7 +240,7 @@ def test_last_commit_counts_whether_in_a_transaction_or_not(context, shard):
     assert offset_of(shard) == 20
 
 
-def test_later_transaction_counts_although_the_earlier_one_ends_after_it(context, shard):
+def test_later_record_wins_even_if_its_transaction_ends_first(context, shard):
     begin(context, 5, record(10))
     begin(context, 6, record(20))
     end(context, 6)
@@ -249,7 +249,7 @@ def test_later_transaction_counts_although_the_earlier_one_ends_after_it(context
     assert (offset_of(shard), is_pending(shard)) == (20, False)
 
 
-def test_last_offset_of_one_transaction_counts(context, shard):
+def test_last_offset_in_a_transaction_wins(context, shard):
     begin(context, 5, record(10))
     begin(context, 5, record(9))
     end(context, 5)
@@ -262,7 +262,7 @@ def test_marker_without_a_transaction_changes_nothing(context, shard):
     assert offset_of(shard) == 1
 
 
-def test_nothing_to_commit_waits_for_what_was_written_before(context, shard, log):
+def test_empty_commit_waits_for_earlier_writes(context, shard, log):
     log.is_held = True
     plain(context, 1)
     done = begin(context, 5)
@@ -271,13 +271,13 @@ def test_nothing_to_commit_waits_for_what_was_written_before(context, shard, log
     assert done == [ErrorCode.NONE]
 
 
-def test_pending_offset_makes_a_simple_group(context, shard):
+def test_pending_offset_creates_a_simple_group(context, shard):
     begin(context, 5, record(10))
     assert shard.groups["g"].is_empty
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_loaded_shard_is_that_which_wrote_the_log(make_context, log, seed):
+def test_loaded_shard_equals_the_writing_one(make_context, log, seed):
     rng = random.Random(seed)
     context = make_context()
     for number in range(200):
@@ -308,7 +308,7 @@ def tombstone_names(records):
     return [(each.key.group, each.key.topic, each.key.partition) for each in records]
 
 
-def test_deletion_forgets_what_is_pending(context, shard):
+def test_deletion_removes_pending_offsets(context, shard):
     begin(context, 5, record(10), record(11, partition=1))
     result = shard.offset_metadata.delete("g", [("t", 0), ("t", 7)])
     assert result.response == [ErrorCode.NONE] * 2
@@ -319,7 +319,7 @@ def test_deletion_forgets_what_is_pending(context, shard):
     assert (offset_of(shard, 0), offset_of(shard, 1)) == (None, 11)
 
 
-def test_deleted_group_forgets_what_is_pending(context, shard):
+def test_deleted_group_loses_pending_offsets(context, shard):
     plain(context, 1)
     begin(context, 5, record(10), record(11, partition=1))
     records = shard.offset_metadata.tombstones_of_group(shard.groups["g"])
@@ -330,7 +330,7 @@ def test_deleted_group_forgets_what_is_pending(context, shard):
     assert (offset_of(shard, 0), offset_of(shard, 1)) == (None, None)
 
 
-def test_deleted_topic_takes_pending_offsets_with_it(context, shard):
+def test_deleted_topic_loses_pending_offsets(context, shard):
     plain(context, 1)
     begin(context, 5, record(10), record(11, topic="u"))
     topics = [SimpleNamespace(name="t", topic_id=bytes(16))]
@@ -352,7 +352,7 @@ def test_offset_with_a_pending_one_does_not_expire(context, shard, clock):
     assert len(shard.offset_metadata.expire().records) == 3
 
 
-def test_group_with_pending_offsets_only_is_kept(context, shard):
+def test_group_with_only_pending_offsets_is_kept(context, shard):
     begin(context, 5, record(10))
     assert shard.offset_metadata.expire().records == []
     end(context, 5, commit=False)

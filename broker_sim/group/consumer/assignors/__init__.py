@@ -1,4 +1,4 @@
-"""The server-side assignors of the consumer protocol: who gets which partition."""
+"""The server-side assignors of the consumer protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Assignor = Callable[[GroupSpec], Mapping[str, Partitions]]
 
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
-"""The assignors by Kafka's names; members without an entry in their result get nothing."""
+"""The assignors by Kafka's names; members missing in the result get no partitions."""
 
 _CLASSES: Final = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
@@ -29,6 +29,6 @@ _CLASSES: Final = {
 
 
 def offered_assignors(config: BrokerConfig) -> tuple[str, ...]:
-    """Return the names of the assignors that are offered; the first is the default."""
+    """Return the names of the configured assignors; the first is the default."""
     names = (_CLASSES.get(name, name) for name in config.group_consumer_assignors)
     return tuple(name for name in names if name in ASSIGNORS) or tuple(ASSIGNORS)

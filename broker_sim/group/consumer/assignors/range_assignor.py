@@ -1,7 +1,7 @@
-"""Consecutive partitions of each topic for each member; mirrors `RangeAssignor`.
+"""Assigns consecutive partitions of each topic to members; mirrors `RangeAssignor`.
 
-Topics with equal numbers of partitions are assigned alike (co-partitioning). Members stand in the
-order of their instance ids, then, without one, of their member ids. It forgets who had what.
+Topics with equal numbers of partitions are assigned alike (co-partitioning). Static members come first,
+ordered by instance id, then others by member id. Previous assignments are ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Topic:
-    """The next partition of a topic to hand out, and the shares that are left."""
+    """The next partition of a topic to assign, and the remaining shares."""
 
     __slots__ = ("_extra", "_next", "_partitions", "_quota")
 
@@ -40,11 +40,11 @@ class _Topic:
 
 
 def assign_ranges(spec: GroupSpec) -> dict[str, Partitions]:
-    """Return the new target of every member. Raises `AssignorError` for a topic that is not there."""
+    """Return the new target of every member. Raises `AssignorError` if a topic does not exist."""
     members = sorted(spec.members, key=lambda member_id: _rank(spec, member_id))
     subscriptions = {member_id: spec.members[member_id].topic_ids for member_id in members}
     if spec.homogeneous and members:
-        # Nobody else's subscription is looked at, even if it differs by now.
+        # As in Kafka, only the first member's subscription is used, even if others differ by now.
         subscriptions = dict.fromkeys(members, subscriptions[members[0]])
     subscribers = Counter(topic_id for topic_ids in subscriptions.values() for topic_id in topic_ids)
     topics = {topic_id: _Topic(spec.partition_count(topic_id), count) for topic_id, count in subscribers.items()}

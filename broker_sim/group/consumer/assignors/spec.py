@@ -1,4 +1,4 @@
-"""The view that an assignor has of a group; mirrors `GroupSpecImpl` and `SubscribedTopicDescriberImpl`."""
+"""The input of assignors; mirrors `GroupSpecImpl` and `SubscribedTopicDescriberImpl`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MemberSpec:
-    """One member: the existing topics that it subscribes to, in Kafka's order, and its last target.
+    """One member: the existing topics that it subscribes to, in Kafka's order, and its previous target.
 
-    `subscribed_size` counts the names of its subscription, of which some topics may not exist.
+    `subscribed_size` is the number of names in its subscription, including topics that do not exist.
     """
 
     instance_id: str | None
@@ -30,32 +30,32 @@ class MemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class GroupSpec:
-    """A group: its members in the order of Kafka's table, its topics, and the last target."""
+    """A group: its members in the order of Kafka's table, its topics, and the previous target."""
 
     members: Mapping[str, MemberSpec]
     homogeneous: bool
     """Whether all members subscribe to the same topics."""
     partition_counts: Mapping[bytes, int]
     assigned: Mapping[bytes, Mapping[int, str]]
-    """The member that each partition was assigned to, by topic id and partition."""
+    """The member to which each partition was assigned, by topic id and partition."""
 
     def partition_count(self, topic_id: bytes) -> int:
-        """Return how many partitions the topic has; `AssignorError` when it does not exist."""
+        """Return the topic's number of partitions. Raises `AssignorError` if it does not exist."""
         count = self.partition_counts.get(topic_id)
         if count is None:
             raise AssignorError(f"Members are subscribed to topic {topic_id.hex()} which doesn't exist")
         return count
 
     def is_assigned(self, topic_id: bytes, partition: int) -> bool:
-        """Return whether the last target gave the partition to a member."""
+        """Return whether the previous target assigns the partition to a member."""
         owners = self.assigned.get(topic_id)
         return owners is not None and partition in owners
 
 
 class Draft:
-    """The target of one member while an assignor works on it: the old one until something changes.
+    """The target of one member during an assignment, copied on the first change.
 
-    The copy that is changed is made as `AssignorHelpers` makes it.
+    The copy has the table layout of Kafka's `AssignorHelpers`.
     """
 
     __slots__ = ("_changed", "_old")
@@ -65,7 +65,7 @@ class Draft:
         self._changed: HashTable[bytes, HashTable[int, None]] | None = None
 
     def add(self, topic_id: bytes, partition: int, capacity: int = 16) -> None:
-        """Add a partition; a new topic gets a set that begins with `capacity` buckets."""
+        """Add a partition; `capacity` is the initial number of buckets of a new topic's set."""
         topics = self._writable()
         partitions = topics.get(topic_id)
         if partitions is None:
@@ -74,22 +74,22 @@ class Draft:
         partitions.put(partition, None)
 
     def remove(self, topic_id: bytes, partition: int) -> None:
-        """Remove a partition that is there."""
+        """Remove a partition, which must be in the target."""
         topics = self._writable()
         del topics[topic_id][partition]
         if not topics[topic_id]:
             del topics[topic_id]
 
     def remove_topic(self, topic_id: bytes) -> None:
-        """Remove all partitions of a topic that is there."""
+        """Remove all partitions of a topic, which must be in the target."""
         del self._writable()[topic_id]
 
     def open(self) -> None:
-        """Copy the old target, as if something had changed."""
+        """Copy the old target even without a change, as Kafka does."""
         self._writable()
 
     def finish(self) -> Partitions:
-        """Return the target; it is the old object when nothing has changed."""
+        """Return the target; the old object if nothing has changed."""
         topics = self._changed
         if topics is None:
             return self._old

@@ -1,8 +1,8 @@
-"""The uniform assignment, and its case of members that all subscribe to the same topics.
+"""The uniform assignor, and its homogeneous case: all members subscribe to the same topics.
 
-Mirrors `UniformHomogeneousAssignmentBuilder`: each member keeps what it has up to its quota, the rest
-goes to members below theirs. With 11 partitions and 3 members the quotas are 4, 4 and 3; those who
-have 4 already keep them, the others take the extra partitions in the order of the table of members.
+Mirrors `UniformHomogeneousAssignmentBuilder`: each member keeps its partitions up to its quota, and the rest
+goes to members below theirs. With 11 partitions and 3 members the quotas are 4, 4 and 3; members that already
+have 4 keep them, the others get the extra partitions in the order of the member table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def assign_homogeneous(spec: GroupSpec) -> dict[str, Partitions]:
-    """Return the new target of every member; nothing at all without topics."""
+    """Return the new target of every member; empty if there are no topics."""
     first = next(iter(spec.members.values()))
     topic_ids = hash_order(first.topic_ids, uuid_hash, copied_capacity(first.subscribed_size))
     return _Builder(spec, topic_ids).build() if topic_ids else {}
@@ -35,7 +35,7 @@ class _Builder:
         self._subscribed = frozenset(topic_ids)
         self._drafts = {member_id: Draft(m.target) for member_id, m in spec.members.items()}
         self._unfilled: list[tuple[str, int]] = []
-        """Members below their quota, and by how much."""
+        """Members below their quota, and their numbers of missing partitions."""
         total = 0
         self._unassigned: list[tuple[bytes, int]] = []
         for topic_id in topic_ids:
@@ -45,7 +45,7 @@ class _Builder:
                 (topic_id, number) for number in range(count) if not spec.is_assigned(topic_id, number)
             )
         self._quota, self._extra = divmod(total, len(spec.members))
-        """The number of partitions of each member, and the number of members that get one more."""
+        """Number of partitions per member, and number of members that get one more."""
 
     def build(self) -> dict[str, Partitions]:
         """Return the new target of every member."""
@@ -53,7 +53,7 @@ class _Builder:
         for index, member_id in enumerate(self._spec.members):
             takes_extra = self._extra > 0
             quota = self._revoke(member_id, self._quota + takes_extra)
-            # The last members of the table have to take the extra partitions that are still left.
+            # The last members of the table must take the remaining extra partitions.
             if quota > 0 and takes_extra and count - index > self._extra:
                 quota -= 1
                 takes_extra = False
@@ -65,7 +65,7 @@ class _Builder:
         return {member_id: draft.finish() for member_id, draft in self._drafts.items()}
 
     def _revoke(self, member_id: str, quota: int) -> int:
-        """Take away what is above the quota or not subscribed to; returns what is left of it."""
+        """Revoke partitions above the quota or not subscribed to; return the number of missing partitions."""
         draft = self._drafts[member_id]
         for topic_id, partitions in self._spec.members[member_id].target.items():
             if topic_id not in self._subscribed:

@@ -1,11 +1,11 @@
-"""The uniform assignment where members subscribe to different topics.
+"""The uniform assignor for members that subscribe to different topics.
 
 Mirrors `UniformHeterogeneousAssignmentBuilder`, in three steps:
-1. members keep what they have of the topics that they still subscribe to
-2. topics with many partitions per subscriber first, each free partition goes to the subscriber that
-   has fewest partitions
-3. topic by topic, partitions move from subscribers with many partitions to those with few, until no
-   move makes it more even or `MAX_ROUNDS` is reached
+1. members keep the partitions of topics that they still subscribe to
+2. topic by topic, beginning with the most partitions per subscriber, each free partition goes to the subscriber
+   with the fewest partitions
+3. topic by topic, partitions move from the subscribers with the most partitions to those with the fewest, until
+   no move improves the balance or `MAX_ROUNDS` is reached
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Balancer:
-    """Two ranges over the subscribers of a topic: who takes the next partition and who gives it.
+    """Selects, among the subscribers of a topic, the next member to take and the next to give a partition.
 
-    Mirrors `MemberAssignmentBalancer`. Members are sorted by the number of their partitions, which `sizes` has.
-    One range of them grows from the left and takes, one grows from the right and gives; within a range all had
-    the same number when it last grew, and each member's turn changes that by one. `start` begins a topic.
+    Mirrors `MemberAssignmentBalancer`. Members are sorted by their number of partitions (`sizes`). One range grows
+    from the left and takes, one grows from the right and gives. All members of a range have the same number of
+    partitions when it grows, and each turn of a member changes its number by one. Call `start` for each topic.
 
         partitions   .       #
                      .     ###   <- the most loaded range gives
@@ -55,7 +55,7 @@ class Balancer:
         self._least_count = self._most_count = 0
 
     def start(self, members: Sequence[int]) -> int:
-        """Take these members; returns how many partitions more the first of them has than the last."""
+        """Begin a topic with these subscribers; return the difference between the most and fewest partitions."""
         sizes = self._sizes
         self._members = sorted(members, key=lambda member: (sizes[member], member))
         lowest, highest = sizes[self._members[0]], sizes[self._members[-1]]
@@ -68,11 +68,11 @@ class Balancer:
 
     @property
     def is_balanced(self) -> bool:
-        """Whether a move from one range to the other would make nothing more even."""
+        """Whether another move would not improve the balance."""
         return self._most_count - self._least_count <= 1
 
     def next_least_loaded(self) -> int:
-        """Return the member that takes the next partition."""
+        """Return the next member to take a partition."""
         if self._next_least >= self._least_end:
             self._least_count += 1
             while (
@@ -86,10 +86,10 @@ class Balancer:
         return member
 
     def next_most_loaded(self) -> int | None:
-        """Return the member that gives the next partition, None when there is none left."""
+        """Return the next member to give a partition, None if none is left."""
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:
-                # All of the range had nothing to give: go on with those that have fewer.
+                # No member of the range had partitions to give: continue with those that have fewer.
                 self._most_count = self._sizes[self._members[self._most_start - 1]]
             else:
                 self._most_count -= 1
@@ -103,14 +103,14 @@ class Balancer:
         return member
 
     def exclude_most_loaded(self) -> None:
-        """Leave the member out that `next_most_loaded` has just returned: it has nothing to give."""
+        """Exclude the member that `next_most_loaded` has just returned: it has nothing to give."""
         at, last = self._next_most + 1, self._most_end - 1
         self._members[at], self._members[last] = self._members[last], self._members[at]
         self._most_end -= 1
 
 
 MAX_ROUNDS: Final = 16
-NOBODY: Final = -1
+NO_OWNER: Final = -1
 
 
 def assign_heterogeneous(spec: GroupSpec) -> dict[str, Partitions]:
@@ -120,7 +120,7 @@ def assign_heterogeneous(spec: GroupSpec) -> dict[str, Partitions]:
 
 
 class _Builder:
-    """Members are known by their place in the table of members."""
+    """Builds the assignment; members are identified by their index in the member table."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self._spec = spec
@@ -130,7 +130,7 @@ class _Builder:
             for topic_id in member.topic_ids:
                 spec.partition_count(topic_id)
                 self.subscribers.setdefault(topic_id, []).append(index)
-        self._owners = {topic_id: [NOBODY] * spec.partition_count(topic_id) for topic_id in self.subscribers}
+        self._owners = {topic_id: [NO_OWNER] * spec.partition_count(topic_id) for topic_id in self.subscribers}
         self._sizes = [0] * len(self._members)
         """Number of partitions of each member."""
         self._drafts = [Draft(member.target) for member in spec.members.values()]
@@ -157,7 +157,7 @@ class _Builder:
 
     def _assign_free(self, balancer: Balancer) -> None:
         free = {
-            topic_id: [number for number, owner in enumerate(owners) if owner == NOBODY]
+            topic_id: [number for number, owner in enumerate(owners) if owner == NO_OWNER]
             for topic_id, owners in self._owners.items()
         }
         for topic_id in self._sorted(topic_id for topic_id, numbers in free.items() if numbers):
@@ -166,7 +166,7 @@ class _Builder:
                 self._give(topic_id, number, balancer.next_least_loaded())
 
     def _sorted(self, topic_ids: Iterable[bytes]) -> list[bytes]:
-        """Return topics with most partitions per subscriber first, then fewest subscribers, then id."""
+        """Return the topics sorted by partitions per subscriber (descending), subscribers, and id."""
 
         def rank(topic_id: bytes) -> tuple[float, int, int, int]:
             subscribers = len(self.subscribers[topic_id])
@@ -180,42 +180,42 @@ class _Builder:
         return sorted(topic_ids, key=rank)
 
     def _balance(self, balancer: Balancer) -> None:
-        """Balance topic after topic until a whole round has moved nothing."""
-        shared = self._sorted(topic for topic, m in self.subscribers.items() if len(m) > 1)
+        """Balance topic by topic until a complete round has moved nothing."""
+        shared_topics = self._sorted(topic for topic, m in self.subscribers.items() if len(m) > 1)
         last_moved = -1
         for _ in range(MAX_ROUNDS):
-            for index, topic_id in enumerate(shared):
+            for index, topic_id in enumerate(shared_topics):
                 if index == last_moved:
                     return
                 if self._balance_topic(topic_id, balancer) or last_moved < 0:
                     last_moved = index
 
     def _balance_topic(self, topic_id: bytes, balancer: Balancer) -> int:
-        """Return how many partitions of the topic moved."""
+        """Balance one topic; return the number of partitions moved."""
         if balancer.start(self.subscribers[topic_id]) <= 1:
             return 0
-        owned: dict[int, list[int]] = {}
+        partitions_by_owner: dict[int, list[int]] = {}
         for number, owner in enumerate(self._owners[topic_id]):
-            owned.setdefault(owner, []).append(number)
-        moved = 0
+            partitions_by_owner.setdefault(owner, []).append(number)
+        move_count = 0
         while True:
             giver = balancer.next_most_loaded()
-            while giver is not None and not owned.get(giver):
+            while giver is not None and not partitions_by_owner.get(giver):
                 balancer.exclude_most_loaded()
                 giver = balancer.next_most_loaded()
             if giver is None:
-                return moved
-            number = owned[giver].pop()
+                return move_count
+            number = partitions_by_owner[giver].pop()
             taker = balancer.next_least_loaded()
             if balancer.is_balanced:
-                return moved
+                return move_count
             self._give(topic_id, number, taker)
-            moved += 1
+            move_count += 1
 
     def _give(self, topic_id: bytes, number: int, taker: int) -> None:
         owners = self._owners[topic_id]
         giver = owners[number]
-        if giver != NOBODY:
+        if giver != NO_OWNER:
             self._drafts[giver].remove(topic_id, number)
             self._sizes[giver] -= 1
         share = -(-len(owners) // len(self.subscribers[topic_id]))

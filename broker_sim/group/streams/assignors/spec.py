@@ -1,6 +1,6 @@
-"""The view that an assignor has of a group; mirrors `GroupSpecImpl`, `AssignmentMemberSpec`, `TopologyDescriber`.
+"""The input of the task assignor; mirrors `GroupSpecImpl`, `AssignmentMemberSpec`, `TopologyDescriber`.
 
-Deliberate difference: what no assignor of Kafka looks at is left out, such as racks and client tags.
+Deliberate difference: fields that no assignor of Kafka uses are left out, such as racks and client tags.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 NUM_STANDBY_REPLICAS: Final = "num.standby.replicas"
 RACK_TAGS: Final = "rack.aware.assignment.tags"
-"""The name of an assignment configuration that no assignor of Kafka looks at; members without a tag are told so."""
+"""Name of an assignment configuration that no assignor uses; members without a tag get a status."""
 
 
 class TaskId(NamedTuple):
-    """One task."""
+    """A task: a subtopology and a partition."""
 
     subtopology_id: str
     partition: int
@@ -32,13 +32,13 @@ class TaskId(NamedTuple):
 class MemberSpec:
     """One member: its process, which may have several members, and its tasks.
 
-    They are those of its last target, from Kafka 4.4 on those that it has.
+    The tasks are those of its previous target, or from Kafka 4.4 on its assigned ones.
     """
 
     process_id: str
     tasks: TasksTuple
     offsets: Offsets = field(default_factory=dict)
-    """The offsets of tasks that the member has reported."""
+    """Task offsets that the member has reported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,11 @@ class GroupSpec:
     members: Mapping[str, MemberSpec]
     configs: Mapping[str, str]
     is_4_4: bool = False
-    """Whether tasks are assigned as by Kafka 4.4 and newer."""
+    """Whether to assign as Kafka 4.4 and newer."""
 
     @property
     def standby_replicas(self) -> int:
-        """Number of standby tasks that each stateful task should have."""
+        """Number of standby tasks per stateful task."""
         return int(self.configs[NUM_STANDBY_REPLICAS]) if self.configs else 0
 
 
@@ -60,10 +60,10 @@ class SubtopologyTasks(NamedTuple):
     """The tasks of one subtopology."""
 
     number_of_tasks: int
-    """Number of tasks, for the partitions from 0 on."""
+    """Number of tasks; their partitions count from 0."""
     is_stateful: bool
-    """Whether it has changelog topics: its tasks may have standby tasks."""
+    """Whether the subtopology has changelog topics, so that its tasks may have standby tasks."""
 
 
 TopologyDescriber: TypeAlias = Mapping[str, SubtopologyTasks]
-"""All subtopologies by their ids, in the order of the ids."""
+"""All subtopologies by id, sorted by id."""

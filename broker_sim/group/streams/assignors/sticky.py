@@ -1,19 +1,18 @@
-"""Tasks stay where they are, as far as that is fair; mirrors `StickyTaskAssignor`.
+"""Assigns tasks to their previous members as far as that is balanced; mirrors `StickyTaskAssignor`.
 
-A member is to have about as many tasks as any other, first counting active tasks alone, then all tasks.
+The assignment balances first the active tasks, then all tasks.
 
 Active tasks:
-A. a task stays with the member that had it, unless that has its share
-B. else it goes to a member that had it as a standby task, or that has reported offsets of it: the state is there
-   already
+A. a task stays with its previous member, unless that has reached its quota
+B. otherwise it goes to a member that has its state: that had it as a standby task, or has reported offsets of it
 C. the rest go, by subtopology, to the least loaded member of the least loaded process
 
-Standby tasks, as many for each stateful task as are wanted, and none in a process that has the task:
-D. one goes to the member that had the task as an active one, if that has given it up
-E. then to members that had it as a standby task, or, the furthest first, have reported offsets of it
-F. the rest go as in C, as far as there are processes
+Standby tasks, up to the configured number per stateful task, and never in a process that has the task:
+D. one goes to the member that had the active task, if it has lost that
+E. then to members that had it as a standby task, or have reported offsets of it, the highest first
+F. the rest go as in C, while there are processes
 
-The order in which Kafka's tables and heaps hand out members and processes decides between equals.
+Ties are resolved by the order of Kafka's tables and heaps.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class ProcessState:
-    """One process of a Kafka Streams application while tasks are assigned; mirrors `ProcessState`.
+    """One process of a Kafka Streams application during an assignment; mirrors `ProcessState`.
 
-    It has a member for each of its threads. It is to have no task twice: standby tasks of a task that it runs
-    itself are no help when it dies.
+    It has a member for each of its threads. It should have no task twice: a standby task in the process of the
+    active one is lost with it.
     """
 
     __slots__ = ("_by_load", "_tasks", "active", "standby", "task_counts")
@@ -47,9 +46,9 @@ class ProcessState:
         self.task_counts: HashTable[str, int] = HashTable(string_hash)
         """Number of tasks of each member."""
         self.active: dict[str, list[TaskId]] = {}
-        """Active tasks by member, as they were added."""
+        """Active tasks by member, in the order in which they were added."""
         self.standby: dict[str, list[TaskId]] = {}
-        """Standby tasks by member, as they were added."""
+        """Standby tasks by member, in the order in which they were added."""
         self._tasks: set[TaskId] = set()
         self._by_load: PriorityQueue[str] | None = None
 
@@ -59,20 +58,20 @@ class ProcessState:
 
     @property
     def load(self) -> float:
-        """Number of tasks that a member has on average."""
+        """Average number of tasks per member."""
         return len(self._tasks) / len(self.task_counts)
 
     def has_task(self, task: TaskId) -> bool:
-        """Return whether one of the members has the task, of either kind."""
+        """Return whether one of the members has the task, as active or standby."""
         return task in self._tasks
 
     def add_task(self, member_id: str, task: TaskId, *, is_active: bool) -> int:
-        """Give that member the task; returns how many tasks it has now."""
-        self._by_load = None  # it is ordered by counts, one of which changes here
+        """Assign the task to that member; return the member's number of tasks."""
+        self._by_load = None  # its order depends on the counts, one of which changes
         return self._add(member_id, task, is_active=is_active)
 
     def add_task_to_least_loaded_member(self, task: TaskId, *, is_active: bool) -> int:
-        """Give the member with fewest tasks the task; returns how many tasks it has now."""
+        """Assign the task to the member with the fewest tasks; return that member's number of tasks."""
         if self._by_load is None:
             self._by_load = PriorityQueue(self.task_counts.__getitem__)
             for member_id in self.task_counts.in_order():
@@ -99,12 +98,12 @@ class _Member(NamedTuple):
 
     @property
     def task_count(self) -> int:
-        """Number of tasks."""
+        """The member's number of tasks."""
         return self.process.task_counts[self.member_id]
 
 
 class _Quota:
-    """The number of tasks that a member may have. Members that have their share leave, with their tasks."""
+    """The maximum number of tasks per member; recomputed without a member and its tasks once that is full."""
 
     __slots__ = ("_members", "_tasks", "per_member")
 
@@ -113,8 +112,8 @@ class _Quota:
         self._members = members
         self.per_member = self._share()
 
-    def note(self, task_count: int) -> None:
-        """Note the number of tasks that a member has now."""
+    def record(self, task_count: int) -> None:
+        """Record a member's new number of tasks."""
         if task_count == self.per_member:
             self._members -= 1
             self._tasks -= task_count
@@ -143,7 +142,7 @@ def _task_ids(topology: TopologyDescriber, *, stateful_only: bool) -> list[TaskI
 
 
 class _Assignment:
-    """The last targets, and the new ones so far."""
+    """One assignment: the previous owners of tasks, and the new targets."""
 
     __slots__ = (
         "_active_quota",
@@ -172,7 +171,7 @@ class _Assignment:
             process = self._processes.get(member_spec.process_id)
             if process is None:
                 process = ProcessState()
-                # Kafka 4.4 has `computeIfAbsent` here, which orders the processes in another way.
+                # Kafka 4.4 uses `computeIfAbsent`, which results in another order of processes.
                 (self._processes.add if self._is_4_4 else self._processes.put)(member_spec.process_id, process)
             process.add_member(member_id)
             member = _Member(process, member_id)
@@ -186,7 +185,7 @@ class _Assignment:
     # -- active tasks -----------------------------------------------------------------------------
 
     def assign_active(self, tasks: Iterable[TaskId]) -> None:
-        """Do A, B and C."""
+        """Run steps A, B and C."""
         by_partition = sorted(tasks, key=_by_partition)
         after_a = [task for task in by_partition if not self._keeps(self._had_active.get(task), task)]
         rest = []
@@ -199,24 +198,24 @@ class _Assignment:
             process = queue.poll()
             if process is None:
                 raise AssignorError(f"No process available to assign active task {task}.")
-            self._note_active(process.add_task_to_least_loaded_member(task, is_active=True))
+            self._record_active(process.add_task_to_least_loaded_member(task, is_active=True))
             queue.add(process)
 
     def _keeps(self, member: _Member | None, task: TaskId) -> bool:
-        """Give the task to a member that had it, if there is one that may have more; returns whether."""
+        """Assign the task to the member if it is not None and below its quota; return whether it was assigned."""
         if member is None or member.task_count >= self._active_quota.per_member:
             return False
-        self._note_active(member.process.add_task(member.member_id, task, is_active=True))
+        self._record_active(member.process.add_task(member.member_id, task, is_active=True))
         return True
 
-    def _note_active(self, task_count: int) -> None:
-        self._active_quota.note(task_count)
-        self._quota.note(task_count)
+    def _record_active(self, task_count: int) -> None:
+        self._active_quota.record(task_count)
+        self._quota.record(task_count)
 
     # -- standby tasks ----------------------------------------------------------------------------
 
     def assign_standby(self, tasks: Iterable[TaskId]) -> None:
-        """Do D, E and F."""
+        """Run steps D, E and F."""
         missing = []
         for task in sorted(tasks, key=_by_partition, reverse=True):
             replicas = self._replicas
@@ -231,7 +230,7 @@ class _Assignment:
                     break
 
     def _keeps_standby(self, task: TaskId) -> bool:
-        """Do D or E for one standby task; returns whether a member has got it."""
+        """Run steps D and E for one standby task; return whether it was assigned."""
         active = self._had_active.get(task)
         if active is not None and not active.process.has_task(task) and self._add_standby(active, task):
             return True
@@ -241,13 +240,13 @@ class _Assignment:
     def _add_standby(self, member: _Member, task: TaskId) -> bool:
         if member.task_count >= self._quota.per_member:
             return False
-        self._quota.note(member.process.add_task(member.member_id, task, is_active=False))
+        self._quota.record(member.process.add_task(member.member_id, task, is_active=False))
         return True
 
     def _assign_to_least_loaded(self, queue: PriorityQueue[ProcessState], task: TaskId) -> bool:
-        """Do F for one standby task; returns whether there was a process without the task.
+        """Run step F for one standby task; return whether there was a process without the task.
 
-        The processes that have the task go back into the queue from the last one to the first.
+        The processes with the task return to the queue from the last one to the first.
         """
         polled = []
         process = queue.poll()
@@ -255,20 +254,19 @@ class _Assignment:
             polled.append(process)
             process = queue.poll()
         if process is not None:
-            self._quota.note(process.add_task_to_least_loaded_member(task, is_active=False))
+            self._quota.record(process.add_task_to_least_loaded_member(task, is_active=False))
             queue.add(process)
-        for passed in reversed(polled):
-            queue.add(passed)
+        for polled_process in reversed(polled):
+            queue.add(polled_process)
         return process is not None
 
     # -- both ---------------------------------------------------------------------------------------
 
     def _least_loaded(self, members: Sequence[_Member], task: TaskId | None) -> _Member | None:
-        """Return the member of those that is to get a task back; None if there is none.
+        """Return the member that gets its previous task, None if there is none.
 
-        A member comes before the ones in front of it only if both its process and itself have less to do, and
-        its process has no `task` (None: of no interest). Before Kafka 4.4 nobody gets the task if the first
-        member's process has it.
+        A later member is preferred only if both its process and itself are less loaded. Members whose process has
+        `task` are skipped (None disables this); before Kafka 4.4, the result is None if the first is one of them.
         """
         candidate: _Member | None = None
         for member in members:
@@ -289,7 +287,7 @@ class _Assignment:
         return queue
 
     def targets(self) -> dict[str, TasksTuple]:
-        """Return the tasks that each member has got."""
+        """Return the new tasks of each member."""
         return {
             member_id: TasksTuple(
                 active=_in_table_order(process.active.get(member_id, ())),
@@ -306,13 +304,13 @@ class _Candidate(NamedTuple):
 
 
 def _ranked(candidates: Iterable[_Candidate]) -> list[_Member]:
-    """Return the members that have state of a task: those that had it as a standby task, then by their offsets."""
+    """Return the members with state of a task: former standby tasks first, then by offset (descending)."""
     ranked = sorted(candidates, key=lambda candidate: (not candidate.was_standby, -candidate.offset))
     return [candidate.member for candidate in ranked]
 
 
 def _copies(member: MemberSpec) -> Iterable[tuple[TaskId, bool, int]]:
-    """Return the tasks that a member has state of: whether as standby tasks, and how far they are."""
+    """Yield the tasks of which a member has state, whether as standby task, and their offsets."""
     for task in _tasks_of(member.tasks.standby):
         yield task, True, member.offsets.get(task.subtopology_id, {}).get(task.partition, 0)
     for subtopology_id, offsets in member.offsets.items():
@@ -341,7 +339,7 @@ def _task_hash(task: TaskId) -> int:
 
 
 def _in_table_order(tasks: Sequence[TaskId]) -> Tasks:
-    """Return the tasks with their subtopologies in the order of the table that Kafka makes of a set of tasks."""
+    """Return the tasks by subtopology, in the order of the table that Kafka builds from a set of tasks."""
     partitions: dict[str, set[int]] = {}
     for subtopology_id, partition in hash_order(tasks, _task_hash):
         partitions.setdefault(subtopology_id, set()).add(partition)

@@ -1,4 +1,4 @@
-"""The partitions of the topics of a topology, and the internal topics that are missing."""
+"""The partition counts of a topology's topics, and the missing internal topics."""
 
 from __future__ import annotations
 

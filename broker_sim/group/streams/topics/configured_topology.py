@@ -1,4 +1,4 @@
-"""A topology with all that follows from the topics there are.
+"""A topology as configured for the existing topics.
 
 Mirrors `ConfiguredTopology`, `ConfiguredSubtopology`, `ConfiguredInternalTopic` and `TopologyMetadata`.
 """
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 class Status(IntEnum):
-    """A status of the group in a heartbeat's answer, beside errors; mirrors `StreamsGroupHeartbeatResponse.Status`."""
+    """A status in a heartbeat response, besides errors; mirrors `StreamsGroupHeartbeatResponse.Status`."""
 
     STALE_TOPOLOGY = 0
-    """The member has an older topology than the group."""
+    """The member's topology is older than the group's."""
     MISSING_SOURCE_TOPICS = 1
     INCORRECTLY_PARTITIONED_TOPICS = 2
-    """Topics that are read together have different numbers of partitions."""
+    """Copartitioned topics have different numbers of partitions."""
     MISSING_INTERNAL_TOPICS = 3
     SHUTDOWN_APPLICATION = 4
-    """A member wants all members to end."""
+    """A member has requested a shutdown of the application."""
     ASSIGNMENT_DELAYED = 5
     MISSING_CLIENT_TAGS = 6
     """The member lacks a tag of `rack.aware.assignment.tags`."""
 
 
 class TopicConfigurationError(Exception):
-    """The topics of a topology cannot be used as they are; mirrors `TopicConfigurationException`.
+    """The existing topics do not fit the topology; mirrors `TopicConfigurationException`.
 
-    Tasks are assigned once this is mended. `status` and the text tell members what is wrong.
+    No tasks are assigned until that is resolved. Members get `status` and the message.
     """
 
     def __init__(self, status: Status, message: str) -> None:
@@ -59,7 +59,7 @@ _DEFAULT_REPLICATION: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredInternalTopic:
-    """A repartition or changelog topic as it is to be; `replication_factor` 0 stands for the broker's default.
+    """The required configuration of a repartition or changelog topic; `replication_factor` 0 is the broker's default.
 
     `configs` are in the order of Kafka's table.
     """
@@ -70,7 +70,7 @@ class ConfiguredInternalTopic:
     configs: Mapping[str, str]
 
     def creatable(self) -> CreateTopics.CreatableTopic:
-        """Return what creates the topic."""
+        """Return the topic for a CreateTopics request."""
         return CreateTopics.CreatableTopic(
             self.name,
             self.partitions,
@@ -79,7 +79,7 @@ class ConfiguredInternalTopic:
         )
 
     def describe(self) -> Described.TopicInfo:
-        """Return the topic as it is described."""
+        """Return the topic for StreamsGroupDescribe."""
         return Described.TopicInfo(
             self.name,
             self.partitions,
@@ -99,7 +99,7 @@ class ConfiguredSubtopology:
     state_changelog_topics: Mapping[str, ConfiguredInternalTopic]
 
     def describe(self, subtopology_id: str) -> Described.Subtopology:
-        """Return the subtopology as it is described."""
+        """Return the subtopology for StreamsGroupDescribe."""
         return Described.Subtopology(
             subtopology_id,
             sorted(self.source_topics, key=text_order),
@@ -111,25 +111,25 @@ class ConfiguredSubtopology:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:
-    """The topology of an epoch, seen at the topics that have that metadata hash.
+    """The topology of an epoch, as configured for topics with that metadata hash.
 
-    `subtopologies` are in the order of their ids; None if an error prevents it.
+    `subtopologies` are sorted by id; None if an error prevents the configuration.
     """
 
     topology_epoch: int
     metadata_hash: int
     subtopologies: Mapping[str, ConfiguredSubtopology] | None
     internal_topics_to_be_created: Mapping[str, CreateTopics.CreatableTopic]
-    """Internal topics by name, in the order of Kafka's table."""
+    """Missing internal topics by name, in the order of Kafka's table."""
     error: TopicConfigurationError | None
 
     @property
     def is_ready(self) -> bool:
-        """Whether tasks may be assigned: all topics are there."""
+        """Whether tasks may be assigned, because all topics exist and fit."""
         return self.error is None
 
     def tasks(self) -> TopologyDescriber:
-        """Return what there is to assign; for a topology that is ready."""
+        """Return the tasks to assign; the topology must be ready."""
         assert self.subtopologies is not None
         return {
             subtopology_id: SubtopologyTasks(subtopology.number_of_tasks, bool(subtopology.state_changelog_topics))
@@ -137,7 +137,7 @@ class ConfiguredTopology:
         }
 
     def describe(self) -> Described.Topology:
-        """Return the topology as it is described; for one that is ready."""
+        """Return the topology for StreamsGroupDescribe; it must be ready."""
         assert self.subtopologies is not None
         return Described.Topology(
             self.topology_epoch,
@@ -159,14 +159,14 @@ def endpoint_to_partitions(
     subtopologies: Mapping[str, ConfiguredSubtopology] | None,
     image: MetadataImage,
 ) -> Response.EndpointToPartitions:
-    """Return what can be asked for at a member's endpoint; mirrors `EndpointToPartitionsManager`.
+    """Return the partitions that a member's endpoint serves; mirrors `EndpointToPartitionsManager`.
 
-    An endpoint answers interactive queries: questions about the state of the tasks that the member runs. The
-    result has the source partitions of these tasks.
+    An endpoint serves interactive queries on the state of the member's tasks. The result has the source partitions
+    of these tasks.
 
-    Deliberate difference: subtopologies and partitions stand as after a failover. Kafka's order of subtopologies
-    with active tasks differs from run to run. As Kafka it fails with UNKNOWN_SERVER_ERROR if a subtopology is
-    not configured or a topic does not exist.
+    Deliberate difference: subtopologies and partitions are in the order that they have after a failover; Kafka's
+    order of subtopologies with active tasks differs from run to run. As in Kafka, raises `ApiError`
+    UNKNOWN_SERVER_ERROR if a subtopology is not configured or a topic does not exist.
     """
     if subtopologies is None:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -188,9 +188,9 @@ def _partitions(
             if topic is None:
                 raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
             count = len(topic.partitions)
-            # As in Kafka it is the number of tasks that tells whether a topic is too small for them.
-            numbers_in_text = numbers[:count] if count < len(numbers) else _in_table_order(numbers)
-            yield Response.TopicPartition(name, numbers_in_text)
+            # As in Kafka, the number of tasks decides whether a topic is too small for them.
+            partition_numbers = numbers[:count] if count < len(numbers) else _in_table_order(numbers)
+            yield Response.TopicPartition(name, partition_numbers)
 
 
 def _source_topics(subtopology: ConfiguredSubtopology) -> list[str]:

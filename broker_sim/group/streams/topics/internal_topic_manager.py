@@ -1,9 +1,9 @@
-"""The configuration of a topology by the existing topics; mirrors `InternalTopicManager`.
+"""Configures a topology for the existing topics; mirrors `InternalTopicManager`.
 
-1. all source topics have to exist
-2. repartition topics get their numbers of partitions, then copartition groups equal ones
-3. changelog topics get theirs, and subtopologies their tasks
-4. internal topics that do not exist are to be created, those that do have to have that number
+1. check that all source topics exist
+2. compute the partition counts of repartition topics, and make them equal within copartition groups
+3. compute the partition counts of changelog topics, and the tasks of subtopologies
+4. return missing internal topics, and check the partition counts of existing ones
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _SHOWN_TOPICS: Final = 3
 
 
 def configure_topics(topology: StreamsTopology, metadata_hash: int, image: MetadataImage) -> ConfiguredTopology:
-    """Return the topology as configured for the topics of the image, or with the error that prevents it.
+    """Return the topology as configured for the topics of the image, or with the error that prevents this.
 
-    Raises ApiError STREAMS_INVALID_TOPOLOGY for a topology that no topics can be right for, and as Kafka
-    UNKNOWN_SERVER_ERROR for one that contradicts itself.
+    Raises ApiError STREAMS_INVALID_TOPOLOGY for a topology that cannot work with any topics, and like Kafka
+    UNKNOWN_SERVER_ERROR for an inconsistent one.
     """
     groups = [group for subtopology in topology.subtopologies.values() for group in _copartition_groups(subtopology)]
     try:
@@ -72,7 +72,7 @@ def _check_source_topics(topology: StreamsTopology, image: MetadataImage) -> Non
 
 
 class _Counts:
-    """Numbers of partitions by topic; those decided here count for topics that do not exist."""
+    """Partition counts by topic: of existing topics, otherwise the computed ones (`decided`)."""
 
     def __init__(self, topology: StreamsTopology, groups: Iterable[Sequence[str]], image: MetadataImage) -> None:
         self._image = image
@@ -83,7 +83,7 @@ class _Counts:
         self.decided.update(changelog_topic_counts(subtopologies, self.of))
 
     def of(self, topic: str) -> int:
-        """Return the number of partitions of a topic that exists, or of one that it was decided for."""
+        """Return the partition count of an existing topic, otherwise the computed one."""
         existing = self._image.topics.get(topic)
         return self.decided[topic] if existing is None else len(existing.partitions)
 
@@ -96,7 +96,7 @@ class _Counts:
 
 
 def _copartition_groups(subtopology: Subtopology) -> Iterable[Sequence[str]]:
-    """Yield the names of the topics of each group; the topology tells them by their places."""
+    """Yield the topic names of each group, which the topology identifies by index."""
     sources = subtopology.source_topics
     repartition = [topic.name for topic in subtopology.repartition_source_topics]
     for group in subtopology.copartition_groups:
@@ -124,7 +124,7 @@ def _configure(subtopology: Subtopology, counts: _Counts) -> ConfiguredSubtopolo
 
 
 def _configured_topics(topics: Sequence[TopicInfo], counts: _Counts) -> dict[str, ConfiguredInternalTopic]:
-    """Return the topics by name. Kafka cannot use a name or a configuration that comes twice."""
+    """Return the topics by name. Like Kafka, raises `ApiError` UNKNOWN_SERVER_ERROR for duplicates."""
     configured = {topic.name: _configured_topic(topic, counts) for topic in topics}
     if len(configured) < len(topics):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -147,7 +147,7 @@ def _configured_topic(topic: TopicInfo, counts: _Counts) -> ConfiguredInternalTo
 def _missing_internal_topics(
     subtopologies: Iterable[ConfiguredSubtopology], topology: StreamsTopology, image: MetadataImage
 ) -> Mapping[str, messages.CreateTopicsRequest.CreatableTopic]:
-    """Return the internal topics that do not exist, by name, in the order of Kafka's table."""
+    """Return missing internal topics by name, in the order of Kafka's table."""
     internal_topics: HashTable[str, ConfiguredInternalTopic] = HashTable(string_hash)
     for subtopology in subtopologies:
         for kind in (subtopology.repartition_source_topics, subtopology.state_changelog_topics):
@@ -167,7 +167,7 @@ def _missing_internal_topics(
 
 
 def _summary(topics: Collection[str]) -> str:
-    """Return the first three names, and how many more there are."""
+    """Return the first three names, and the number of others."""
     names = ", ".join(list(topics)[:_SHOWN_TOPICS])
     hidden = len(topics) - _SHOWN_TOPICS
     return f"{names} and {hidden} additional topics" if hidden > 0 else names
@@ -176,10 +176,10 @@ def _summary(topics: Collection[str]) -> str:
 def changelog_topic_counts(
     subtopologies: Iterable[Subtopology], partition_count: Callable[[str], int]
 ) -> dict[str, int]:
-    """Return the number of partitions of each changelog topic: one for each task; mirrors `ChangelogTopics`.
+    """Return the partition count of each changelog topic: one per task; mirrors `ChangelogTopics`.
 
-    `partition_count(topic)` returns that of a topic that a subtopology reads.
-    Raises ApiError STREAMS_INVALID_TOPOLOGY if a subtopology reads nothing.
+    `partition_count(topic)` returns the count of a topic that a subtopology reads.
+    Raises ApiError STREAMS_INVALID_TOPOLOGY if a subtopology has no source topics.
     """
     counts: dict[str, int] = {}
     for subtopology in subtopologies:
@@ -196,19 +196,19 @@ def changelog_topic_counts(
 
 
 def source_names(subtopology: Subtopology) -> list[str]:
-    """Return the topics that a subtopology reads: source topics, then repartition topics."""
+    """Return the topics that a subtopology reads: source topics, then repartition source topics."""
     return [*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics)]
 
 
 def repartition_topic_counts(
     subtopologies: Iterable[Subtopology], partition_count: Callable[[str], int]
 ) -> dict[str, int]:
-    """Return the number of partitions of each repartition topic; mirrors `RepartitionTopics`.
+    """Return the partition count of each repartition topic; mirrors `RepartitionTopics`.
 
-    A topic has as many as the application says. If it says nothing, the topic has as many as the largest source
-    topic of the subtopology that writes into it, which may be a repartition topic in its turn.
-    `partition_count(topic)` returns that of a source topic; all of them exist. Raises ApiError
-    STREAMS_INVALID_TOPOLOGY if numbers depend on each other in a circle, or nobody writes into a topic.
+    The application may set it. Otherwise it is that of the largest source topic of the subtopology that writes to
+    the topic, which may itself be a repartition topic.
+    `partition_count(topic)` returns the count of a source topic; all of them exist. Raises ApiError
+    STREAMS_INVALID_TOPOLOGY if counts depend on each other in a cycle, or no subtopology writes to a topic.
     """
     subtopologies = list(subtopologies)
     counts = {
@@ -244,9 +244,9 @@ def repartition_topic_counts(
 
 
 def _largest(subtopology: Subtopology, counts: Mapping[str, int], partition_count: Callable[[str], int]) -> int | None:
-    """Return the partitions of the largest source topic as far as they are known, None if none is known.
+    """Return the largest partition count among the source topics with a known count, None if there is none.
 
-    As in Kafka a repartition topic that is not known yet is left out, so the order of subtopologies counts.
+    As in Kafka, repartition topics without a count are ignored, so the order of subtopologies matters.
     """
     sizes = [counts[topic.name] for topic in subtopology.repartition_source_topics if topic.name in counts]
     sizes += [partition_count(topic) for topic in subtopology.source_topics]
@@ -260,18 +260,18 @@ def _lacks_sink(topics: Iterable[TopicInfo], counts: Mapping[str, int]) -> bool:
 def enforce_copartitioning(
     group: Sequence[str], fixed: AbstractSet[str], flexible: AbstractSet[str], partition_count: Callable[[str], int]
 ) -> dict[str, int]:
-    """Return the number of partitions of a group's repartition topics; mirrors `CopartitionedTopicsEnforcer`.
+    """Return the partition count of a group's repartition topics; mirrors `CopartitionedTopicsEnforcer`.
 
-    Topics that a subtopology joins have equally many partitions: equal keys are then in partitions of the same
-    number, so one task reads them. Such topics are a copartition group. Repartition topics are either fixed (the
-    application says how many partitions they have) or flexible.
+    Topics that a subtopology joins must have equal partition counts: equal keys are then in partitions with the same
+    number, which one task reads. Such topics form a copartition group. Repartition topics are either fixed (the
+    application sets their count) or flexible.
 
     `group` is in the order of Kafka's set; `fixed` and `flexible` are all repartition topics of the topology;
-    `partition_count(topic)` returns the number so far. Raises `TopicConfigurationError` if they cannot have equally
-    many.
+    `partition_count(topic)` returns the current count. Raises `TopicConfigurationError` if the counts cannot be
+    made equal.
 
-    With other topics in the group their number counts. Without any it is the number of the fixed topics. As in
-    Kafka, those of the whole topology have to agree then. Without fixed ones it is the largest number.
+    If the group has other topics, their count is used. Otherwise it is that of the fixed topics, which as in Kafka
+    must be equal in the whole topology. Without fixed topics, it is the largest count.
     """
     if not group:
         return {}
@@ -295,7 +295,7 @@ def enforce_copartitioning(
 
 
 def _same_count(counts: AbstractSet[int], counts_by_topic: Mapping[str, int]) -> int:
-    """Return the one number that was found; the error tells of the topics in `counts_by_topic`."""
+    """Return the only element of `counts`; the error for several lists the topics in `counts_by_topic`."""
     if len(counts) == 1:
         return next(iter(counts))
     topics = ", ".join(f"{topic}={counts_by_topic[topic]}" for topic in sorted(counts_by_topic, key=text_order))

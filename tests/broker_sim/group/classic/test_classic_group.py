@@ -1,4 +1,4 @@
-"""What a group allows in each of its states."""
+"""Tests of the checks of a group in each of its states."""
 
 from itertools import combinations
 
@@ -72,7 +72,7 @@ def test_groups_with_members_are_not_deleted(bench):
     assert deletion_errors(bench.group) == [None, None]
 
 
-def test_offsets_of_what_is_no_consumer_are_not_deleted_while_it_has_members(bench):
+def test_offsets_of_non_consumer_group_with_members_are_not_deleted(bench):
     bench.stable(protocol_type="connect")
     assert deletion_errors(bench.group) == [ErrorCode.NON_EMPTY_GROUP] * 2
 
@@ -86,7 +86,7 @@ def test_dead_group_is_not_found(bench):
 
 
 @pytest.mark.parametrize("loaded", [False, True])
-def test_topics_of_consumers_are_known(bench, loaded):
+def test_topics_of_consumers_are_parsed(bench, loaded):
     bench.stable(protocols=[("range", SUBSCRIPTION)])
     if loaded:
         bench.fail_over()
@@ -95,18 +95,18 @@ def test_topics_of_consumers_are_known(bench, loaded):
     assert not bench.group.is_subscribed_to_topic("c")
 
 
-def test_consumers_that_cannot_be_read_may_want_any_topic(bench):
+def test_unparsable_consumers_may_subscribe_to_any_topic(bench):
     bench.stable()
     assert bench.group.subscribed_topics is None
     assert bench.group.is_subscribed_to_topic("c")
 
 
-def test_others_want_no_topics(bench):
+def test_non_consumers_subscribe_to_no_topics(bench):
     bench.stable(protocol_type="connect")
     assert not bench.group.is_subscribed_to_topic("c")
 
 
-def test_offsets_expire_from_when_a_group_is_empty(bench):
+def test_offset_retention_starts_when_the_group_is_empty(bench):
     (member,) = bench.stable(protocols=[("range", SUBSCRIPTION)])
     assert bench.group.offset_expiration() == OffsetExpiration(None)
     member.join()
@@ -117,7 +117,7 @@ def test_offsets_expire_from_when_a_group_is_empty(bench):
     assert bench.group.offset_expiration() == OffsetExpiration(now_ms)
 
 
-def test_offsets_of_a_simple_group_expire_from_their_commit(bench):
+def test_offset_retention_of_simple_group_starts_at_commit(bench):
     assert bench.classic.get_or_create("simple").offset_expiration() == OffsetExpiration(None)
 
 
@@ -138,7 +138,7 @@ def test_metadata_of_members_are_copies_of_the_request(bench):
     assert member.joined.members[0].metadata == b"me"
 
 
-def test_members_are_told_in_the_order_of_javas_table(bench):
+def test_member_list_is_in_java_table_order(bench):
     members = bench.stable_static(*(f"i{number}" for number in range(14)))
     ids = [member.member_id for member in members]
     expected = hash_order(ids, string_hash, 32)
@@ -148,7 +148,7 @@ def test_members_are_told_in_the_order_of_javas_table(bench):
     assert [each.member_id for each in bench.log.records[-1].value.members] == expected
 
 
-def test_replaced_static_member_stands_where_its_new_id_belongs(bench):
+def test_replaced_static_member_is_ordered_by_its_new_id(bench):
     members = bench.stable_static(*(f"i{number}" for number in range(14)))
     successor = bench.member(group_instance_id="i5").join()
     ids = [member.member_id for member in members if member.options["group_instance_id"] != "i5"]
@@ -157,7 +157,7 @@ def test_replaced_static_member_stands_where_its_new_id_belongs(bench):
     assert [each.member_id for each in bench.log.records[-1].value.members] == expected
 
 
-def test_next_leader_is_the_first_of_javas_table(bench):
+def test_next_leader_is_first_in_java_table_order(bench):
     members = bench.stable_static(*(f"i{number}" for number in range(14)))
     others = [member.member_id for member in members if not member.is_leader]
     expected = hash_order(others, string_hash, 32)[0]
@@ -166,7 +166,7 @@ def test_next_leader_is_the_first_of_javas_table(bench):
     assert bench.group.leader_id == expected
 
 
-def test_table_of_members_stays_as_large_as_it_was(bench):
+def test_member_table_does_not_shrink(bench):
     members = bench.stable_static(*(f"i{number}" for number in range(14)))
     ids = [member.member_id for member in members]
     for first, second in combinations(ids, 2):

@@ -1,4 +1,4 @@
-"""When a join phase ends: everybody has come, or the time is over."""
+"""Tests of the end of join phases: all members have joined, or the timeout expires."""
 
 import pytest
 
@@ -6,7 +6,7 @@ INITIAL_DELAY_MS = 3_000
 REBALANCE_MS = 60_000
 
 
-def test_tenth_of_ten_members_completes_all_ten_at_once(bench):
+def test_last_of_ten_joins_completes_all_ten(bench):
     # Worked case 13: ten members, and the group is the key.
     members = bench.stable(10)
     for member in members[:9]:
@@ -21,7 +21,7 @@ def test_tenth_of_ten_members_completes_all_ten_at_once(bench):
     assert bench.rebalance.num_delayed() == 1  # the syncs, under the same key
 
 
-def test_timeout_completes_those_who_joined_and_drops_the_missing(bench):
+def test_timeout_answers_joined_members_and_removes_missing_ones(bench):
     # Worked case 13, the other half.
     members = bench.stable(10, session_timeout_ms=300_000)
     for member in members[:7]:
@@ -36,7 +36,7 @@ def test_timeout_completes_those_who_joined_and_drops_the_missing(bench):
     assert members[7].beat().name == "UNKNOWN_MEMBER_ID"
 
 
-def test_group_is_the_key_that_its_members_wait_under(bench):
+def test_joins_are_watched_under_the_group_id(bench):
     first, _ = bench.stable(2)
     first.join()
     ((key, (operation,)),) = bench.rebalance.watch_lists()
@@ -45,7 +45,7 @@ def test_group_is_the_key_that_its_members_wait_under(bench):
     assert operation.delay_ms == REBALANCE_MS
 
 
-def test_pending_member_is_waited_for(bench):
+def test_join_phase_waits_for_pending_member(bench):
     (member,) = bench.stable()
     pending = bench.member().join()
     member.join()
@@ -56,7 +56,7 @@ def test_pending_member_is_waited_for(bench):
     assert member.joined.generation_id == pending.joined.generation_id == 2
 
 
-def test_longest_rebalance_timeout_of_a_member_counts(bench):
+def test_longest_rebalance_timeout_applies(bench):
     patient = bench.member(rebalance_timeout_ms=90_000, session_timeout_ms=300_000).enter()
     hasty = bench.member(rebalance_timeout_ms=20_000, session_timeout_ms=300_000).enter()
     bench.advance(2 * INITIAL_DELAY_MS)
@@ -68,16 +68,16 @@ def test_longest_rebalance_timeout_of_a_member_counts(bench):
 
 
 class TestInitialDelay:
-    """group.initial.rebalance.delay.ms: while an empty group waits for its first members."""
+    """group.initial.rebalance.delay.ms, for the first members of an empty group."""
 
-    def test_one_member_waits_for_all_of_it(self, bench):
+    def test_single_member_waits_for_the_full_delay(self, bench):
         member = bench.member().enter()
         bench.advance(INITIAL_DELAY_MS - 1)
         assert member.joined is None
         bench.advance(1)
         assert member.joined.generation_id == 1
 
-    def test_members_that_come_extend_it(self, bench):
+    def test_new_members_extend_the_delay(self, bench):
         first = bench.member().enter()
         bench.advance(2_999)
         second = bench.member().enter()
@@ -86,7 +86,7 @@ class TestInitialDelay:
         bench.advance(1)
         assert first.joined.generation_id == second.joined.generation_id == 1
 
-    def test_extension_begins_when_the_delay_ends_not_when_the_member_comes(self, bench):
+    def test_extension_starts_at_the_end_of_the_delay(self, bench):
         bench.member().enter()
         bench.advance(1)
         second = bench.member().enter()
@@ -98,7 +98,7 @@ class TestInitialDelay:
     @pytest.mark.parametrize(
         ("rebalance_ms", "end_ms"), [(8_000, 8_000), (6_000, 6_000), (4_000, 4_000), (1_000, 3_000)]
     )
-    def test_it_never_goes_beyond_the_rebalance_timeout(self, bench, rebalance_ms, end_ms):
+    def test_delay_is_limited_by_the_rebalance_timeout(self, bench, rebalance_ms, end_ms):
         first = bench.member(rebalance_timeout_ms=rebalance_ms).enter()
         for _ in range((end_ms - 1) // 500):
             bench.advance(500)
@@ -108,7 +108,7 @@ class TestInitialDelay:
         bench.advance(1)
         assert first.joined.generation_id == 1
 
-    def test_pending_member_is_not_waited_for(self, bench):
+    def test_delay_does_not_wait_for_pending_member(self, bench):
         member = bench.member().enter()
         bench.member().join()
         bench.advance(INITIAL_DELAY_MS)
@@ -118,12 +118,12 @@ class TestInitialDelay:
         bench = make_bench(group_initial_rebalance_delay_ms=0)
         assert bench.member().enter().joined.generation_id == 1
 
-    def test_only_an_empty_group_has_it(self, bench):
+    def test_only_empty_groups_have_the_delay(self, bench):
         (member,) = bench.stable()
         member.join()
         assert member.joined.generation_id == 2
 
-    def test_group_that_became_empty_has_it_again(self, bench):
+    def test_group_that_became_empty_has_the_delay_again(self, bench):
         (member,) = bench.stable()
         member.leave()
         assert bench.state == "Empty"
@@ -132,7 +132,7 @@ class TestInitialDelay:
         bench.advance(INITIAL_DELAY_MS)
         assert another.joined.generation_id == 3
 
-    def test_last_member_that_leaves_does_not_end_it(self, bench):
+    def test_last_leave_does_not_end_the_delay(self, bench):
         member = bench.member().enter()
         # It leaves over another connection: its own is waiting.
         assert member.leave().name == "NONE"

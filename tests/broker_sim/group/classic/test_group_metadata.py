@@ -1,4 +1,4 @@
-"""A group as a record, and back."""
+"""Tests of the conversion of groups to records and back."""
 
 from broker_sim.group.classic.group_metadata import group_record, restored_group
 
@@ -8,14 +8,14 @@ def record_of(bench):
     return group_record(bench.group, assignments)
 
 
-def test_restored_group_has_the_same_record(bench):
+def test_group_record_round_trip(bench):
     bench.stable_static("one", "two")
     record = record_of(bench)
     restored = restored_group("group", record.value, bench.clock)
     assert group_record(restored, dict.fromkeys(restored.members, b"mine")) == record
 
 
-def test_record_without_a_rebalance_timeout_has_that_of_the_session(bench):
+def test_missing_rebalance_timeout_defaults_to_session_timeout(bench):
     bench.stable()
     value = record_of(bench).value
     value.members[0].rebalance_timeout = -1
@@ -23,7 +23,7 @@ def test_record_without_a_rebalance_timeout_has_that_of_the_session(bench):
     assert restored.rebalance_timeout_ms == 10_000
 
 
-def test_record_without_a_time_has_none(bench):
+def test_record_without_timestamp_restores_none(bench):
     bench.stable()
     value = record_of(bench).value
     value.current_state_timestamp = -1

@@ -1,4 +1,4 @@
-"""Who is let into a group, and how."""
+"""Tests of JoinGroup."""
 
 import re
 
@@ -10,9 +10,9 @@ INITIAL_DELAY_MS = 3_000
 
 
 class TestNewMembers:
-    """Dynamic members that come for the first time."""
+    """First joins of dynamic members."""
 
-    def test_first_join_is_only_given_an_id(self, bench):
+    def test_first_join_only_gets_a_member_id(self, bench):
         member = bench.member(client_id="app").join()
         assert member.error is ErrorCode.MEMBER_ID_REQUIRED
         assert re.fullmatch(
@@ -26,7 +26,7 @@ class TestNewMembers:
         bench.advance(INITIAL_DELAY_MS)
         assert member.joined.generation_id == 1
 
-    def test_pending_id_is_forgotten_after_the_session_timeout(self, bench):
+    def test_pending_member_expires_after_the_session_timeout(self, bench):
         member = bench.member().join()
         bench.advance(9_999)
         assert member.member_id in bench.group.pending_join_members
@@ -34,7 +34,7 @@ class TestNewMembers:
         assert not bench.group.pending_join_members
         assert member.join().error is ErrorCode.UNKNOWN_MEMBER_ID
 
-    def test_unknown_id_is_refused(self, bench):
+    def test_unknown_member_id_is_rejected(self, bench):
         stranger = bench.member()
         stranger.member_id = "stranger"
         assert stranger.join().error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -49,7 +49,7 @@ class TestNewMembers:
         assert record.key.group == "group"
         assert (record.value.generation, record.value.protocol, record.value.members) == (0, None, [])
 
-    def test_new_group_that_cannot_be_written_is_none(self, bench):
+    def test_group_is_removed_if_its_record_cannot_be_written(self, bench):
         bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
         member = bench.member().join(version=3)
         assert member.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -57,7 +57,7 @@ class TestNewMembers:
         bench.advance(INITIAL_DELAY_MS)
         assert member.answers == 1
 
-    def test_new_group_whose_record_is_late_stays(self, bench):
+    def test_group_is_kept_if_its_record_times_out(self, bench):
         bench.log.is_held = True
         member = bench.member().join(version=3)
         bench.log.release(ErrorCode.REQUEST_TIMED_OUT)
@@ -67,7 +67,7 @@ class TestNewMembers:
         assert bench.group.generation_id == 1
         assert member.answers == 1
 
-    def test_join_of_a_new_member_is_parked_five_minutes_at_most(self, bench):
+    def test_first_join_expires_after_five_minutes(self, bench):
         (member,) = bench.stable(session_timeout_ms=300_001, rebalance_timeout_ms=900_000)
         newcomer = bench.member(rebalance_timeout_ms=900_000).enter()
         bench.advance(299_999)
@@ -77,7 +77,7 @@ class TestNewMembers:
         assert newcomer.joined.member_id == ""
         assert list(bench.group.members) == [member.member_id]
 
-    def test_leader_is_told_all_members_and_the_others_none(self, bench):
+    def test_only_the_leader_gets_the_members(self, bench):
         leader, follower = bench.stable(2)
         assert {member.member_id for member in leader.joined.members} == {leader.member_id, follower.member_id}
         assert follower.joined.members == []
@@ -88,29 +88,29 @@ class TestNewMembers:
 
 
 class TestProtocols:
-    """What members must have in common."""
+    """Protocols that all members must support."""
 
     @pytest.mark.parametrize("changes", [{"protocol_type": ""}, {"protocols": []}])
-    def test_nothing_at_all_is_refused(self, bench, changes):
+    def test_join_without_protocols_is_rejected(self, bench, changes):
         member = bench.member(protocols=changes.pop("protocols", [("range", b"")]), **changes)
         assert member.join().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
-    def test_no_common_protocol_is_refused(self, bench):
+    def test_join_without_common_protocol_is_rejected(self, bench):
         bench.stable()
         other = bench.member(protocols=[("roundrobin", b"")])
         assert other.join().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
-    def test_another_type_is_refused(self, bench):
+    def test_other_protocol_type_is_rejected(self, bench):
         bench.stable()
         other = bench.member(protocol_type="connect")
         assert other.join().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
-    def test_protocol_of_one_member_is_no_common_one(self, bench):
+    def test_protocol_must_be_supported_by_all_members(self, bench):
         bench.member(protocols=[("range", b""), ("sticky", b"")]).enter()
         bench.member(protocols=[("range", b"")]).enter()
         assert bench.member(protocols=[("sticky", b"")]).join().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
-    def test_members_vote(self, bench):
+    def test_protocol_with_most_votes_is_chosen(self, bench):
         for names in (("a", "b"), ("b", "a"), ("b", "a")):
             bench.member(protocols=[(name, b"") for name in names]).enter()
         bench.advance(2 * INITIAL_DELAY_MS)
@@ -120,21 +120,21 @@ class TestProtocols:
 class TestRoom:
     """group.max.size"""
 
-    def test_one_more_is_refused(self, make_bench):
+    def test_join_above_max_size_is_rejected(self, make_bench):
         bench = make_bench(group_max_size=2)
         bench.stable(2)
         refused = bench.member().join()
         assert refused.error is ErrorCode.GROUP_MAX_SIZE_REACHED
         assert refused.joined.member_id == ""
 
-    def test_members_stay_members(self, make_bench):
+    def test_known_members_may_rejoin_a_full_group(self, make_bench):
         bench = make_bench(group_max_size=2)
         leader, follower = bench.stable(2)
         leader.join()
         follower.join()
         assert leader.joined.generation_id == 2
 
-    def test_last_one_to_rejoin_goes_if_there_are_too_many(self, make_bench):
+    def test_last_member_to_rejoin_is_removed_above_max_size(self, make_bench):
         bench = make_bench(group_max_size=3)
         leader, *followers = bench.stable(3, session_timeout_ms=300_000)
         bench.broker.config.__dict__["group_max_size"] = 2
@@ -147,7 +147,7 @@ class TestRoom:
         assert leader.joined.generation_id == followers[0].joined.generation_id == 2
         assert len(bench.group.members) == 2
 
-    def test_last_one_that_is_pending_goes_too(self, make_bench):
+    def test_last_pending_member_is_removed_above_max_size(self, make_bench):
         bench = make_bench(group_max_size=2)
         pending = [bench.member().join() for _ in range(3)]
         for member in pending:
@@ -156,7 +156,7 @@ class TestRoom:
         bench.advance(2 * INITIAL_DELAY_MS)
         assert len(bench.group.members) == 2
 
-    def test_group_loaded_with_too_many_rebalances(self, make_bench):
+    def test_loaded_group_above_max_size_rebalances(self, make_bench):
         bench = make_bench(group_max_size=2)
         bench.stable(2)
         bench.broker.config.__dict__["group_max_size"] = 1
@@ -165,7 +165,7 @@ class TestRoom:
 
 
 class TestRejoin:
-    """Members that join again."""
+    """Rejoins of known members."""
 
     def test_leader_of_a_stable_group_begins_a_rebalance(self, bench):
         leader, follower = bench.stable(2)
@@ -187,7 +187,7 @@ class TestRejoin:
         assert follower.joined is None
         assert bench.state == "PreparingRebalance"
 
-    def test_both_get_the_generation_again_while_the_assignment_is_awaited(self, bench):
+    def test_rejoin_before_assignment_gets_the_current_generation(self, bench):
         members = [bench.member().enter() for _ in range(2)]
         bench.advance(2 * INITIAL_DELAY_MS)
         for member in members:
@@ -196,7 +196,7 @@ class TestRejoin:
             assert len(member.joined.members) == (2 if member.is_leader else 0)
         assert bench.state == "CompletingRebalance"
 
-    def test_other_metadata_while_the_assignment_is_awaited_sends_syncs_back(self, bench):
+    def test_changed_metadata_before_assignment_fails_parked_syncs(self, bench):
         members = [bench.member().enter() for _ in range(2)]
         bench.advance(2 * INITIAL_DELAY_MS)
         leader, follower = sorted(members, key=lambda member: not member.is_leader)
@@ -206,7 +206,7 @@ class TestRejoin:
         assert follower.synced.error_code == ErrorCode.REBALANCE_IN_PROGRESS
         assert bench.state == "PreparingRebalance"
 
-    def test_second_join_of_a_member_is_the_one_that_is_answered(self, bench):
+    def test_second_join_of_a_member_replaces_the_first(self, bench):
         leader, follower = bench.stable(2)
         leader.join()
         leader.join()
@@ -218,14 +218,14 @@ class TestRejoin:
 class TestStaticMembers:
     """Members with a group instance id (KIP-345)."""
 
-    def test_new_one_needs_no_second_join(self, bench):
+    def test_new_static_member_joins_at_once(self, bench):
         member = bench.member(group_instance_id="one").join()
         assert member.joined is None
         bench.advance(INITIAL_DELAY_MS)
         assert member.joined.generation_id == 1
         assert member.member_id.startswith("one-")
 
-    def test_one_that_comes_back_goes_on_in_the_generation(self, bench):
+    def test_returning_static_member_continues_the_generation(self, bench):
         leader, follower = bench.stable_static("one", "two")
         again = bench.member(group_instance_id=follower.options["group_instance_id"]).join()
         assert again.joined.generation_id == 1
@@ -235,14 +235,14 @@ class TestStaticMembers:
         assert leader.beat() is ErrorCode.NONE
         assert bench.heartbeat.num_delayed() == 2
 
-    def test_leader_that_comes_back_skips_the_assignment(self, bench):
+    def test_returning_leader_skips_the_assignment(self, bench):
         leader, _ = bench.stable_static("one", "two")
         again = bench.member(group_instance_id=leader.options["group_instance_id"]).join()
         assert again.joined.skip_assignment is True
         assert again.joined.leader == again.member_id
         assert len(again.joined.members) == 2
 
-    def test_before_version_9_it_is_told_its_former_self_leads(self, bench):
+    def test_before_version_9_response_names_the_old_leader_id(self, bench):
         leader, _ = bench.stable_static("one", "two")
         again = bench.member(group_instance_id=leader.options["group_instance_id"])
         again.join(version=8)
@@ -250,7 +250,7 @@ class TestStaticMembers:
         assert again.joined.skip_assignment is False
         assert again.joined.members == []
 
-    def test_it_is_answered_when_its_new_id_is_written(self, bench):
+    def test_returning_static_member_is_answered_after_the_write(self, bench):
         leader, follower = bench.stable_static("one", "two")
         bench.log.is_held = True
         again = bench.member(group_instance_id=follower.options["group_instance_id"]).join()
@@ -259,7 +259,7 @@ class TestStaticMembers:
         written = {member.member_id for member in bench.log.records[-1].value.members}
         assert written == {leader.member_id, again.member_id}
 
-    def test_it_gets_its_old_id_back_if_the_new_one_cannot_be_written(self, bench):
+    def test_failed_write_restores_the_old_member_id(self, bench):
         _, follower = bench.stable_static("one", "two")
         bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
         again = bench.member(group_instance_id=follower.options["group_instance_id"]).join()
@@ -267,14 +267,14 @@ class TestStaticMembers:
         assert follower.beat() is ErrorCode.NONE
         assert again.answers == 1
 
-    def test_one_that_comes_back_with_other_protocols_begins_a_rebalance(self, bench):
+    def test_returning_static_member_with_other_protocols_rebalances(self, bench):
         (member,) = bench.stable_static("one", protocols=[("a", b""), ("b", b"")])
         again = bench.member(group_instance_id="one", protocols=[("b", b"")]).join()
         assert again.joined.generation_id == 2
         assert again.joined.protocol_name == "b"
         assert member.beat() is ErrorCode.FENCED_INSTANCE_ID
 
-    def test_parked_requests_of_its_former_self_are_fenced(self, bench):
+    def test_parked_requests_of_replaced_member_are_fenced(self, bench):
         leader, follower = bench.stable_static("one", "two")
         follower.protocols = [("range", b"changed")]
         follower.join()
@@ -284,14 +284,14 @@ class TestStaticMembers:
         leader.join()
         assert leader.joined.generation_id == 2
 
-    def test_one_that_comes_back_while_the_assignment_is_awaited_begins_a_rebalance(self, bench):
+    def test_static_member_returning_before_assignment_rebalances(self, bench):
         member = bench.member(group_instance_id="one").join()
         bench.advance(INITIAL_DELAY_MS)
         again = bench.member(group_instance_id="one").join()
         assert again.joined.generation_id == 2
         assert member.beat() is ErrorCode.FENCED_INSTANCE_ID
 
-    def test_missing_one_is_kept_in_the_next_generation(self, bench):
+    def test_missing_static_member_stays_in_the_next_generation(self, bench):
         leader, follower = bench.stable_static("one", "two", session_timeout_ms=300_000)
         leader.join()
         bench.advance(60_000)
@@ -299,7 +299,7 @@ class TestStaticMembers:
         assert len(leader.joined.members) == 2
         assert follower.beat() is ErrorCode.ILLEGAL_GENERATION
 
-    def test_group_waits_again_if_only_missing_ones_are_left(self, bench):
+    def test_group_waits_again_if_no_static_member_rejoined(self, bench):
         leader, _ = bench.stable_static("one", "two", session_timeout_ms=300_000)
         bench.leave((leader.member_id, "one"))
         assert bench.state == "PreparingRebalance"
@@ -309,13 +309,13 @@ class TestStaticMembers:
         bench.advance(240_000)  # the session of the missing one is over
         assert bench.state == "Empty"
 
-    def test_pending_id_with_an_instance_id_is_refused(self, bench):
+    def test_pending_id_with_instance_id_is_rejected(self, bench):
         member = bench.member().join()
         member.options["group_instance_id"] = "one"
         assert member.join().error is ErrorCode.UNKNOWN_SERVER_ERROR
 
     @pytest.mark.parametrize(("member_id", "error"), [("stranger", "FENCED_INSTANCE_ID"), (None, "UNKNOWN_MEMBER_ID")])
-    def test_wrong_pairs_of_ids_are_refused(self, bench, member_id, error):
+    def test_mismatched_member_and_instance_ids_are_rejected(self, bench, member_id, error):
         (member,) = bench.stable_static("one")
         wrong = bench.member(group_instance_id="one" if member_id else "other")
         wrong.member_id = member_id or member.member_id
@@ -325,7 +325,7 @@ class TestStaticMembers:
 class TestProtocolsNamedTwice:
     """A protocol counts as often as a member names it, so that members may have none in common."""
 
-    def test_generation_is_tried_again_until_that_member_has_left(self, bench):
+    def test_failed_join_phase_is_retried_until_member_leaves(self, bench):
         twice = bench.member(protocols=(("range", b"1"), ("range", b"2"))).join(version=3)
         bench.advance(10 * INITIAL_DELAY_MS)
         assert twice.joined is None
@@ -336,7 +336,7 @@ class TestProtocolsNamedTwice:
         bench.advance(1)
         assert bench.state == "Empty"
 
-    def test_member_that_ends_the_joining_is_told_an_error(self, bench):
+    def test_member_completing_a_failed_join_phase_gets_an_error(self, bench):
         protocols = (("range", b""), ("other", b""), ("range", b""))
         first = bench.stable(protocols=protocols)[0]
         second = bench.member(protocols=(("other", b""), ("other", b""))).join(version=3)
@@ -347,11 +347,11 @@ class TestProtocolsNamedTwice:
             bench.leave((first.member_id, None))
         assert bench.state == "PreparingRebalance"
 
-    def test_leaving_that_ends_the_joining_is_told_an_error_and_the_member_is_gone(self, bench):
+    def test_leave_completing_a_failed_join_phase_gets_an_error(self, bench):
         (first,) = bench.stable(protocols=(("range", b""), ("other", b"")))
         bench.member(protocols=(("other", b""), ("other", b""))).join(version=3)
-        with pytest.raises(ApiError) as told:
+        with pytest.raises(ApiError) as raised:
             first.leave()
-        assert told.value.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert raised.value.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
         assert bench.state == "PreparingRebalance"
         assert first.leave() is ErrorCode.UNKNOWN_MEMBER_ID

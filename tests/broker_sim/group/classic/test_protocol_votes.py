@@ -1,4 +1,4 @@
-"""Members vote for a protocol."""
+"""Tests of the selection of a protocol."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_most_votes_win():
     assert choose_protocol(members, {"a", "b"}) == "b"
 
 
-def test_what_is_no_candidate_gets_no_vote():
+def test_non_candidates_get_no_votes():
     assert choose_protocol([member("a", "b"), member("a", "b")], {"b"}) == "b"
 
 
@@ -37,7 +37,7 @@ def test_what_is_no_candidate_gets_no_vote():
         (("a", "b"), "a"),
     ],
 )
-def test_equal_votes_are_decided_as_in_kafka(names, winner):
+def test_ties_are_resolved_as_in_kafka(names, winner):
     for first in (names, names[::-1]):
         members = [member(*first), member(*first[::-1])]
         assert choose_protocol(members, set(names)) == winner

@@ -1,4 +1,4 @@
-"""From one generation to the next."""
+"""Tests of rebalances: sessions, syncs, heartbeats, leaves and failovers."""
 
 import pytest
 
@@ -14,7 +14,7 @@ REBALANCE_MS = 60_000
 
 
 def completing(bench, count=2, **options):
-    """Return the members of a group whose assignment is awaited, the leader first."""
+    """Return the members of a group in CompletingRebalance, the leader first."""
     members = [bench.member(**options).enter() for _ in range(count)]
     bench.advance(2 * INITIAL_DELAY_MS)
     assert bench.state == "CompletingRebalance"
@@ -22,7 +22,7 @@ def completing(bench, count=2, **options):
 
 
 def parked(bench):
-    """Return the operations that wait in the purgatory Rebalance."""
+    """Return the operations in the purgatory Rebalance."""
     operations = [each for _, watched in bench.rebalance.watch_lists() for each in watched]
     return [each for each in operations if not each.completed]
 
@@ -36,7 +36,7 @@ def test_completed_rebalances_are_counted(bench):
     assert counters.classic_group_rebalances == 1
 
 
-def test_rebalance_on_demand_lets_members_join_again(bench):
+def test_rebalance_on_demand_makes_members_rejoin(bench):
     leader, follower = bench.stable(2)
     results = []
     bench.service.rebalance("group", results.append, results.append)
@@ -48,9 +48,9 @@ def test_rebalance_on_demand_lets_members_join_again(bench):
 
 
 class TestSessions:
-    """A member that is not heard of is removed."""
+    """Members whose session expires are removed."""
 
-    def test_session_ends_at_its_timeout(self, bench):
+    def test_session_expires_at_its_timeout(self, bench):
         leader, follower = bench.stable(2)
         bench.advance(SESSION_MS - 1)
         leader.beat()
@@ -60,20 +60,20 @@ class TestSessions:
         assert bench.state == "PreparingRebalance"
         assert follower.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
-    def test_heartbeats_keep_it_alive(self, bench):
+    def test_heartbeats_extend_the_session(self, bench):
         (member,) = bench.stable()
         for _ in range(10):
             bench.advance(SESSION_MS - 1)
             assert member.beat() is ErrorCode.NONE
         assert bench.heartbeat.num_delayed() == 1
 
-    def test_pending_joining_and_stable_member_has_one_operation(self, bench):
+    def test_member_has_one_operation_in_all_phases(self, bench):
         (member,) = bench.stable()
         assert member.answers == 2  # an id, and the first generation
         assert bench.heartbeat.statistics().total_watched == 1
         assert [each.delay_ms for each in bench.heartbeat.parked()] == [SESSION_MS]
 
-    def test_heartbeats_prolong_one_operation(self, bench):
+    def test_heartbeats_postpone_one_operation(self, bench):
         (member,) = bench.stable()
         bench.advance(1)
         parked = bench.heartbeat.statistics().total_watched
@@ -82,7 +82,7 @@ class TestSessions:
             member.beat()
         assert bench.heartbeat.statistics().total_watched == parked
 
-    def test_session_that_begins_anew_while_it_ends_goes_on(self, bench):
+    def test_session_restarted_during_expiration_continues(self, bench):
         leader, silent, other = bench.stable(3)
         for member in (silent, leader, other):
             member.beat()
@@ -96,7 +96,7 @@ class TestSessions:
         bench.advance(1)
         assert len(bench.group.members) == 0
 
-    def test_commit_keeps_it_alive(self, bench):
+    def test_commit_extends_the_session(self, bench):
         (member,) = bench.stable()
         bench.advance(SESSION_MS - 1)
         commit = OffsetCommit("group", member.member_id, None, 1, 9, [])
@@ -106,7 +106,7 @@ class TestSessions:
         bench.advance(1)
         assert bench.state == "Empty"
 
-    def test_commit_of_a_transaction_does_not(self, bench):
+    def test_transactional_commit_does_not_extend_the_session(self, bench):
         (member,) = bench.stable()
         bench.advance(SESSION_MS - 1)
         commit = OffsetCommit("group", member.member_id, None, 1, 9, [])
@@ -114,7 +114,7 @@ class TestSessions:
         bench.advance(1)
         assert bench.state == "Empty"
 
-    def test_parked_join_stands_for_heartbeats(self, bench):
+    def test_session_does_not_expire_during_parked_join(self, bench):
         leader, follower = bench.stable(2)
         leader.join()
         for _ in range(5):
@@ -124,7 +124,7 @@ class TestSessions:
         follower.join()
         assert leader.joined.generation_id == 2
 
-    def test_session_begins_anew_when_the_join_is_answered(self, bench):
+    def test_session_restarts_when_the_join_is_answered(self, bench):
         leader, follower = bench.stable(2)
         leader.join()
         bench.advance(SESSION_MS - 1)
@@ -134,7 +134,7 @@ class TestSessions:
         bench.advance(1)
         assert len(bench.group.members) == 0
 
-    def test_parked_sync_stands_for_heartbeats(self, bench):
+    def test_session_does_not_expire_during_parked_sync(self, bench):
         leader, follower = completing(bench)
         follower.sync()
         bench.advance(SESSION_MS - 1)
@@ -145,7 +145,7 @@ class TestSessions:
         bench.advance(SESSION_MS - 1)
         assert len(bench.group.members) == 2
 
-    def test_last_missing_member_that_dies_ends_the_rebalance(self, bench):
+    def test_expiration_of_last_missing_member_ends_join_phase(self, bench):
         leader, _ = bench.stable(2)
         leader.join()
         bench.advance(SESSION_MS - 1)
@@ -153,7 +153,7 @@ class TestSessions:
         bench.advance(1)
         assert leader.joined.generation_id == 2
 
-    def test_pending_member_that_never_comes_ends_the_rebalance(self, bench):
+    def test_expiration_of_pending_member_ends_join_phase(self, bench):
         (member,) = bench.stable()
         bench.member().join()
         member.join()
@@ -171,7 +171,7 @@ class TestSessions:
 
 
 class TestSyncs:
-    """The leader brings the assignments."""
+    """The leader sends the assignments."""
 
     def test_followers_wait_for_the_leader(self, bench):
         leader, follower = completing(bench)
@@ -184,7 +184,7 @@ class TestSyncs:
         assert follower.synced.protocol_name == "range"
         assert bench.state == "Stable"
 
-    def test_nobody_is_answered_before_the_assignments_are_committed(self, bench):
+    def test_syncs_are_answered_after_assignments_are_committed(self, bench):
         leader, follower = completing(bench)
         follower.sync()
         bench.log.is_held = True
@@ -206,7 +206,7 @@ class TestSyncs:
         assert value.members[0].client_host == "/127.0.0.1"
 
     @pytest.mark.parametrize("at_once", [True, False])
-    def test_assignments_that_cannot_be_stored_begin_a_rebalance(self, bench, at_once):
+    def test_failed_write_of_assignments_begins_a_rebalance(self, bench, at_once):
         leader, follower = completing(bench)
         follower.sync()
         if at_once:
@@ -222,7 +222,7 @@ class TestSyncs:
             assert member.synced.protocol_name is None
         assert bench.state == "PreparingRebalance"
 
-    def test_assignments_of_an_older_generation_come_too_late(self, bench):
+    def test_assignments_of_an_older_generation_are_ignored(self, bench):
         leader, follower = completing(bench)
         bench.log.is_held = True
         leader.sync({leader.member_id: b"old"})
@@ -234,11 +234,11 @@ class TestSyncs:
         assert bench.state == "CompletingRebalance"
         assert bench.group.generation_id == 2
 
-    def test_stable_group_gives_the_assignment_again(self, bench):
+    def test_sync_of_stable_group_returns_the_assignment(self, bench):
         leader, _ = bench.stable(2)
         assert leader.sync().synced.assignment == leader.member_id.encode()
 
-    def test_who_does_not_sync_is_removed_after_the_rebalance_timeout(self, bench):
+    def test_member_without_sync_is_removed_after_rebalance_timeout(self, bench):
         leader, follower = completing(bench, session_timeout_ms=300_000)
         leader.sync()
         bench.advance(REBALANCE_MS - 1)
@@ -248,8 +248,8 @@ class TestSyncs:
         assert list(bench.group.members) == [leader.member_id]
         assert follower.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
-    def test_members_that_do_not_sync_are_removed_in_the_order_of_joining(self, bench, monkeypatch):
-        """Not in that of a set of ids, which another process does not repeat."""
+    def test_members_without_sync_are_removed_in_join_order(self, bench, monkeypatch):
+        """The order must not be that of a set, which differs between processes."""
         leader, *others = completing(bench, 13, session_timeout_ms=300_000)
         leader.sync()
         remove, removed = ClassicGroup.remove, []
@@ -257,7 +257,7 @@ class TestSyncs:
         bench.advance(REBALANCE_MS)
         assert removed == [member.member_id for member in others]
 
-    def test_nobody_is_removed_if_all_have_synced(self, bench):
+    def test_no_member_is_removed_if_all_have_synced(self, bench):
         bench.stable(2, session_timeout_ms=300_000)
         assert bench.rebalance.num_delayed() == 0
         bench.advance(REBALANCE_MS)
@@ -271,7 +271,7 @@ class TestSyncs:
         assert {each.api for each in parked(bench)} == {"JoinGroup"}
         assert leader.beat() is ErrorCode.REBALANCE_IN_PROGRESS
 
-    def test_leader_that_does_not_sync_is_removed_and_the_others_sent_back(self, bench):
+    def test_leader_without_sync_is_removed_and_others_rejoin(self, bench):
         leader, follower = completing(bench, session_timeout_ms=300_000)
         follower.sync()
         bench.advance(REBALANCE_MS)
@@ -291,13 +291,13 @@ class TestSyncs:
             ({"group_instance_id": "one"}, "UNKNOWN_MEMBER_ID"),
         ],
     )
-    def test_wrong_syncs_are_refused(self, bench, changes, error):
+    def test_invalid_syncs_are_rejected(self, bench, changes, error):
         (member,) = bench.stable()
         with pytest.raises(ApiError) as raised:
             member.sync(**changes)
         assert raised.value.error_code.name == error
 
-    def test_sync_during_a_rebalance_is_refused(self, bench):
+    def test_sync_during_join_phase_is_rejected(self, bench):
         leader, follower = bench.stable(2)
         leader.join()
         with pytest.raises(ApiError) as raised:
@@ -312,7 +312,7 @@ class TestSyncs:
 
 
 class TestHeartbeats:
-    """What members are told."""
+    """Responses to heartbeats."""
 
     def test_states(self, bench):
         leader, follower = completing(bench)
@@ -331,7 +331,7 @@ class TestHeartbeats:
             ({"generation_id": 2}, "ILLEGAL_GENERATION"),
         ],
     )
-    def test_wrong_ones_are_refused(self, bench, changes, error):
+    def test_invalid_heartbeats_are_rejected(self, bench, changes, error):
         (member,) = bench.stable()
         assert member.beat(**changes).name == error
 
@@ -342,7 +342,7 @@ class TestHeartbeats:
 class TestLeaving:
     """LeaveGroup"""
 
-    def test_last_member_leaves_an_empty_group(self, bench):
+    def test_group_is_empty_after_the_last_leave(self, bench):
         (member,) = bench.stable()
         assert member.leave() is ErrorCode.NONE
         assert bench.state == "Empty"
@@ -351,7 +351,7 @@ class TestLeaving:
         assert value.protocol_type == "consumer"
         assert bench.heartbeat.num_delayed() == bench.rebalance.num_delayed() == 0
 
-    def test_others_rebalance(self, bench):
+    def test_remaining_members_rebalance(self, bench):
         leader, follower = bench.stable(2)
         leader.leave()
         assert follower.beat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -359,13 +359,13 @@ class TestLeaving:
         assert follower.joined.generation_id == 2
         assert follower.is_leader
 
-    def test_last_missing_member_that_leaves_ends_the_rebalance(self, bench):
+    def test_leave_of_last_missing_member_ends_join_phase(self, bench):
         leader, follower = bench.stable(2)
         leader.join()
         follower.leave()
         assert leader.joined.generation_id == 2
 
-    def test_each_fails_alone(self, bench):
+    def test_leaves_fail_independently(self, bench):
         leader, follower = bench.stable(2)
         assert bench.leave(("stranger", None), (follower.member_id, None), ("", "one")) == [
             ErrorCode.UNKNOWN_MEMBER_ID,
@@ -398,7 +398,7 @@ class TestLeaving:
 class TestFailover:
     """Another coordinator loads the group from the log."""
 
-    def test_members_go_on(self, bench):
+    def test_members_continue_after_failover(self, bench):
         leader, follower = bench.stable(2)
         bench.fail_over()
         assert bench.state == "Stable"
@@ -406,7 +406,7 @@ class TestFailover:
         assert follower.sync().synced.assignment == follower.member_id.encode()
         assert bench.group.is_leader(leader.member_id)
 
-    def test_sessions_begin_when_it_is_loaded(self, bench):
+    def test_sessions_start_when_the_group_is_loaded(self, bench):
         bench.stable(2)
         bench.fail_over()
         assert bench.heartbeat.num_delayed() == 2
@@ -415,7 +415,7 @@ class TestFailover:
         bench.advance(1)
         assert bench.state == "Empty"
 
-    def test_parked_joins_are_told_to_look_elsewhere(self, bench):
+    def test_parked_joins_get_not_coordinator(self, bench):
         leader, follower = bench.stable(2)
         leader.join()
         bench.fail_over()
@@ -425,14 +425,14 @@ class TestFailover:
         assert follower.beat() is ErrorCode.NONE
         assert bench.rebalance.num_delayed() == 0
 
-    def test_parked_syncs_are_told_to_look_elsewhere(self, bench):
+    def test_parked_syncs_get_not_coordinator(self, bench):
         leader, follower = completing(bench)
         follower.sync()
         bench.fail_over()
         assert follower.synced.error_code == ErrorCode.NOT_COORDINATOR
         assert leader.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
-    def test_static_members_and_offsets_times_come_back(self, bench):
+    def test_static_members_and_timestamps_are_restored(self, bench):
         (member,) = bench.stable_static("one")
         before = bench.group.state_timestamp_ms
         bench.advance(5_000)
@@ -442,7 +442,7 @@ class TestFailover:
         # The record was written before the group was stable.
         assert bench.group.state_timestamp_ms <= before
 
-    def test_empty_group_comes_back_empty(self, bench):
+    def test_empty_group_is_restored_empty(self, bench):
         (member,) = bench.stable()
         member.leave()
         bench.fail_over()
@@ -459,7 +459,7 @@ class TestFailover:
         assert pending.join().error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_join_costs_the_same_in_a_large_group(bench):
+def test_join_cost_does_not_depend_on_group_size(bench):
     # No join may look at all other members: 2 000 of them in one group.
     seen = []
     bench.member().enter()
@@ -484,7 +484,7 @@ def test_join_costs_the_same_in_a_large_group(bench):
     assert seen == []
 
 
-def test_group_that_prepares_shows_no_protocol(bench):
+def test_preparing_group_is_described_without_protocol(bench):
     leader, follower = bench.stable(2)
     described = bench.group.describe()
     assert (described.group_state, described.protocol_data) == ("Stable", "range")

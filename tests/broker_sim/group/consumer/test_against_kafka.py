@@ -32,7 +32,7 @@ HOST = "localhost/127.0.0.1"
 
 
 class BothSides:
-    """The bench and Kafka's manager; each step is done on both, and has to have the same effects."""
+    """The simulator and Kafka's manager; each step runs on both and must have the same effects."""
 
     def __init__(self, bench, peer, make_id):
         self.bench = bench
@@ -42,7 +42,7 @@ class BothSides:
         self._seen = 0
 
     def compare(self, theirs, answers=(), *, version=1):
-        """Compare the records written and the answers given since the last time."""
+        """Compare the records and responses since the last call."""
         written = []
         for line in theirs:
             if line.startswith("records"):
@@ -68,7 +68,7 @@ class BothSides:
     # -- the classic protocol -------------------------------------------------------------------
 
     def join(self, request):
-        """The member has an id: neither side draws one, so that a seed is always the same run."""
+        """The member id is fixed, so that neither side draws a random one and a seed always gives the same run."""
         theirs = self._peer_asked(JOIN, JOIN_VERSION, request)
         answers = []
         self.bench.service.join_group(
@@ -145,7 +145,7 @@ class BothSides:
 
 
 def as_plain(value):
-    """Return plain values, with the topics of assignments in one order: tables order them."""
+    """Return plain values, with the topics of assignments sorted, because table orders differ."""
     if value is None:
         return None
     plain = to_dict(value)
@@ -167,14 +167,14 @@ def sort_topics(plain):
 
 
 def without_texts(answers):
-    """Return the answers as far as they are compared: messages of errors are not."""
+    """Return the compared parts of responses, without error messages."""
     for answer in answers:
         answer.error_message = None
     return answers
 
 
 def without_names(answers):
-    """Return joins in which a protocol without a name is None: the handler chooses which it is."""
+    """Return joins with None for an empty protocol name, which the handler chooses."""
     for answer in answers:
         answer.protocol_name = answer.protocol_name or ""
     return answers
@@ -295,7 +295,7 @@ class ClassicMembers:
 
 
 class RandomMembers:
-    """Members of one group that do what members do, and what they should not."""
+    """Members of one group that send valid and invalid requests."""
 
     def __init__(self, sides, rng, classic=None):
         self.sides = sides
@@ -432,7 +432,7 @@ def owned(answer):
 
 
 def play(make_bench, peer_command, configs, make_members):
-    """Play the seeds; a failure names its own."""
+    """Run the seeds; a failure names its seed."""
     chosen = os.environ.get("BROKER_SIM_SEED")
     first, runs = (FIRST_SEED, RUNS) if chosen is None else (int(chosen), 1)
     for seed in range(first, first + runs):
@@ -448,15 +448,15 @@ def play(make_bench, peer_command, configs, make_members):
 
 
 @pytest.mark.parametrize("interval_ms", [0, 1_000])
-def test_random_members_are_served_as_by_kafka(make_bench, peer_command, interval_ms):
-    """Every record that is written and every answer is the same, but for the order of topics."""
+def test_random_requests_are_served_as_by_kafka(make_bench, peer_command, interval_ms):
+    """All records and responses are equal, except for the order of topics."""
     configs = {"group_consumer_assignment_interval_ms": interval_ms}
     play(make_bench, peer_command, configs, RandomMembers)
 
 
 @pytest.mark.parametrize("policy", ["bidirectional", "upgrade", "downgrade"])
-def test_random_members_of_both_protocols_are_served_as_by_kafka(make_bench, peer_command, policy):
-    """So it is for classic members of consumer groups, and for groups that move."""
+def test_random_requests_of_both_protocols_are_served_as_by_kafka(make_bench, peer_command, policy):
+    """The same for classic members of consumer groups, and for migrated groups."""
     configs = {"group_consumer_assignment_interval_ms": 0, "group_consumer_migration_policy": policy}
 
     def members(sides, rng):

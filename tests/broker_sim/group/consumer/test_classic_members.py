@@ -1,4 +1,4 @@
-"""Members of the classic protocol in a consumer group; what Kafka does was seen on brokers of 4.3.1."""
+"""Tests of classic members in consumer groups; the behaviour was observed on Kafka 4.3.1."""
 
 import pytest
 
@@ -55,14 +55,14 @@ def both(bench):
 
 
 @pytest.mark.parametrize(("version", "needs_id"), [(3, False), (4, True), (9, True)])
-def test_dynamic_member_is_given_an_id_first(group, version, needs_id):
+def test_dynamic_member_gets_an_id_first(group, version, needs_id):
     member = classic(group).join(version=version)
     assert (member.error == ErrorCode.MEMBER_ID_REQUIRED) is needs_id
     assert group.group.member_count == (1 if needs_id else 2)
     assert len(member.member_id) == 22
 
 
-def test_join_is_answered_at_once_with_the_epoch(group):
+def test_join_is_answered_at_once_with_epoch_as_generation(group):
     member = classic(group).enter()
     assert (member.error, member.generation) == (NONE, 3)
     assert (member.joined.protocol_type, member.joined.protocol_name) == ("consumer", "range")
@@ -70,13 +70,13 @@ def test_join_is_answered_at_once_with_the_epoch(group):
     assert synced(member) == {}, "the new member has not given anything up"
 
 
-def test_classic_member_gets_what_the_new_one_gives_up(group):
+def test_classic_member_gets_partitions_revoked_by_consumer_member(group):
     member = both(group)
     assert group.new.partitions == {TOPIC: [0, 1]}
     assert (group.state, member.beat()) == ("Stable", NONE)
 
 
-def test_member_is_told_to_join_when_partitions_are_free(group):
+def test_heartbeat_requests_rejoin_when_partitions_are_free(group):
     member = classic(group).enter()
     member.sync()
     assert member.beat() == NONE, "they are not"
@@ -86,7 +86,7 @@ def test_member_is_told_to_join_when_partitions_are_free(group):
     assert member.beat() == REBALANCE
 
 
-def test_cooperative_member_keeps_its_partitions_until_it_has_joined_without_the_others(group):
+def test_cooperative_member_keeps_partitions_until_rejoin(group):
     member = both(group)
     third = group.consumer("third", TOPIC)
     third.join()
@@ -96,15 +96,15 @@ def test_cooperative_member_keeps_its_partitions_until_it_has_joined_without_the
     state = group.group.members[member.member_id].state
     if state is MemberState.STABLE:
         pytest.fail("the third member takes one of its partitions")
-    kept = synced(member)
-    assert len(kept[TOPIC]) == 1
+    remaining = synced(member)
+    assert len(remaining[TOPIC]) == 1
     assert member.beat() == REBALANCE, "it has to tell that it has given it up"
-    member.protocols = [("range", group.metadata(TOPIC, owned=kept))]
+    member.protocols = [("range", group.metadata(TOPIC, owned=remaining))]
     member.join()
-    assert (synced(member), member.beat()) == (kept, NONE)
+    assert (synced(member), member.beat()) == (remaining, NONE)
 
 
-def test_version_that_does_not_tell_what_it_owns_has_given_all_up(group):
+def test_subscription_without_owned_partitions_has_revoked_all(group):
     member = both(group)
     group.consumer("third", TOPIC).join()
     member.protocols = [("range", group.metadata(TOPIC, version=0))]
@@ -112,7 +112,7 @@ def test_version_that_does_not_tell_what_it_owns_has_given_all_up(group):
     assert group.group.members[member.member_id].state is not MemberState.UNREVOKED
 
 
-def test_member_that_leaves_a_topic_is_told_to_give_it_up_before_the_next_target(make_bench):
+def test_unsubscribed_topic_is_revoked_before_the_next_target(make_bench):
     bench = make_bench(group_consumer_assignment_interval_ms=5_000)
     bench.set_topic(TOPIC, 4)
     bench.new = bench.consumer("new", TOPIC)
@@ -127,7 +127,7 @@ def test_member_that_leaves_a_topic_is_told_to_give_it_up_before_the_next_target
     assert member.beat() == REBALANCE
 
 
-def test_expression_of_a_former_self_is_forgotten(group):
+def test_regular_expression_of_replaced_member_is_removed(group):
     new = group.consumer("static", regex_member := TOPIC, instance_id="i")
     new.options["subscribed_topic_regex"] = f"{regex_member}.*"
     new.join()
@@ -147,7 +147,7 @@ def test_expression_of_a_former_self_is_forgotten(group):
         ({"protocols": [("range", b"any")]}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
-def test_join_that_does_not_fit_is_refused(group, options, error):
+def test_mismatched_join_is_rejected(group, options, error):
     both(group)
     assert classic(group, **options).enter().error == error
     assert group.group.member_count == 2
@@ -158,7 +158,7 @@ def test_first_classic_member_chooses_the_protocol(group):
     assert (member.error, member.joined.protocol_name) == (NONE, "sticky")
 
 
-def test_full_group_refuses_new_members_only(make_bench):
+def test_full_group_rejects_only_new_members(make_bench):
     bench = make_bench(group_consumer_max_size=2)
     bench.set_topic(TOPIC, 4)
     bench.consumer("new", TOPIC).join()
@@ -167,21 +167,21 @@ def test_full_group_refuses_new_members_only(make_bench):
     assert member.join().error == NONE
 
 
-def test_disabled_migration_refuses_classic_members(make_bench):
+def test_disabled_migration_rejects_classic_members(make_bench):
     bench = make_bench(group_consumer_migration_policy="disabled")
     bench.set_topic(TOPIC, 4)
     bench.consumer("new", TOPIC).join()
     assert classic(bench).join().error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_failed_write_is_told_and_nothing_has_changed(group):
+def test_failed_write_returns_the_error_and_changes_nothing(group):
     group.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     member = classic(group).join(version=3)
     assert member.error == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert group.group.member_count == 1
 
 
-def test_answer_waits_for_the_replicas(group):
+def test_answer_waits_for_the_commit(group):
     member = classic(group).join()
     group.log.is_held = True
     member.join()
@@ -193,7 +193,7 @@ def test_answer_waits_for_the_replicas(group):
 # -- static members -----------------------------------------------------------------------------
 
 
-def test_static_successor_takes_the_place_of_its_former_self(group):
+def test_returning_static_member_replaces_the_old_one(group):
     member = classic(group, group_instance_id="i").join()
     successor = classic(group, group_instance_id="i").join()
     assert successor.error == NONE
@@ -213,7 +213,7 @@ def test_unknown_instance_is_unknown(group):
 # -- checks -------------------------------------------------------------------------------------
 
 
-def test_members_of_the_new_protocol_are_not_served(group):
+def test_consumer_members_cannot_use_classic_requests(group):
     impostor = classic(group)
     impostor.member_id, impostor.generation = "new", group.new.epoch
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
@@ -233,13 +233,13 @@ def test_sync_of_another_protocol_is_inconsistent(group, changes):
     assert sync_error(both(group), **changes) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_sync_after_a_new_target_is_told_to_join(group):
+def test_sync_after_a_new_target_must_rejoin(group):
     member = both(group)
     group.consumer("third", TOPIC).join()
     assert sync_error(member) == REBALANCE
 
 
-def test_sync_of_who_has_to_give_up_is_answered(group):
+def test_sync_of_revoking_member_is_answered(group):
     member = both(group)
     group.consumer("third", TOPIC).join()
     member.protocols = [("range", group.metadata(TOPIC, owned={TOPIC: [2, 3]}))]
@@ -252,7 +252,7 @@ def test_sync_of_who_has_to_give_up_is_answered(group):
 
 
 def beats(bench, member, ms, *, new=True):
-    """Let time pass, in which members are heard of."""
+    """Advance the time, while members send heartbeats."""
     for _ in range(ms // 1_000):
         bench.advance(1_000)
         if member is not None:
@@ -262,14 +262,14 @@ def beats(bench, member, ms, *, new=True):
 
 
 @pytest.mark.parametrize(("silent_ms", "stays"), [(SESSION_MS - 1, True), (SESSION_MS, False)])
-def test_its_own_session_timeout_counts(group, silent_ms, stays):
+def test_session_timeout_of_the_member_applies(group, silent_ms, stays):
     member = both(group)
     group.advance(silent_ms)
     assert (member.member_id in group.group.members) is stays
 
 
 @pytest.mark.parametrize("renew", ["join", "sync", "beat"])
-def test_each_of_its_requests_begins_the_session_anew(group, renew):
+def test_each_request_restarts_the_session(group, renew):
     member = both(group)
     group.advance(SESSION_MS - 1)
     getattr(member, renew)()
@@ -280,7 +280,7 @@ def test_each_of_its_requests_begins_the_session_anew(group, renew):
 
 
 @pytest.mark.parametrize("syncs", [True, False])
-def test_member_that_does_not_sync_is_fenced_after_its_rebalance_timeout(group, syncs):
+def test_member_without_sync_is_fenced_after_rebalance_timeout(group, syncs):
     member = classic(group).enter()
     if syncs:
         member.sync()
@@ -293,11 +293,11 @@ def test_member_that_does_not_sync_is_fenced_after_its_rebalance_timeout(group, 
     assert (member.member_id in group.group.members) is syncs
 
 
-@pytest.mark.parametrize("asked", ["beat", "sync"])
-def test_member_that_does_not_join_is_fenced_after_its_rebalance_timeout(group, asked):
+@pytest.mark.parametrize("call", ["beat", "sync"])
+def test_member_without_rejoin_is_fenced_after_rebalance_timeout(group, call):
     member = both(group)
     group.consumer("third", TOPIC).join()
-    if asked == "beat":
+    if call == "beat":
         assert member.beat() == REBALANCE
     else:
         assert sync_error(member) == REBALANCE
@@ -308,7 +308,7 @@ def test_member_that_does_not_join_is_fenced_after_its_rebalance_timeout(group, 
     assert member.member_id not in group.group.members
 
 
-def test_join_ends_the_time_for_it(group):
+def test_join_cancels_the_join_timer(group):
     member = both(group)
     group.consumer("third", TOPIC).join()
     member.beat()
@@ -324,7 +324,7 @@ def test_join_ends_the_time_for_it(group):
     assert member.member_id in group.group.members
 
 
-def test_rebalance_timeout_of_the_new_protocol_does_not_apply(group):
+def test_revocation_timeout_does_not_apply(group):
     member = both(group)
     group.consumer("third", TOPIC).join()
     member.protocols = [("range", group.metadata(TOPIC, owned={TOPIC: [2, 3]}))]
@@ -338,7 +338,7 @@ def test_rebalance_timeout_of_the_new_protocol_does_not_apply(group):
 # -- leaving ------------------------------------------------------------------------------------
 
 
-def test_members_of_both_protocols_leave_each_by_itself(group):
+def test_members_of_both_protocols_leave_independently(group):
     first, second = both(group), classic(group, group_instance_id="i").join()
     third = group.consumer("third", TOPIC)
     third.join()
@@ -351,18 +351,18 @@ def test_members_of_both_protocols_leave_each_by_itself(group):
     assert second.beat() == unknown
 
 
-def test_nobody_leaves_without_a_record(group):
+def test_failed_leave_writes_no_record(group):
     seen = len(group.log.records)
     assert group.leave(("stranger", None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert len(group.log.records) == seen
 
 
 def commit(group, member, generation_id):
-    asked = OffsetCommit(group.group.group_id, member.member_id, None, generation_id, 8, [])
-    group.group.validate_offset_commit(asked, is_transactional=False)
+    request = OffsetCommit(group.group.group_id, member.member_id, None, generation_id, 8, [])
+    group.group.validate_offset_commit(request, is_transactional=False)
 
 
-def test_commits_are_in_its_generation(group):
+def test_commits_use_the_generation(group):
     member = both(group)
     commit(group, member, member.generation)
     with pytest.raises(ApiError) as raised:

@@ -72,7 +72,7 @@ class KafkaSide:
 
 
 class KnownIds:
-    """Chance that has been drawn already: Kafka's random ids, in their order."""
+    """A random generator that returns Kafka's random ids in order."""
 
     def __init__(self, member_ids):
         self._bits = iter([uuid.UUID(each[-36:]).int for each in member_ids])
@@ -82,7 +82,7 @@ class KnownIds:
 
 
 class OurSide:
-    """The same with our groups."""
+    """The same scenario on the simulator's groups."""
 
     def __init__(self, bench):
         self._bench = bench
@@ -115,13 +115,13 @@ class OurSide:
 
 
 class StaticMembers:
-    """What static members of one group do, on either side."""
+    """Actions of static members of one group, on both sides."""
 
     def __init__(self, side, metadata):
         self.side = side
         self._protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol("range", metadata)
         self.ids = {}
-        """Member ids by number; those of before in `all_ids`."""
+        """Current member ids by number; `all_ids` has previous ones, too."""
         self.all_ids = []
         self.generation = 0
 
@@ -133,7 +133,7 @@ class StaticMembers:
         )
 
     def complete(self, joins):
-        """Take the answers to joins; who leads syncs last. Returns the members as the leader got them."""
+        """Collect the join responses and sync, the leader last; return the members in the leader's response."""
         answers = {number: self.side.joined(sent) for number, sent in joins.items()}
         for number, answer in answers.items():
             assert not answer.error_code, answer
@@ -147,7 +147,7 @@ class StaticMembers:
         return [each.member_id for each in answers[leader].members]
 
     def play(self):
-        """Return in which orders the members were told, and who led."""
+        """Return the orders of members in responses, and the leaders."""
         first = self.complete({number: self.join(number) for number in self._arrive()})
         for number in REPLACED:
             del self.ids[number]
@@ -168,7 +168,7 @@ class StaticMembers:
 
 
 class NewMembers(StaticMembers):
-    """They wait for the first generation together."""
+    """All members join the first generation."""
 
     def complete(self, joins):
         if not self.ids:
@@ -176,8 +176,8 @@ class NewMembers(StaticMembers):
         return super().complete(joins)
 
 
-def test_members_stand_in_kafkas_order_when_static_ones_are_replaced(bench, peer_command):
-    """In the answer to the leader and in the records, and so the next leader is the same."""
+def test_replaced_static_members_are_in_kafkas_order(bench, peer_command):
+    """The order is the same in the leader's response and in records, and so is the next leader."""
     metadata = bench.metadata("topic-0")
     with Peer(peer_command, WALL_START_MS) as peer:
         kafkas = NewMembers(KafkaSide(peer), metadata)
@@ -193,10 +193,10 @@ def make_ours(bench, member_ids, metadata):
 
 
 class CommittingSides(BothSides):
-    """Both sides with commits of offsets in transactions."""
+    """Both sides, with transactional offset commits."""
 
     def commit(self, request):
-        """Compare the answers of TxnOffsetCommit, and what it writes."""
+        """Compare the responses and records of TxnOffsetCommit."""
         answer = messages.TxnOffsetCommitResponse
         (topic,) = request.topics
         (partition,) = topic.partitions
@@ -272,8 +272,8 @@ class CommittingMembers(RandomMembers):
         return "group" in self.sides.bench.shard.groups
 
 
-def test_random_commits_in_transactions_by_classic_members_are_kafkas(make_bench, peer_command):
-    """The members are in groups of both protocols, which move between these."""
+def test_random_transactional_commits_equal_kafkas(make_bench, peer_command):
+    """Members are in groups of both protocols, which are migrated."""
     configs = {"group_consumer_assignment_interval_ms": 0, "group_consumer_migration_policy": "bidirectional"}
     chosen = os.environ.get("BROKER_SIM_SEED")
     first, runs = (FIRST_SEED, RUNS) if chosen is None else (int(chosen), 1)

@@ -1,4 +1,4 @@
-"""Members join, reconcile, leave and are fenced; what Kafka does was seen on a broker of 4.3.1."""
+"""Tests of members that join, reconcile, leave and are fenced; the behaviour was observed on Kafka 4.3.1."""
 
 import pytest
 
@@ -11,13 +11,13 @@ RETENTION_MS = 7 * 24 * 3_600_000
 
 
 def settle(*members, rounds=6):
-    """Let all members send heartbeats until nothing changes any more."""
+    """Send heartbeats of all members until nothing changes."""
     for _ in range(rounds):
         for member in members:
             assert member.beat() == ErrorCode.NONE
 
 
-def test_full_request_is_told_the_assignment_again(bench):
+def test_full_request_gets_the_assignment_again(bench):
     bench.set_topic("a", 3)
     member = bench.consumer("m1", "a")
     member.join()
@@ -28,7 +28,7 @@ def test_full_request_is_told_the_assignment_again(bench):
 # -- static members -------------------------------------------------------------------------------
 
 
-def test_static_member_that_is_back_has_its_partitions_at_once(bench):
+def test_returning_static_member_gets_its_partitions_at_once(bench):
     bench.set_topic("a", 4)
     first = bench.consumer("m1", "a", instance_id="i1")
     second = bench.consumer("m2", "a")
@@ -45,7 +45,7 @@ def test_static_member_that_is_back_has_its_partitions_at_once(bench):
     assert list(bench.group.members) == ["m2", "m3"]
 
 
-def test_instance_id_that_is_in_use_is_not_released(bench):
+def test_instance_id_in_use_is_unreleased(bench):
     bench.set_topic("a", 4)
     bench.consumer("m1", "a", instance_id="i1").join()
     other = bench.consumer("m2", "a", instance_id="i1")
@@ -62,7 +62,7 @@ def test_replaced_static_member_is_fenced(bench):
     assert first.beat() == ErrorCode.FENCED_INSTANCE_ID
 
 
-def test_static_member_that_stays_away_is_fenced(bench):
+def test_static_member_that_does_not_return_is_fenced(bench):
     bench.set_topic("a", 4)
     first = bench.consumer("m1", "a", instance_id="i1")
     first.join()
@@ -85,7 +85,7 @@ def test_expression_is_resolved_after_the_heartbeat(bench):
     assert member.partitions == {"orders-1": [0]}
 
 
-def test_expression_that_takes_long_to_match_is_resolved_beside_the_loop(bench):
+def test_slow_expression_is_resolved_outside_the_loop(bench):
     for number in range(20):
         bench.set_topic(f"orders-{number}", 1)
     member = bench.consumer("m1", subscribed_topic_regex=f"orders-1|{'(?:.?x)' * 400}")
@@ -100,7 +100,7 @@ def test_expression_that_takes_long_to_match_is_resolved_beside_the_loop(bench):
 
 
 @pytest.mark.parametrize(("most_characters", "at_once"), [(8, True), (7, False)])
-def test_expressions_with_many_characters_are_read_beside_the_loop(bench, monkeypatch, most_characters, at_once):
+def test_long_expressions_are_compiled_outside_the_loop(bench, monkeypatch, most_characters, at_once):
     monkeypatch.setattr(subscription, "MAX_CHARACTERS", most_characters)
     bench.set_topic("orders-1", 1)
     member = bench.consumer("m1", subscribed_topic_regex="orders-1")
@@ -113,7 +113,7 @@ def test_expressions_with_many_characters_are_read_beside_the_loop(bench, monkey
     assert member.partitions == {"orders-1": [0]}
 
 
-def test_expression_follows_new_topics(bench):
+def test_new_topics_are_matched(bench):
     bench.set_topic("orders-1", 1)
     member = bench.consumer("m1", subscribed_topic_regex="orders-.*")
     member.join()
@@ -156,7 +156,7 @@ def test_expressions_are_resolved_again_after_their_refresh_interval(make_bench)
     assert [at_ms - resolved_ms[0] for at_ms in resolved_ms] == [0, 0, 20_001]
 
 
-def test_wrong_expression_is_refused(bench):
+def test_invalid_expression_is_rejected(bench):
     member = bench.consumer("m1", subscribed_topic_regex="orders-[")
     assert member.join() == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert member.answer.error_message == (
@@ -218,7 +218,7 @@ def test_commit_needs_the_members_epoch(bench):
         ("m1", 3, ErrorCode.STALE_MEMBER_EPOCH),
     ],
 )
-def test_fetch_of_offsets_names_a_member_with_its_epoch_or_neither(bench, member, epoch, code):
+def test_offset_fetch_needs_member_and_epoch_or_neither(bench, member, epoch, code):
     # Seen on Kafka 4.3.1.
     bench.set_topic("a", 2)
     bench.consumer("m1", "a").join()
@@ -230,7 +230,7 @@ def test_fetch_of_offsets_names_a_member_with_its_epoch_or_neither(bench, member
     assert refused.value.error_code is code
 
 
-def test_older_epoch_may_commit_what_it_has_owned_since(bench):
+def test_older_epoch_may_commit_owned_partitions(bench):
     topic = bench.set_topic("a", 2)
     member = bench.consumer("m1", "a")
     member.join()

@@ -1,4 +1,4 @@
-"""A regular expression matches what the member may describe, as in Kafka 4.3.1."""
+"""Regular expressions match only topics that the member may describe, as in Kafka 4.3.1."""
 
 from broker_sim_integration.acls.play import set_acls
 from broker_sim_integration.acls.simulated import SimulatedBroker
@@ -42,7 +42,7 @@ def assigned_topics(broker):
     return names
 
 
-def test_a_member_is_assigned_only_topics_of_its_expression_that_it_may_describe():
+def test_expression_matches_only_describable_topics():
     with SimulatedBroker() as broker:
         for name in ("rx-a", "rx-b"):
             broker.cluster.create_topic(name, 1, 1)

@@ -1,4 +1,4 @@
-"""What holds for groups of every kind whose coordinator assigns: sessions, checks, and what the log says."""
+"""Tests of consumer, share and streams groups alike: sessions, checks and the log."""
 
 import pytest
 
@@ -46,7 +46,7 @@ class Groups:
         return self.clients.member(member_id, *(["in"] if self.kind == "share" else []))
 
     def joined(self, *member_ids):
-        """Return members that have what they are to get."""
+        """Return members that are reconciled with their targets."""
         members = [self.member(member_id) for member_id in member_ids]
         assert [member.join() for member in members] == [NONE] * len(members)
         for _ in range(5):
@@ -59,7 +59,7 @@ class Groups:
         return member.partitions.get("in", []) if self.kind == "consumer" else member.active.get("0", [])
 
     def owning(self, *partitions):
-        """Return the fields of a heartbeat that says which partitions of `in` the member owns."""
+        """Return the fields of a heartbeat that reports the owned partitions of `in`."""
         if self.kind == "consumer":
             return {"owned": {self.bench.image.topics["in"].topic_id: list(partitions)}}
         return {"owned": ({"0": list(partitions)}, {}, {})}
@@ -113,7 +113,7 @@ def test_silent_member_is_fenced_at_its_session_timeout(groups, silent_ms, is_th
     assert member.beat() == (NONE if is_there else ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def test_heartbeats_prolong_one_operation(groups):
+def test_heartbeats_postpone_one_operation(groups):
     (member,) = groups.joined("m1")
     parked = groups.bench.heartbeat.statistics().total_watched
     for _ in range(3):
@@ -123,7 +123,7 @@ def test_heartbeats_prolong_one_operation(groups):
     assert groups.bench.heartbeat.statistics().total_watched == parked
 
 
-def test_fencing_is_tried_again_when_it_cannot_be_written(groups):
+def test_failed_write_of_fencing_is_retried(groups):
     groups.joined("m1")
     groups.bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     groups.bench.advance(SESSION_MS)
@@ -144,7 +144,7 @@ def test_member_leaves(groups):
     assert member.leave() == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_departure_that_is_not_written_leaves_the_session_as_it_was(groups):
+def test_failed_leave_does_not_change_the_session(groups):
     (member,) = groups.joined("m1")
     groups.bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
     assert member.leave() == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -154,7 +154,7 @@ def test_departure_that_is_not_written_leaves_the_session_as_it_was(groups):
     assert groups.bench.heartbeat.num_delayed() == 0
 
 
-def test_heartbeat_prolongs_the_session_although_its_records_are_not_written(groups):
+def test_failed_heartbeat_write_still_extends_the_session(groups):
     (member,) = groups.joined("m1")
     groups.bench.advance(30_000)
     groups.bench.log.fails_with = ErrorCode.NOT_ENOUGH_REPLICAS
@@ -181,7 +181,7 @@ def test_unknown_member_and_group(groups):
     assert stranger.beat() == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_full_group_takes_nobody_new(kind, make_groups):
+def test_full_group_rejects_new_members(kind, make_groups):
     groups = make_groups(kind, max_size=1)
     (member,) = groups.joined("m1")
     assert groups.member("m2").join() == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -190,7 +190,7 @@ def test_full_group_takes_nobody_new(kind, make_groups):
 
 
 @pytest.mark.parametrize("other", KINDS)
-def test_group_of_another_kind_takes_no_member(groups, kind, other):
+def test_group_of_another_kind_rejects_members(groups, kind, other):
     if other == kind:
         return
     Groups(other, groups.bench).member("x").join(group_id=groups.group_id)
@@ -217,7 +217,7 @@ def test_group_is_listed_by_type(groups, kind):
     assert groups.bench.service.list_groups((), ("classic",)) == []
 
 
-def test_description_without_a_group_is_refused(groups):
+def test_description_of_unknown_group_is_an_error(groups):
     assert groups.describe("").error_code == ErrorCode.INVALID_GROUP_ID
     assert groups.describe("none").error_code == ErrorCode.GROUP_ID_NOT_FOUND
     groups.bench.resign()
@@ -227,7 +227,7 @@ def test_description_without_a_group_is_refused(groups):
 # -- epochs and targets ---------------------------------------------------------------------------
 
 
-def test_new_epochs_are_counted_but_not_that_of_a_member_that_leaves(groups):
+def test_new_epochs_are_counted_except_after_leave(groups):
     first, second = groups.joined("m1", "m2")
     count, epoch = groups.count, groups.group.group_epoch
     assert count >= 2
@@ -251,7 +251,7 @@ def test_next_target_waits_for_the_assignment_interval(kind, make_bench):
     assert groups.group.assignment_epoch == groups.group.group_epoch
 
 
-def test_group_configuration_goes_before_the_brokers(groups, kind):
+def test_group_configuration_overrides_the_brokers(groups, kind):
     configs = {f"{kind}_session_timeout_ms": 50_000, f"{kind}_heartbeat_interval_ms": 7_000}
     groups.bench.configure_group(groups.group_id, **configs)
     (member,) = groups.joined("m1")
@@ -267,19 +267,19 @@ def test_group_configuration_goes_before_the_brokers(groups, kind):
 
 @pytest.fixture(params=["consumer", "streams"])
 def exclusive(request, make_groups):
-    """Groups of a kind whose partitions have one owner each: it gives one up before another gets it."""
+    """Groups of kinds whose partitions have a single owner, which must revoke them first."""
     return make_groups(request.param)
 
 
-def test_first_member_gets_everything_in_epoch_2_and_is_told_once(exclusive):
+def test_first_member_gets_everything_once_in_epoch_2(exclusive):
     member = exclusive.member("m1")
     assert member.join() == NONE
     assert (member.epoch, exclusive.partitions(member)) == (2, [0, 1])
     assert member.answer.heartbeat_interval_ms == 5_000
     assert exclusive.group.state_name == "Stable"
     assert member.beat() == NONE
-    told = member.answer.assignment if exclusive.kind == "consumer" else member.answer.active_tasks
-    assert told is None
+    assignment = member.answer.assignment if exclusive.kind == "consumer" else member.answer.active_tasks
+    assert assignment is None
 
 
 def test_second_member_waits_until_the_first_has_revoked(exclusive):
@@ -303,7 +303,7 @@ def test_second_member_waits_until_the_first_has_revoked(exclusive):
 
 
 def revoking(groups):
-    """Return a member that is to revoke in 10 s, and the one that waits for it."""
+    """Return a member that must revoke within 10 s, and the one that waits for it."""
     first, second = groups.member("m1"), groups.member("m2")
     first.join(rebalance_timeout_ms=10_000)
     second.join()
@@ -311,7 +311,7 @@ def revoking(groups):
     return first, second
 
 
-def test_member_that_does_not_revoke_in_time_is_fenced(exclusive):
+def test_member_is_fenced_if_it_does_not_revoke_in_time(exclusive):
     first, second = revoking(exclusive)
     exclusive.bench.advance(9_999)
     assert "m1" in exclusive.members
@@ -330,7 +330,7 @@ def test_member_that_revokes_in_time_stays(exclusive):
     assert "m1" in exclusive.members
 
 
-def test_loaded_member_still_has_to_revoke_in_time(exclusive):
+def test_revocation_timeout_applies_after_loading(exclusive):
     revoking(exclusive)
     exclusive.bench.fail_over()
     exclusive.bench.advance(9_999)
@@ -346,7 +346,7 @@ def test_leaving_member_frees_its_partitions(exclusive):
     assert exclusive.partitions(second) == [0, 1]
 
 
-def test_previous_epoch_is_accepted_while_its_answer_may_be_lost(exclusive):
+def test_previous_epoch_is_accepted_after_a_lost_response(exclusive):
     first, second = exclusive.member("m1"), exclusive.member("m2")
     first.join()
     second.join()
@@ -379,7 +379,7 @@ def test_topic_that_comes_later_is_assigned(exclusive):
 # -- the log --------------------------------------------------------------------------------------
 
 
-def test_answer_waits_for_the_replicas(groups):
+def test_answer_waits_for_the_commit(groups):
     groups.bench.log.is_held = True
     member = groups.member("m1")
     assert member.join() is None
@@ -394,7 +394,7 @@ def test_failed_append_changes_nothing(groups):
     assert groups.bench.shard.groups == {}
 
 
-def test_next_coordinator_goes_on_where_the_last_one_was(groups):
+def test_next_coordinator_continues(groups):
     members = groups.joined("m1", "m2")
     before = groups.describe()
     groups.bench.advance(30_000)
@@ -415,7 +415,7 @@ def test_unloaded_group_has_no_timers(groups):
     assert groups.bench.heartbeat.num_delayed() == 0
 
 
-def test_timers_that_begin_in_a_group_that_is_unloaded_write_nothing(groups, kind):
+def test_timers_started_in_unloaded_group_write_nothing(groups, kind):
     groups.joined("m1")
     shard, member = groups.bench.shard, groups.group.members["m1"]
     groups.bench.fail_over()

@@ -1,4 +1,4 @@
-"""The hash has the values of Kafka's library; each length takes another way through it."""
+"""Hash values equal those of Kafka's library; each length uses another branch."""
 
 import pytest
 
@@ -40,5 +40,5 @@ VALUES = {
 
 
 @pytest.mark.parametrize("size", VALUES)
-def test_hash_is_that_of_kafkas_library(size):
+def test_hash_equals_kafkas_library(size):
     assert xxh3_64(bytes((i * 7 + size) & 255 for i in range(size))) == VALUES[size]

@@ -1,4 +1,4 @@
-"""Who gets which share partitions, while members and partitions come and go; the test's id has its seed."""
+"""Tests of share assignments while members and partitions change; the test id has the seed."""
 
 from random import Random
 
@@ -23,7 +23,7 @@ class Group:
         self.topics = TOPIC_IDS[:2]
 
     def change(self):
-        """Let one thing happen."""
+        """Apply one random change."""
         rng = self.rng
         match rng.randrange(5):
             case 0 | 1:
@@ -68,7 +68,7 @@ class Group:
         }
 
     def wanted(self):
-        """Return all partitions that somebody subscribes to."""
+        """Return all partitions of subscribed topics."""
         topics = {topic_id for topics in self.subscriptions.values() for topic_id in topics}
         return {(topic_id, number) for topic_id in topics for number in range(self.partitions[topic_id])}
 
@@ -84,7 +84,7 @@ def run(seed, *, homogeneous):
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_each_partition_has_a_member_and_each_member_its_share(seed):
+def test_partitions_are_balanced_over_members(seed):
     for group in run(seed, homogeneous=True):
         owned, wanted = group.owned(), group.wanted()
         assert set().union(*owned.values()) == wanted
@@ -97,7 +97,7 @@ def test_each_partition_has_a_member_and_each_member_its_share(seed):
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_partition_of_each_topic_has_a_member_that_subscribes_to_it(seed):
+def test_partitions_are_assigned_to_subscribers_only(seed):
     for group in run(seed, homogeneous=False):
         owned = group.owned()
         assert set().union(*owned.values()) == group.wanted()
@@ -108,7 +108,7 @@ def test_partition_of_each_topic_has_a_member_that_subscribes_to_it(seed):
 
 
 @pytest.mark.parametrize("homogeneous", [True, False])
-def test_nothing_moves_while_nothing_changes(homogeneous):
+def test_assignment_is_stable_without_changes(homogeneous):
     for seed in range(SEEDS):
         for group in run(seed, homogeneous=homogeneous):
             before = group.owned()

@@ -1,4 +1,4 @@
-"""The orders in which Kafka's hash maps hand out topics and partitions of share groups."""
+"""Tests of the orders of topics and partitions in Kafka's hash maps of share groups."""
 
 import pytest
 
@@ -24,12 +24,12 @@ def topics_of(member):
 
 
 @pytest.mark.parametrize("last", [{}, {ONE: (0,), FOUR: (0,)}], ids=["new member", "member that has enough"])
-def test_target_is_a_copy_of_the_last_one_which_has_as_few_buckets_as_it_can(last):
+def test_target_copy_has_the_smallest_table(last):
     spec = ShareGroupSpec({"m": ShareMemberSpec([ONE, FOUR], last)}, homogeneous=True, assignable={ONE: [0], FOUR: [0]})
     assert list(assign(spec)["m"]) == [FOUR, ONE]
 
 
-def test_member_is_told_its_target_in_the_targets_order_and_later_in_that_of_its_record():
+def test_assignment_order_differs_after_loading():
     target = {FOUR: (17, 0), ONE: (0,)}
     member = ShareMember("m").towards(1, target, [ONE, FOUR], subscription_changed=True)
     assert member.assigned_in_order == ((FOUR, (17, 0)), (ONE, (0,)))
@@ -39,7 +39,7 @@ def test_member_is_told_its_target_in_the_targets_order_and_later_in_that_of_its
     assert loaded.assigned_in_order == ((ONE, (0,)), (FOUR, (0, 17)))
 
 
-def test_target_with_topics_that_are_not_subscribed_to_is_copied():
+def test_target_with_unsubscribed_topics_is_copied():
     target = {FIVE: (0,), ONE: (0,), FOUR: (0,)}
     member = ShareMember("m").towards(1, target, [FIVE, ONE, FOUR], subscription_changed=True)
     assert topics_of(member) == [FIVE, ONE, FOUR]
@@ -47,7 +47,7 @@ def test_target_with_topics_that_are_not_subscribed_to_is_copied():
     assert topics_of(member) == [FOUR, FIVE]  # of eight buckets
 
 
-def test_what_the_persister_is_asked_later_comes_first_in_its_bucket():
+def test_later_persister_call_comes_first_in_its_bucket():
     assert topics_in_order([topic_id(1), topic_id(17), FOUR, topic_id(33)]) == [
         topic_id(33),
         topic_id(17),
@@ -57,7 +57,7 @@ def test_what_the_persister_is_asked_later_comes_first_in_its_bucket():
     assert partitions_in_order([1, 17, 4, 1]) == [17, 1, 4]
 
 
-def test_offsets_of_all_topics_are_in_the_order_in_which_their_state_began(shares):
+def test_offsets_of_all_topics_are_in_initialization_order(shares):
     names = [f"topic{number}" for number in range(30)]  # of which some are in one bucket
     ids = {name: shares.bench.set_topic(name, 1) for name in names}
     member = shares.member("m", *names)

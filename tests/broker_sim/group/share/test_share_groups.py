@@ -1,4 +1,4 @@
-"""Members of share groups: they join, are assigned, and leave."""
+"""Tests of share group members: join, assignment and leave."""
 
 import gc
 
@@ -41,7 +41,7 @@ def test_partitions_are_spread_over_members(shares):
     assert sorted(number for member in members for number in member.assigned[ident]) == [0, 1, 2, 3]
 
 
-def test_state_that_cannot_begin_is_asked_for_again(shares):
+def test_failed_initialization_is_retried(shares):
     ident = shares.bench.set_topic("t", 1)
     key = shares.key(ident, 0)
     shares.states.errors[key] = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -95,14 +95,14 @@ def test_group_is_the_same_after_a_failover(shares):
         ({"member_epoch": 0}, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_heartbeat_is_refused(shares, changes, error):
+def test_invalid_heartbeats_are_rejected(shares, changes, error):
     shares.bench.set_topic("t", 1)
     member = shares.member("a", "t")
     member.join()
     assert member.beat(**changes) == error
 
 
-def test_nothing_stays_of_a_topic_that_is_deleted(shares):
+def test_deleted_topic_leaves_no_state(shares):
     shares.bench.set_topic("orders", 1)
     member = shares.member("m", "orders")
     member.join()

@@ -1,4 +1,4 @@
-"""Offsets of share groups: described, altered and deleted; groups and topics that go."""
+"""Tests of describing, altering and deleting offsets of share groups, and of deleted groups and topics."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def rows(group):
     }
 
 
-def test_lag_is_what_is_left_after_the_start(shares, ident):
+def test_lag_counts_records_after_the_start_offset(shares, ident):
     key = shares.key(ident, 0)
     known = shares.states.states[key]
     shares.states.states[key] = known._replace(start_offset=10, delivery_complete_count=2, leader_epoch=4)
@@ -38,7 +38,7 @@ def test_lag_is_what_is_left_after_the_start(shares, ident):
     assert group.topics[0].partitions[0].leader_epoch == 4
 
 
-def test_leader_that_is_not_there_is_the_partitions_error(shares, ident):
+def test_missing_leader_is_a_partition_error(shares, ident):
     shares.alter(("t", {0: 3}))
     shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(-1, ErrorCode.LEADER_NOT_AVAILABLE)
     group = shares.offsets(("t", [0]))
@@ -47,12 +47,12 @@ def test_leader_that_is_not_there_is_the_partitions_error(shares, ident):
     assert text.startswith("There is no leader for this topic-partition")
 
 
-def test_state_that_cannot_be_read_is_no_error(shares, ident):
+def test_unreadable_state_is_not_an_error(shares, ident):
     shares.states.errors[shares.key(ident, 0)] = ErrorCode.NOT_COORDINATOR
     assert rows(shares.offsets(("t", [0]), ("none", [3]))) == {"none": [(3, -1, -1, NONE)], "t": [(0, -1, -1, NONE)]}
 
 
-def test_partitions_stand_once_in_the_order_of_kafkas_hash_map(shares, ident):
+def test_partitions_are_distinct_in_kafkas_order(shares, ident):
     group = shares.offsets(("t", [33, 17, 5, 0, 0]), ("t", [3, 16]))
     assert [row.partition_index for row in group.topics[0].partitions] == [16, 0, 17, 33, 3, 5]
     assert len(group.topics) == 1
@@ -61,7 +61,7 @@ def test_partitions_stand_once_in_the_order_of_kafkas_hash_map(shares, ident):
 @pytest.mark.parametrize(
     ("topics", "group_id"), [([("t", [])], "share"), ([("t", [0, -1])], "share"), ([("t", [0])], "")]
 )
-def test_what_kafkas_persister_refuses_fails(shares, ident, topics, group_id):
+def test_requests_that_kafkas_persister_rejects_fail(shares, ident, topics, group_id):
     failed = shares.offsets(*topics, group_id=group_id)
     assert isinstance(failed, ApiError)
     assert failed.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -69,7 +69,7 @@ def test_what_kafkas_persister_refuses_fails(shares, ident, topics, group_id):
     assert shares.offsets(*unknown, group_id=group_id).error_code == NONE
 
 
-def test_negative_partition_is_altered_by_nobody(shares, ident):
+def test_negative_partition_cannot_be_altered(shares, ident):
     before = dict(shares.states.states)
     failed = shares.alter(("t", {0: 7, -1: 1}))
     assert failed.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -89,14 +89,14 @@ def test_offsets_are_altered(shares, ident):
     assert shares.states.states[shares.key(ident, 0)].start_offset == 7
 
 
-def test_altering_makes_a_group(shares):
+def test_altering_creates_a_group(shares):
     ident = shares.bench.set_topic("t", 1)
     assert shares.alter(("t", {0: 7})).error_code == NONE
     assert shares.group.state_partitions.initialized[ident].partitions == {0}
     assert rows(shares.offsets()) == {"t": [(0, 7, -7, NONE)]}
 
 
-def test_error_of_the_share_coordinator_is_the_partitions(shares, ident):
+def test_share_coordinator_error_is_a_partition_error(shares, ident):
     shares.states.errors[shares.key(ident, 1)] = ErrorCode.FENCED_STATE_EPOCH
     told = shares.alter(("t", {0: 7, 1: 7}))
     assert [(row.error_code, row.error_message) for row in told.responses[0].partitions] == [
@@ -127,7 +127,7 @@ def test_offsets_are_deleted(shares, ident):
     assert rows(shares.offsets()) == {}
 
 
-def test_topic_whose_state_stays_is_being_deleted_still(shares, ident):
+def test_failed_deletion_leaves_the_topic_deleting(shares, ident):
     key = shares.key(ident, 1)
     shares.states.errors[key] = ErrorCode.NOT_COORDINATOR
     told = shares.delete("t")
@@ -139,7 +139,7 @@ def test_topic_whose_state_stays_is_being_deleted_still(shares, ident):
 
 
 @pytest.mark.parametrize("group_id", ["", "none"])
-def test_offsets_of_no_group_are_not_deleted(shares, group_id):
+def test_offsets_of_unknown_group_cannot_be_deleted(shares, group_id):
     expected = ErrorCode.GROUP_ID_NOT_FOUND if group_id else ErrorCode.INVALID_GROUP_ID
     assert shares.delete("t", group_id=group_id).error_code == expected
 
@@ -150,7 +150,7 @@ def test_group_is_deleted_with_its_state(shares, ident):
     assert shares.group is None
 
 
-def test_group_whose_state_stays_is_kept(shares, ident):
+def test_group_is_kept_if_its_state_cannot_be_deleted(shares, ident):
     shares.states.errors[shares.key(ident, 1)] = ErrorCode.NOT_COORDINATOR
     assert shares.delete_group() == {"share": ErrorCode.NOT_COORDINATOR}
     assert shares.group is not None
@@ -158,7 +158,7 @@ def test_group_whose_state_stays_is_kept(shares, ident):
     assert shares.delete_group() == {"share": NONE}
 
 
-def test_deleted_topic_is_forgotten(shares, ident):
+def test_deleted_topic_is_removed(shares, ident):
     shares.bench.delete_topic("t")
     context = shares.bench.context
     context.perform(lambda: context.shard.share_states.topics_deleted({ident}))
@@ -194,7 +194,7 @@ def test_group_is_kept_for_the_error_of_the_last_topic(shares, ident):
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_groups_that_stay_are_told_in_the_order_of_kafkas_hash_map(shares, backwards):
+def test_failed_groups_are_in_kafkas_order(shares, backwards):
     shares.bench.set_topic("t", 1)
     groups = ["zz", "aa", "mm", "b", "Q"]
     for group_id in groups:
@@ -205,7 +205,7 @@ def test_groups_that_stay_are_told_in_the_order_of_kafkas_hash_map(shares, backw
     assert set(told.values()) == {ErrorCode.NON_EMPTY_GROUP}
 
 
-def test_of_a_topic_that_is_altered_twice_the_last_entry_begins(shares, ident):
+def test_last_entry_of_a_duplicate_topic_is_used(shares, ident):
     shares.states.errors[shares.key(ident, 0)] = ErrorCode.FENCED_STATE_EPOCH
     told = shares.alter(("t", {0: 7}), ("t", {1: 8}))
     assert len(told.responses) == 2

@@ -1,4 +1,4 @@
-"""Who runs which tasks; where the order of members counts, the expected tasks were printed by Kafka's class."""
+"""Tests of task assignments; where the order of members matters, the expected tasks were printed by Kafka's class."""
 
 from random import Random
 
@@ -15,7 +15,7 @@ STEPS = 12
 
 
 def tasks(text):
-    """Return the tasks of a text such as `0_1 0_2 1_1`."""
+    """Return the tasks in a text such as `0_1 0_2 1_1`."""
     found = {}
     for word in text.split():
         subtopology_id, partition = word.split("_")
@@ -36,12 +36,12 @@ TWO = {"0": SubtopologyTasks(4, is_stateful=True), "1": SubtopologyTasks(4, is_s
 ONE = {"0": SubtopologyTasks(4, is_stateful=True)}
 
 
-def test_new_members_get_neighbouring_tasks_of_each_subtopology_in_turn():
+def test_new_members_get_tasks_of_each_subtopology_in_turn():
     new = {name: (name, NO_TASKS) for name in ("a", "b")}
     assert assign(spec(new), TWO) == {"a": target("0_0 0_2 1_0 1_2"), "b": target("0_1 0_3 1_1 1_3")}
 
 
-def test_tasks_stay_and_the_new_member_gets_what_is_above_the_others_share():
+def test_new_member_gets_only_tasks_above_the_quota():
     members = {"a": ("a", target("0_0 0_1 1_0 1_1")), "b": ("b", target("0_2 0_3 1_2 1_3")), "c": ("c", NO_TASKS)}
     assert assign(spec(members), TWO) == {
         "a": target("0_0 0_1 1_0"),
@@ -50,7 +50,7 @@ def test_tasks_stay_and_the_new_member_gets_what_is_above_the_others_share():
     }
 
 
-def test_share_shrinks_once_a_member_has_the_larger_one():
+def test_quota_shrinks_once_a_member_is_full():
     members = {"a": ("a", target("0_0 0_1 0_2")), "b": ("b", target("0_3 0_4 0_5")), "c": ("c", target("0_6"))}
     assert assign(spec(members), {"0": SubtopologyTasks(7, is_stateful=False)}) == {
         "a": target("0_0 0_1 0_2"),
@@ -59,12 +59,12 @@ def test_share_shrinks_once_a_member_has_the_larger_one():
     }
 
 
-def test_task_of_a_dead_member_goes_where_its_state_is():
+def test_task_of_a_dead_member_goes_to_its_state():
     members = {"a": ("a", target("0_0", "0_3")), "b": ("b", target("0_1", "0_2"))}
     assert assign(spec(members), ONE) == {"a": target("0_0 0_3"), "b": target("0_1 0_2")}
 
 
-def test_standby_tasks_are_in_another_process_and_of_stateful_tasks_alone():
+def test_standby_tasks_are_in_other_processes_and_stateful_only():
     members = {name: (name, NO_TASKS) for name in ("a", "b")}
     assert assign(spec(members, standby=1), TWO) == {
         "a": target("0_0 0_2 1_0 1_2", "0_1 0_3"),
@@ -77,7 +77,7 @@ def test_members_of_one_process_have_no_standby_tasks():
     assert assign(spec(members, standby=1), ONE) == {"a": target("0_0 0_2"), "b": target("0_1 0_3")}
 
 
-def test_process_of_more_members_gets_more_tasks():
+def test_process_with_more_members_gets_more_tasks():
     members = {"a": ("big", NO_TASKS), "b": ("big", NO_TASKS), "c": ("small", NO_TASKS)}
     assert assign(spec(members), {"0": SubtopologyTasks(6, is_stateful=False)}) == {
         "a": target("0_1 0_4"),
@@ -86,7 +86,7 @@ def test_process_of_more_members_gets_more_tasks():
     }
 
 
-def test_member_that_gave_an_active_task_up_keeps_its_state():
+def test_former_active_member_gets_the_standby_task():
     members = {"a": ("a", target("0_0 0_1 0_2 0_3")), "b": ("b", NO_TASKS)}
     assert assign(spec(members, standby=1), ONE) == {
         "a": target("0_0 0_1", "0_2 0_3"),
@@ -94,7 +94,7 @@ def test_member_that_gave_an_active_task_up_keeps_its_state():
     }
 
 
-def test_state_of_a_task_that_moved_is_kept_before_others_make_one():
+def test_existing_state_is_preferred_for_standby_tasks():
     members = {"a": ("a", target("0_0 0_1 0_2 0_3")), "b": ("b", NO_TASKS), "c": ("c", NO_TASKS)}
     assert assign(spec(members, standby=1), ONE) == {
         "a": target("0_0 0_1", "0_3"),
@@ -103,8 +103,8 @@ def test_state_of_a_task_that_moved_is_kept_before_others_make_one():
     }
 
 
-def test_equal_processes_take_turns_as_in_javas_heap():
-    """Five processes that are all the same; heapq gives them out in another order."""
+def test_equal_processes_are_ordered_as_in_javas_heap():
+    """Five equal processes; heapq would return them in another order."""
     members = {name: (name, NO_TASKS) for name in "abcde"}
     result = assign(spec(members), {"0": SubtopologyTasks(5, is_stateful=False)})
     assert {name: sorted(of.active["0"]) for name, of in result.items()} == {
@@ -116,14 +116,14 @@ def test_equal_processes_take_turns_as_in_javas_heap():
     }
 
 
-def test_subtopologies_stand_in_the_order_of_kafkas_table():
+def test_subtopologies_are_in_kafkas_table_order():
     topology = {str(number): SubtopologyTasks(1, is_stateful=False) for number in range(12)}
     topology = dict(sorted(topology.items()))
     result = assign(spec({"a": ("a", NO_TASKS)}), topology)
     assert list(result["a"].active) == ["11", *map(str, range(11))]
 
 
-def test_tasks_without_members_are_an_error():
+def test_tasks_without_members_raise():
     with pytest.raises(AssignorError, match="No process available to assign active task 0_0"):
         assign(spec({}), ONE)
     assert assign(spec({}), {}) == {}

@@ -43,7 +43,7 @@ def told_tasks(tasks):
     return [[subtopology_id, sorted(numbers)] for subtopology_id, numbers in tasks.items()]
 
 
-def test_random_groups_get_the_tasks_that_kafka_gives_them(streams_peer):
+def test_random_groups_get_the_same_tasks_as_in_kafka(streams_peer):
     """Members leave and join, processes die, standby replicas and partitions change."""
     chosen = os.environ.get("BROKER_SIM_SEED")
     for seed in range(RUNS) if chosen is None else [int(chosen)]:

@@ -51,7 +51,7 @@ def told_assigned(tasks):
 
 
 class Reports:
-    """What the members of a random group have reported of their tasks."""
+    """Task offsets that the members of a random group have reported."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -67,7 +67,7 @@ class Reports:
                 }
 
 
-def test_random_groups_get_the_tasks_that_kafka_gives_them(newest_streams_peer):
+def test_random_groups_get_the_same_tasks_as_in_kafka(newest_streams_peer):
     """Members leave and join, processes die, offsets are reported, standby replicas and partitions change."""
     for seed in seeds():
         rng = random.Random(seed)
@@ -145,7 +145,7 @@ def told_member(member):
     }
 
 
-def test_random_members_take_the_steps_that_kafka_lets_them_take(newest_streams_peer):
+def test_random_members_take_the_same_steps_as_in_kafka(newest_streams_peer):
     """Tasks are active, standby and warm-up ones of members in the same processes, and change their kinds."""
     for seed in seeds():
         rng = random.Random(seed)

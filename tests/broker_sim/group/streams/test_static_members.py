@@ -1,4 +1,4 @@
-"""Static members of streams groups, which Kafka has from 4.4 on: they leave for a while and get their tasks back."""
+"""Tests of static members of streams groups, which exist from Kafka 4.4 on."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def leave_for_a_while(member):
     assert (member.answer.member_id, member.answer.member_epoch) == (member.member_id, AWAY)
 
 
-def test_member_that_comes_back_has_its_task_and_nobody_rebalances(newest, pair):
+def test_returning_member_gets_its_task_without_rebalance(newest, pair):
     static, other = pair
     before = newest.group.group_epoch
     leave_for_a_while(static)
@@ -41,7 +41,7 @@ def test_member_that_comes_back_has_its_task_and_nobody_rebalances(newest, pair)
     assert newest.group.state_name == "Stable"
 
 
-def test_member_comes_back_under_its_own_id(newest, pair):
+def test_member_may_return_with_the_same_member_id(newest, pair):
     static, _ = pair
     leave_for_a_while(static)
     assert static.join() == NONE
@@ -49,7 +49,7 @@ def test_member_comes_back_under_its_own_id(newest, pair):
     assert newest.group.static_members == {"one": "a"}
 
 
-def test_instance_id_of_a_member_that_is_there_is_not_released(newest, pair):
+def test_instance_id_of_active_member_is_unreleased(newest, pair):
     static, _ = pair
     late = newest.member("late", instance_id="one")
     assert late.join() == ErrorCode.UNRELEASED_INSTANCE_ID
@@ -60,7 +60,7 @@ def test_instance_id_of_a_member_that_is_there_is_not_released(newest, pair):
 
 
 @pytest.mark.parametrize("epoch", [1, -1, AWAY])
-def test_member_that_was_replaced_is_fenced(newest, pair, epoch):
+def test_replaced_member_is_fenced(newest, pair, epoch):
     static, _ = pair
     leave_for_a_while(static)
     newest.member("a2", instance_id="one").join()
@@ -70,7 +70,7 @@ def test_member_that_was_replaced_is_fenced(newest, pair, epoch):
     assert static.answer.error_message == "Instance id other is unknown."
 
 
-def test_member_that_stays_away_loses_its_tasks_with_its_session(newest, pair):
+def test_absent_member_loses_its_tasks_with_its_session(newest, pair):
     static, other = pair
     leave_for_a_while(static)
     for _ in range(9):
@@ -85,7 +85,7 @@ def test_member_that_stays_away_loses_its_tasks_with_its_session(newest, pair):
     assert other.active == {"0": [0, 1]}
 
 
-def test_session_of_the_replaced_member_does_not_hit_the_new_one(newest, pair):
+def test_session_of_replaced_member_does_not_affect_the_new_one(newest, pair):
     static, _other = pair
     leave_for_a_while(static)
     newest.bench.advance(SESSION_MS - 1)
@@ -98,7 +98,7 @@ def test_session_of_the_replaced_member_does_not_hit_the_new_one(newest, pair):
     assert list(newest.group.members) == ["a2"]
 
 
-def test_only_what_may_change_tasks_bumps_the_epoch(newest, pair):
+def test_only_relevant_changes_bump_the_epoch(newest, pair):
     static, _ = pair
     before = newest.group.group_epoch
     assert static.beat(host="elsewhere", user_endpoint=Request.Endpoint("host", 80)) == NONE
@@ -111,7 +111,7 @@ def test_only_what_may_change_tasks_bumps_the_epoch(newest, pair):
         assert newest.group.group_epoch == before + number
 
 
-def test_member_that_leaves_for_good_is_gone(newest, pair):
+def test_permanent_leave_removes_the_member(newest, pair):
     static, other = pair
     assert static.leave() == NONE
     newest.settle(other)
@@ -119,7 +119,7 @@ def test_member_that_leaves_for_good_is_gone(newest, pair):
     assert newest.group.static_members == {}
 
 
-def test_next_coordinator_knows_who_is_away(newest, pair):
+def test_next_coordinator_restores_absent_members(newest, pair):
     static, other = pair
     leave_for_a_while(static)
     newest.bench.fail_over()
@@ -130,13 +130,13 @@ def test_next_coordinator_knows_who_is_away(newest, pair):
     assert [back.active, other.active] == [{"0": [0]}, {"0": [1]}]
 
 
-def test_commit_of_an_older_epoch_counts_once_the_member_is_back(newest, pair):
+def test_commit_in_older_epoch_is_valid_after_return(newest, pair):
     static, _ = pair
     leave_for_a_while(static)
     assert newest.group.members["a"].assigned.active == {"0": {0: 0}}
 
 
-def test_full_group_has_room_for_the_member_that_comes_back(make_newest):
+def test_full_group_accepts_a_returning_member(make_newest):
     streams = make_newest(group_streams_max_size=1)
     streams.bench.set_topic("in", 1)
     static = streams.member("a", instance_id="one")
@@ -147,7 +147,7 @@ def test_full_group_has_room_for_the_member_that_comes_back(make_newest):
     assert streams.member("a2", instance_id="one").join() == NONE
 
 
-def test_endpoint_of_the_replaced_member_is_no_longer_told(newest, pair):
+def test_endpoint_of_replaced_member_is_not_sent(newest, pair):
     static, other = pair
     static.beat(user_endpoint=Request.Endpoint("old", 80))
     leave_for_a_while(static)
@@ -160,10 +160,8 @@ def test_endpoint_of_the_replaced_member_is_no_longer_told(newest, pair):
 
 
 @pytest.mark.parametrize(("warmup_replicas", "is_robbed"), [(2, True), (0, False)])
-def test_refused_join_takes_the_tasks_of_a_member_that_is_away_until_the_next_heartbeat(
-    make_newest, warmup_replicas, is_robbed
-):
-    """A defect of Kafka 4.4.0, seen there: the refused join has the member's target, and comes to nothing with it."""
+def test_rejected_join_takes_the_target_of_an_absent_member(make_newest, warmup_replicas, is_robbed):
+    """A defect observed in Kafka 4.4.0: a rejected join takes over the member's target."""
     streams = make_newest(group_streams_num_warmup_replicas=warmup_replicas)
     streams.bench.set_topic("in", 1)
     static = streams.member("a", instance_id="one")
@@ -179,7 +177,7 @@ def test_refused_join_takes_the_tasks_of_a_member_that_is_away_until_the_next_he
     assert streams.group.group_epoch == (3 if is_robbed else 2)
 
 
-def test_heartbeat_to_a_stable_group_makes_up_for_a_refused_join(newest, pair):
+def test_heartbeat_to_stable_group_corrects_a_rejected_join(newest, pair):
     static, other = pair
     newest.member("late", instance_id="one").join()
     other.beat()
@@ -189,8 +187,8 @@ def test_heartbeat_to_a_stable_group_makes_up_for_a_refused_join(newest, pair):
     assert back.active == {"0": [0]}
 
 
-def test_member_that_takes_the_place_of_another_one_keeps_its_own_target(newest):
-    """The static member had no task, so its target is not the one that the member goes on with."""
+def test_replacing_member_keeps_its_own_target(newest):
+    """The static member had no task, so the member keeps its own target."""
     newest.bench.set_topic("in", 1)
     other, static = newest.member("b"), newest.member("a", instance_id="one")
     other.join()
@@ -203,7 +201,7 @@ def test_member_that_takes_the_place_of_another_one_keeps_its_own_target(newest)
     assert newest.group.targets["b"].active == {"0": {0}}
 
 
-def test_member_that_joins_without_an_endpoint_has_none(newest, pair):
+def test_rejoin_without_endpoint_clears_it(newest, pair):
     static, _ = pair
     static.beat(user_endpoint=Request.Endpoint("old", 80))
     leave_for_a_while(static)

@@ -1,4 +1,4 @@
-"""Members of streams groups: they join with their topology, get tasks, give some up, and leave."""
+"""Tests of streams group members: join with a topology, assignment, revocation and leave."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def stateful(name="0"):
     return subtopology(name, "in", state_changelog_topics=CHANGELOG)
 
 
-def test_new_group_waits_for_more_members(make_streams):
+def test_new_group_has_an_initial_delay(make_streams):
     streams = make_streams(group_streams_assignment_interval_ms=0)
     streams.bench.set_topic("in", 2)
     first, second = streams.member("a"), streams.member("b")
@@ -31,7 +31,7 @@ def test_new_group_waits_for_more_members(make_streams):
     assert [first.active, second.active] == [{"0": [0]}, {"0": [1]}]
 
 
-def test_next_heartbeat_assigns_if_one_alone_came_in_the_delay(make_streams):
+def test_second_heartbeat_assigns_after_the_delay(make_streams):
     streams = make_streams(group_streams_assignment_interval_ms=0)
     streams.bench.set_topic("in", 1)
     member = streams.member("a")
@@ -42,7 +42,7 @@ def test_next_heartbeat_assigns_if_one_alone_came_in_the_delay(make_streams):
     assert (member.epoch, member.active) == (2, {"0": [0]})
 
 
-def test_targets_are_computed_once_in_an_interval(make_streams):
+def test_targets_are_computed_once_per_interval(make_streams):
     streams = make_streams(group_streams_initial_rebalance_delay_ms=0)
     streams.bench.set_topic("in", 2)
     first, second = streams.member("a"), streams.member("b")
@@ -60,7 +60,7 @@ def test_targets_are_computed_once_in_an_interval(make_streams):
     assert second.epoch == 3
 
 
-def test_tasks_wait_for_source_topics(streams):
+def test_tasks_are_not_assigned_without_source_topics(streams):
     member = streams.member("a")
     assert member.join() == NONE
     assert set(member.statuses) == {Status.MISSING_SOURCE_TOPICS}
@@ -72,7 +72,7 @@ def test_tasks_wait_for_source_topics(streams):
     assert streams.group.state_name == "Stable"
 
 
-def test_missing_internal_topics_are_to_be_created(streams):
+def test_missing_internal_topics_are_returned_for_creation(streams):
     streams.bench.set_topic("in", 3)
     member = streams.member("a", stateful())
     member.join()
@@ -103,7 +103,7 @@ def test_deleted_topic_stops_the_group_and_a_new_one_starts_it(streams):
     assert [member.active for member in members] == [{"0": [0]}, {"0": [1]}]
 
 
-def test_member_with_an_older_topology_is_told_so(streams):
+def test_older_topology_gets_a_status(streams):
     streams.bench.set_topic("in", 1)
     first, second = streams.member("a", epoch=2), streams.member("b", epoch=1)
     first.join()
@@ -114,7 +114,7 @@ def test_member_with_an_older_topology_is_told_so(streams):
     assert second.statuses == told
 
 
-def test_another_topology_is_refused(streams):
+def test_different_topology_is_rejected(streams):
     streams.bench.set_topic("in", 1)
     streams.member("a").join()
     other = streams.member("b", subtopology("1", "in"))
@@ -122,7 +122,7 @@ def test_another_topology_is_refused(streams):
     assert other.answer.error_message == "Topology updates are not supported yet."
 
 
-def test_member_can_ask_all_to_end(streams):
+def test_member_can_request_a_shutdown(streams):
     streams.bench.set_topic("in", 1)
     first, second = streams.member("a"), streams.member("b")
     first.join()
@@ -141,7 +141,7 @@ def test_member_can_ask_all_to_end(streams):
     assert second.statuses == {}
 
 
-def test_member_that_leaves_can_ask_all_to_end(streams):
+def test_leaving_member_can_request_a_shutdown(streams):
     streams.bench.set_topic("in", 1)
     first, second = streams.member("a"), streams.member("b")
     first.join()
@@ -167,7 +167,7 @@ def test_standby_tasks_are_in_other_processes(make_streams):
     assert [member.standby for member in members] == [{"0": [1]}, {"0": [0]}]
 
 
-def test_configuration_of_the_group_counts(streams):
+def test_group_configuration_is_used(streams):
     streams.bench.set_topic("in", 1)
     streams.bench.set_topic("app-store-changelog", 1)
     members = [streams.member(name, stateful()) for name in "ab"]
@@ -181,7 +181,7 @@ def test_configuration_of_the_group_counts(streams):
     assert members[0].answer.heartbeat_interval_ms == 7_000
 
 
-def test_endpoints_are_told_when_tasks_change(streams):
+def test_endpoints_are_sent_when_tasks_change(streams):
     streams.bench.set_topic("in", 2)
     first, second = streams.member("a"), streams.member("b")
     endpoint = Request.Endpoint("host-a", 8080)
@@ -205,8 +205,8 @@ def _ports(member):
     return [told.user_endpoint.port for told in member.answer.partitions_by_user_endpoint]
 
 
-def test_changed_endpoint_is_told_once_it_is_in_the_group(streams):
-    """The answer to the member that changes it has the old one, as Kafka's."""
+def test_changed_endpoint_is_sent_once_committed_to_the_group(streams):
+    """As in Kafka, the response to the changing member has the old endpoint."""
     streams.bench.set_topic("in", 1)
     member = streams.member("a")
     member.join(user_endpoint=Request.Endpoint("host", 1))

@@ -69,7 +69,7 @@ def test_tool_may_commit_for_a_group_without_members(moved):
     assert commit(moved, "", -1) == (NONE, None)
 
 
-def test_task_that_is_to_be_given_up_can_still_be_committed(streams):
+def test_task_pending_revocation_can_be_committed(streams):
     streams.bench.set_topic("in", 2)
     first, second = streams.member("a"), streams.member("b")
     first.join()
@@ -95,7 +95,7 @@ def test_fetch_is_checked(moved, member_id, epoch, code):
     assert told == [code]
 
 
-def test_offsets_of_topics_that_members_read_stay(moved):
+def test_offsets_of_topics_in_use_are_kept(moved):
     commit(moved, "a", 3)
 
     def delete():

@@ -1,4 +1,4 @@
-"""What is refused of a heartbeat before a streams group is looked at."""
+"""Tests of the validation of StreamsGroupHeartbeat."""
 
 import pytest
 
@@ -33,14 +33,14 @@ from tests.broker_sim.group.streams.members import Request, subtopology
         ),
     ],
 )
-def test_requests_that_make_no_sense_are_refused(streams, fields, message):
+def test_invalid_requests_are_rejected(streams, fields, message):
     member = streams.member("a")
     assert member.join(**fields) == ErrorCode.INVALID_REQUEST
     assert member.answer.error_message == message
     assert streams.group is None
 
 
-def test_changelog_topic_that_names_its_partitions_is_an_invalid_topology(streams):
+def test_changelog_topic_with_partition_count_is_invalid(streams):
     told = subtopology("0", "in", state_changelog_topics=[("c", 2, 1, [])])
     member = streams.member("a", told)
     assert member.join() == ErrorCode.STREAMS_INVALID_TOPOLOGY

@@ -1,4 +1,4 @@
-"""What members of streams groups report of their tasks, and are told of it, from Kafka 4.4 on."""
+"""Tests of task offsets that members of streams groups report, from Kafka 4.4 on."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def test_last_report_is_described_until_the_member_leaves(newest):
     assert described_offsets(newest) == ([], [])
 
 
-def test_report_that_has_a_task_twice_is_refused(newest):
+def test_report_with_duplicate_task_is_rejected(newest):
     newest.bench.set_topic("in", 1)
     member = newest.member("a")
     member.join()
@@ -49,7 +49,7 @@ def test_report_that_has_a_task_twice_is_refused(newest):
     assert member.answer.error_message == ("Task offsets contain a duplicate entry for subtopology 0 and partition 0.")
 
 
-def test_next_coordinator_has_no_reports(newest):
+def test_reports_are_lost_on_failover(newest):
     newest.bench.set_topic("in", 1)
     member = newest.member("a")
     member.join()
@@ -58,7 +58,7 @@ def test_next_coordinator_has_no_reports(newest):
     assert described_offsets(newest) == ([], [])
 
 
-def test_members_are_told_interval_and_lag(newest):
+def test_response_has_interval_and_lag(newest):
     newest.bench.set_topic("in", 1)
     member = newest.member("a")
     member.join()
@@ -69,7 +69,7 @@ def test_members_are_told_interval_and_lag(newest):
     assert (member.answer.task_offset_interval_ms, member.answer.acceptable_recovery_lag) == (15_000, 77)
 
 
-def test_members_of_4_3_are_told_neither(streams):
+def test_response_of_4_3_has_neither(streams):
     streams.bench.set_topic("in", 1)
     member = streams.member("a")
     member.join()
@@ -77,7 +77,7 @@ def test_members_of_4_3_are_told_neither(streams):
 
 
 @pytest.mark.parametrize("ahead", ["a", "b"])
-def test_task_without_a_member_goes_to_the_one_that_is_furthest(ahead):
+def test_unassigned_task_goes_to_the_highest_offset(ahead):
     offsets = {"a": {"0": {0: 1}}, "b": {"0": {0: 1}}}
     offsets[ahead]["0"][0] = 5
     members = {name: MemberSpec(f"process-{name}", NO_TASKS, offsets[name]) for name in "ab"}
@@ -86,7 +86,7 @@ def test_task_without_a_member_goes_to_the_one_that_is_furthest(ahead):
 
 
 @pytest.mark.parametrize("ahead", ["b", "c"])
-def test_task_of_a_member_that_left_goes_to_the_one_that_is_furthest(newest, ahead):
+def test_task_of_left_member_goes_to_the_highest_offset(newest, ahead):
     newest.bench.set_topic("in", 1)
     members = {name: newest.member(name) for name in "abc"}
     for name, each in members.items():
@@ -98,7 +98,7 @@ def test_task_of_a_member_that_left_goes_to_the_one_that_is_furthest(newest, ahe
     assert [name for name, each in members.items() if each.active] == [ahead]
 
 
-def test_former_standby_task_counts_more_than_offsets():
+def test_former_standby_task_is_preferred_over_offsets():
     members = {
         "a": MemberSpec("process-a", NO_TASKS, {"0": {0: 99}}),
         "b": MemberSpec("process-b", TasksTuple(standby={"0": frozenset({0})})),
@@ -107,8 +107,8 @@ def test_former_standby_task_counts_more_than_offsets():
     assert targets["b"].active == {"0": {0}}
 
 
-def test_tasks_that_a_member_has_decide_and_not_its_last_target(streams, newest):
-    """The first member has given nothing up yet: as by 4.3 the second one keeps its target, as by 4.4 it does not."""
+def test_assigned_tasks_are_used_instead_of_the_last_target(streams, newest):
+    """The first member has not revoked its task yet: in 4.3 the second member keeps its target, in 4.4 it does not."""
     targets = []
     for groups in (streams, newest):
         groups.bench.set_topic("in", 3)
@@ -136,7 +136,7 @@ TASK = {"0": frozenset({0})}
 
 
 @pytest.mark.parametrize("kind", ["standby", "warmup"])
-def test_copy_that_becomes_the_active_task_stays_until_it_does(kind):
+def test_copy_stays_until_it_becomes_active(kind):
     runs = member("b", "q", active={"0": {0: 5}})
     copies = member(**{kind: TASK})
     target = TasksTuple(active=TASK)
@@ -147,7 +147,7 @@ def test_copy_that_becomes_the_active_task_stays_until_it_does(kind):
     assert (gets.state, gets.assigned) == (MemberState.STABLE, AssignedTasks({"0": {0: 9}}))
 
 
-def test_active_task_that_becomes_a_standby_task_does_so_at_once():
+def test_active_task_becomes_standby_at_once():
     runs = member(active={"0": {0: 5}})
     after = step(runs, TasksTuple(standby=TASK), owned=TasksTuple(active=TASK))
     assert after.state is MemberState.UNREVOKED
@@ -156,19 +156,19 @@ def test_active_task_that_becomes_a_standby_task_does_so_at_once():
 
 
 @pytest.mark.parametrize(("before", "after"), [("standby", "warmup"), ("warmup", "standby")])
-def test_copy_becomes_one_of_the_other_kind_at_once(before, after):
+def test_copy_changes_its_kind_at_once(before, after):
     owned = TasksTuple(**{before: TASK})
     stepped = step(member(**{before: TASK}), TasksTuple(**{after: TASK}), owned=owned)
     assert (stepped.state, stepped.assigned) == (MemberState.STABLE, AssignedTasks(**{after: TASK}))
 
 
-def test_copy_of_another_member_of_the_process_is_in_the_way():
+def test_copy_of_another_member_in_the_process_blocks():
     copies = member("b", standby=TASK)
     for target in (TasksTuple(active=TASK), TasksTuple(standby=TASK), TasksTuple(warmup=TASK)):
         assert step(member(), target, copies).state is MemberState.UNRELEASED
 
 
-def test_member_without_the_demanded_client_tags_is_told_so(make_newest):
+def test_missing_client_tags_get_a_status(make_newest):
     streams = make_newest(**{"group.streams.rack.aware.assignment.tags": "zone, cluster"})
     streams.bench.set_topic("in", 1)
     told = streams.member("a")

@@ -1,4 +1,4 @@
-"""Which processes have which tasks: what one gives up may be another's already."""
+"""Tests of the owners of tasks: a revoked task may already belong to another process."""
 
 from broker_sim.group.streams.member import StreamsMember
 from broker_sim.group.streams.streams_group import TaskOwners
@@ -15,7 +15,7 @@ def member(name, *, active=(), pending=(), standby=(), warmup=()):
     return StreamsMember(name, process_id=name, assigned=assigned, pending_revocation=revoked)
 
 
-def test_task_belongs_to_its_member_until_it_is_given_up():
+def test_task_is_owned_until_it_is_revoked():
     owners = TaskOwners()
     before = member("a", active=[0], pending=[1])
     owners.add(before)
@@ -25,7 +25,7 @@ def test_task_belongs_to_its_member_until_it_is_given_up():
     assert [owners.active_process("0", number) for number in (0, 1)] == ["a", None]
 
 
-def test_task_that_has_moved_on_stays_with_its_new_process():
+def test_moved_task_stays_with_its_new_process():
     owners = TaskOwners()
     old = member("a", active=[0])
     owners.add(old)
@@ -34,7 +34,7 @@ def test_task_that_has_moved_on_stays_with_its_new_process():
     assert owners.active_process("0", 0) == "b"
 
 
-def test_copies_are_those_of_a_process():
+def test_copies_are_tracked_by_process():
     owners = TaskOwners()
     copies = member("a", standby=[0], warmup=[1])
     owners.add(copies)

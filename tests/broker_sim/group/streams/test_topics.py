@@ -1,4 +1,4 @@
-"""What follows for a topology from the topics there are; orders and texts are those of Kafka's classes."""
+"""Tests of the configuration of topologies; orders and messages are those of Kafka's classes."""
 
 import pytest
 
@@ -53,7 +53,7 @@ def assert_wrong(topology, status, text):
 COUNT = (subtopology("0", "words", writes="by-word"), subtopology("1", reads=[topic("by-word")], stores=["counts"]))
 
 
-def test_internal_topics_have_as_many_partitions_as_what_is_read():
+def test_internal_topics_have_as_many_partitions_as_sources():
     topology = configured({"words": 3}, *COUNT)
     assert partitions(topology) == {"by-word": 3, "counts": 3}
     assert_wrong(
@@ -90,7 +90,7 @@ def test_created_topic_has_its_configurations_and_the_default_replication():
     assert created["b"].replication_factor == -1
 
 
-def test_missing_source_topics_are_told_first_three_by_name():
+def test_message_lists_the_first_three_missing_source_topics():
     assert_wrong(
         configured({"b": 1}, subtopology("0", "e d c b a")),
         Status.MISSING_SOURCE_TOPICS,
@@ -98,7 +98,7 @@ def test_missing_source_topics_are_told_first_three_by_name():
     )
 
 
-def test_missing_internal_topics_are_told_in_the_order_of_kafkas_table():
+def test_missing_internal_topics_are_in_kafkas_order():
     stores = [f"app-store-{number}-changelog" for number in range(5)]
     topology = configured({"words": 1}, subtopology("0", "words", stores=stores))
     assert_wrong(
@@ -109,7 +109,7 @@ def test_missing_internal_topics_are_told_in_the_order_of_kafkas_table():
     )
 
 
-def test_internal_topic_with_another_number_of_partitions_is_in_the_way():
+def test_internal_topic_with_wrong_partition_count_is_an_error():
     assert_wrong(
         configured({"words": 3, "by-word": 2}, *COUNT),
         Status.INCORRECTLY_PARTITIONED_TOPICS,
@@ -117,7 +117,7 @@ def test_internal_topic_with_another_number_of_partitions_is_in_the_way():
     )
 
 
-def test_joined_source_topics_have_to_agree():
+def test_joined_source_topics_must_have_equal_partition_counts():
     assert_wrong(
         configured({"a": 1, "b": 2}, subtopology("0", "b a", together=[([0, 1], [])])),
         Status.INCORRECTLY_PARTITIONED_TOPICS,
@@ -125,7 +125,7 @@ def test_joined_source_topics_have_to_agree():
     )
 
 
-def test_repartition_topic_takes_the_number_of_the_topic_that_it_is_joined_with():
+def test_repartition_topic_gets_the_count_of_its_join_partner():
     topology = configured(
         {"a": 2, "b": 5},
         subtopology("0", "b", writes="r"),
@@ -134,7 +134,7 @@ def test_repartition_topic_takes_the_number_of_the_topic_that_it_is_joined_with(
     assert partitions(topology) == {"r": 2}
 
 
-def test_fixed_repartition_topic_has_to_agree_with_the_topic_that_it_is_joined_with():
+def test_fixed_repartition_topic_must_match_its_join_partner():
     topology = configured({"a": 2}, subtopology("0", "a", reads=[topic("r", 4)], writes="r", together=[([0], [0])]))
     assert_wrong(
         topology,
@@ -143,7 +143,7 @@ def test_fixed_repartition_topic_has_to_agree_with_the_topic_that_it_is_joined_w
     )
 
 
-def test_joined_repartition_topics_take_the_largest_number():
+def test_joined_repartition_topics_get_the_largest_count():
     topology = configured(
         {"a": 2, "b": 5},
         subtopology("0", "a", writes="r"),
@@ -153,7 +153,7 @@ def test_joined_repartition_topics_take_the_largest_number():
     assert set(partitions(topology).items()) == {("r", 5), ("s", 5)}
 
 
-def test_joined_repartition_topics_take_the_number_of_the_fixed_one():
+def test_joined_repartition_topics_get_the_fixed_count():
     topology = configured(
         {"a": 2, "b": 5},
         subtopology("0", "a", writes="r"),
@@ -183,7 +183,7 @@ def test_joined_repartition_topics_take_the_number_of_the_fixed_one():
         ([subtopology("0")], "No source topics found for subtopology 0"),
     ],
 )
-def test_topology_that_no_topics_are_right_for_is_an_error(subtopologies, text):
+def test_impossible_topology_is_an_error(subtopologies, text):
     with pytest.raises(ApiError) as caught:
         configured({"words": 1}, *subtopologies)
     assert caught.value.error_code == ErrorCode.STREAMS_INVALID_TOPOLOGY
@@ -201,7 +201,7 @@ def test_topology_that_no_topics_are_right_for_is_an_error(subtopologies, text):
     ],
     ids=["id twice", "topic twice", "negative partitions", "no such place", "negative place"],
 )
-def test_topology_that_contradicts_itself_is_an_unknown_error(subtopologies):
+def test_inconsistent_topology_is_unknown_server_error(subtopologies):
     with pytest.raises(ApiError) as caught:
         configured({"words": 1}, *subtopologies)
     assert caught.value.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -213,13 +213,13 @@ def test_topologies_with_the_same_subtopologies_are_equal():
     assert topology_of(*COUNT) != topology_of(COUNT[0])
 
 
-def test_topics_know_who_reads_them():
+def test_source_topics_map_to_their_subtopologies():
     topology = topology_of(*COUNT)
     assert topology.source_topic_map() == {"words": "0", "by-word": "1"}
     assert set(topology.required_topics()) == {"words", "by-word", "counts"}
 
 
-def test_description_has_decided_partitions_only_when_configured():
+def test_description_has_partition_counts_only_when_configured():
     topology = topology_of(*COUNT)
     configured_topology = configured({"words": 3, "by-word": 3, "counts": 3}, *COUNT)
     for described, count in ((topology.describe(), 0), (configured_topology.describe(), 3)):
@@ -228,7 +228,7 @@ def test_description_has_decided_partitions_only_when_configured():
         assert (counts.name, counts.partitions) == ("counts", count)
 
 
-def test_endpoint_answers_for_the_source_partitions_of_its_tasks():
+def test_endpoint_serves_the_source_partitions_of_its_tasks():
     topology = configured({"small": 1, "large": 4}, subtopology("0", "small large"))
     answer = endpoint_to_partitions(
         Response.Endpoint("host", 80),
@@ -245,6 +245,6 @@ def test_endpoint_answers_for_the_source_partitions_of_its_tasks():
     assert standby == {"large": [2], "small": [2]}
 
 
-def test_endpoint_of_a_topology_that_is_not_configured_is_an_unknown_error():
+def test_endpoint_of_unconfigured_topology_is_unknown_server_error():
     with pytest.raises(ApiError, match="UNKNOWN_SERVER_ERROR"):
         endpoint_to_partitions(Response.Endpoint("host", 80), {}, {}, None, image_of({}))

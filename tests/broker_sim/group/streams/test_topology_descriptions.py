@@ -1,4 +1,4 @@
-"""Descriptions of topologies that members push, and the coordinator keeps in memory (KIP-1331)."""
+"""Tests of topology descriptions, which members send and the coordinator stores in memory (KIP-1331)."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def described(streams):
     return DescriptionStatus(group.topology_description_status), group.topology_description
 
 
-def test_description_is_asked_for_kept_and_described(streams):
+def test_description_is_requested_stored_and_returned(streams):
     member = streams.member("a")
     member.join()
     assert member.answer.topology_description_required
@@ -63,7 +63,7 @@ def test_description_is_asked_for_kept_and_described(streams):
     assert streams.describe().topology_description_status == DescriptionStatus.NOT_REQUESTED
 
 
-def test_member_is_asked_again_after_a_delay_that_doubles(streams):
+def test_request_is_repeated_with_doubling_delay(streams):
     member = streams.member("a")
     member.join()
     asked_after_s = []
@@ -78,7 +78,7 @@ def test_member_is_asked_again_after_a_delay_that_doubles(streams):
     assert len(later) <= 1
 
 
-def test_next_coordinator_asks_for_what_it_does_not_have(streams):
+def test_next_coordinator_requests_the_description_again(streams):
     member = streams.member("a")
     member.join()
     push(streams)
@@ -93,13 +93,13 @@ def test_next_coordinator_asks_for_what_it_does_not_have(streams):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_clients_of_version_0_are_not_asked(streams, version):
+def test_clients_of_version_0_get_no_request(streams, version):
     member = streams.member("a")
     member.join(version=version)
     assert member.answer.topology_description_required == (version == 1)
 
 
-def test_nobody_is_asked_without_a_plugin(newest):
+def test_description_is_not_requested_without_plugin(newest):
     newest.bench.set_topic("in", 1)
     member = newest.member("a")
     member.join()
@@ -123,13 +123,13 @@ def test_nobody_is_asked_without_a_plugin(newest):
         ),
     ],
 )
-def test_description_that_makes_no_sense_is_refused(streams, fields, error, text):
+def test_invalid_description_is_rejected(streams, fields, error, text):
     streams.member("a").join()
     assert push(streams, **fields) == (error, text)
     assert described(streams)[0] is DescriptionStatus.NOT_STORED
 
 
-def test_nodes_are_of_known_kinds(streams):
+def test_unknown_node_types_are_rejected(streams):
     streams.member("a").join()
     invalid = ErrorCode.INVALID_REQUEST
     assert push(streams, description(Node("x", 9))) == (invalid, "Unknown topology node type: 9")
@@ -140,7 +140,7 @@ def test_nodes_are_of_known_kinds(streams):
     )
 
 
-def test_group_that_is_made_again_has_no_description(streams):
+def test_recreated_group_has_no_description(streams):
     member = streams.member("a")
     member.join()
     push(streams)
