@@ -126,7 +126,7 @@ def _row(definition: ConfigDef, place: str, without_effect: Mapping[str, str]) -
 def _type(definition: ConfigDef) -> str:
     """Return the type and, if not every value of it is allowed, which are."""
     name = definition.type.name.lower()
-    return name if definition.validator is None else f"{name} {definition.validator}"
+    return name if definition.validator is None else f"{name} {definition.validator}".strip()
 
 
 def _default(definition: ConfigDef) -> str:

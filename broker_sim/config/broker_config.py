@@ -114,6 +114,8 @@ class BrokerConfig(
                     f"replica.fetch.wait.max.ms={self.replica_fetch_wait_max_ms} must be at most {name}={limit_ms}"
                 )
         _check_memory_and_connections(self)
+        if CORDONED in self.others:
+            _check_cordoned_dirs(self)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, GivenValue]) -> Self:
@@ -289,7 +291,7 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
             "These security configs can be dynamically updated only per-listener using the"
             f" listener prefix: {_listed(per_listener)}"
         )
-    _check_types(configs)
+    _check_types(configs, {**definitions, **REPLICATION_QUOTA_CONFIGS})
     own = [name for name, mode in modes.items() if mode is UpdateMode.PER_BROKER]
     own += [name for name in configs if without_listener(name) not in {name, *OF_ALL_BROKERS}]
     if own and not broker:
@@ -323,11 +325,13 @@ def check_local_retention(config: BrokerConfig) -> None:
             raise ConfigError(DYNAMIC_ERROR.format(f"Invalid value {local} for configuration {name}: {reason}"))
 
 
-def check_cordoned_dirs(config: BrokerConfig) -> None:
-    """Raise ConfigError if a directory that is to get no new logs is none of the broker's."""
+def _check_cordoned_dirs(config: BrokerConfig) -> None:
+    """Raise ConfigError if a directory that is to get no new logs is none of the broker's; `*` stands for all."""
     directories = config.log_dirs or config.log_dir
-    cordoned = [each.strip() for each in config.others.get(CORDONED, "").split(",")]
-    missing = [each for each in cordoned if each and each not in directories]
+    cordoned = [each.strip() for each in config.others[CORDONED].split(",")]
+    if "*" in cordoned and len(set(cordoned)) > 1:
+        raise ConfigError(f"requirement failed: When {CORDONED} is set to *, it must not contain other values")
+    missing = [each for each in cordoned if each not in {"", "*", *directories}]
     if missing:
         raise ConfigError(
             f"requirement failed: All entries in {CORDONED} must be present in log.dirs or log.dir."
@@ -335,20 +339,18 @@ def check_cordoned_dirs(config: BrokerConfig) -> None:
         )
 
 
-def _check_types(configs: Mapping[str, str]) -> None:
-    """Check the values that no BrokerConfig has: those of single listeners and of replication quotas."""
-    for name in configs:
-        own = without_listener(name)
-        if own != name or own in REPLICATION_QUOTA_CONFIGS:
-            definition = {**every_broker_config(), **REPLICATION_QUOTA_CONFIGS}.get(own)
-            if definition is None:
-                continue
-            try:
-                definition.parse(configs[name])
-            except ConfigError as error:
-                if definition.update_mode is not UpdateMode.READ_ONLY:
-                    raise
-                raise ConfigError(DYNAMIC_ERROR.format(error)) from None
+def _check_types(configs: Mapping[str, str], definitions: Mapping[str, ConfigDef]) -> None:
+    """Raise ConfigError for the first value that a running broker refuses."""
+    for name, text in configs.items():
+        definition = definitions.get(without_listener(name))
+        if definition is None or name in OF_THE_AUTHORIZER:
+            continue
+        try:
+            definition.check_change(text)
+        except ConfigError as error:
+            if definition.update_mode is not UpdateMode.READ_ONLY:
+                raise
+            raise ConfigError(DYNAMIC_ERROR.format(error)) from None
 
 
 def _listed(names: Iterable[str]) -> str:

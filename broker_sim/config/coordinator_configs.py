@@ -15,6 +15,7 @@ from broker_sim.config.definition import (
     LIST,
     LONG,
     MAX_INT,
+    NOT_EMPTY,
     SHORT,
     STRING,
     Between,
@@ -62,6 +63,43 @@ def check_consumer_configs(config: Any) -> None:
     check_heartbeat_interval(config, "group_consumer_")
     if "classic" not in config.group_coordinator_rebalance_protocols:
         raise ConfigError("Disabling the 'classic' protocol is not supported.")
+    assignor_names("group.consumer.assignors", config.group_consumer_assignors)
+
+
+SHARE_ASSIGNORS: Final = "group.share.assignors"
+STREAMS_ASSIGNORS: Final = "group.streams.assignors"
+_ASSIGNOR_CLASSES: Final = {
+    "group.consumer.assignors": {
+        "uniform": "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+        "range": "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+    },
+    SHARE_ASSIGNORS: {"simple": "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"},
+    STREAMS_ASSIGNORS: {"sticky": "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor"},
+}
+"""Kafka's own assignors by configuration: the class by its short name."""
+
+
+def assignor_names(key: str, configured: Iterable[str]) -> tuple[str, ...]:
+    """Return the short names of assignors that are configured by name or class. Raises ConfigError as Kafka."""
+    classes = _ASSIGNOR_CLASSES[key]
+    by_class = {name: short for short, name in classes.items()}
+    names: list[str] = []
+    for value in dict.fromkeys(configured):
+        name = by_class.get(value, value)
+        if name not in classes:
+            raise ConfigError(f"Invalid value {value} for configuration {key}: Class cannot be found")
+        if name in names:
+            raise ConfigError(
+                f"Invalid value {value} for configuration {key}: Assignor name '{name}' is already registered by"
+                " another configured assignor. Assignor names, whether built-in or custom, must be unique"
+            )
+        names.append(name)
+    return tuple(names)
+
+
+def streams_assignors(text: str) -> tuple[str, ...]:
+    """Return the short names of the assignors of streams groups in a list of names or classes. Raises ConfigError."""
+    return assignor_names(STREAMS_ASSIGNORS, (part.strip() for part in text.split(",")))
 
 
 class GroupCoordinatorConfigs(Configs):
@@ -71,7 +109,7 @@ class GroupCoordinatorConfigs(Configs):
         LIST,
         ("classic", "consumer", "streams"),
         "Group protocols that the broker offers.",
-        ListOf(("consumer", "classic", "share", "streams")),
+        ListOf(("consumer", "classic", "share", "streams"), may_be_empty=False),
     )
     group_min_session_timeout_ms: int = declare(
         INT, 6_000, "Shortest session timeout that a member of a classic group may ask for."
@@ -105,7 +143,7 @@ class GroupCoordinatorConfigs(Configs):
         INT, MAX_INT, "Most members of a group of the consumer protocol.", at_least(1)
     )
     group_consumer_assignors: tuple[str, ...] = declare(
-        LIST, ("uniform", "range"), "Server-side assignors; the first is the default."
+        LIST, ("uniform", "range"), "Server-side assignors; the first is the default.", NOT_EMPTY
     )
     group_consumer_migration_policy: str = declare(
         STRING,
@@ -355,6 +393,11 @@ class ShareCoordinatorConfigs(Configs):
 def check_share_configs(config: Any) -> None:
     """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
     check_limits(config, "group_share_", _ORDERED)
+    assignors = {part.strip() for part in config.others.get(SHARE_ASSIGNORS, "simple").split(",")}
+    for assignor in assignors:
+        assignor_names(SHARE_ASSIGNORS, [assignor])
+    if len(assignors) > 1:
+        raise ConfigError(f"{SHARE_ASSIGNORS} must contain exactly one assignor, but found {len(assignors)}")
     check_heartbeat_interval(config, "group_share_")
     if config.group_share_persister_class_name not in PERSISTERS:
         raise ConfigError(
@@ -473,3 +516,15 @@ def check_streams_configs(config: Any) -> None:
     check_limits(config, _PREFIX, [("min_task_offset_interval_ms", "task_offset_interval_ms")])
     check_limits(config, _PREFIX, [("num_warmup_replicas", "max_warmup_replicas")])
     check_heartbeat_interval(config, _PREFIX)
+    streams_assignors(config.others.get(STREAMS_ASSIGNORS, "sticky"))
+    check_tags(_TAGS, config.originals.get(_TAGS, ""))
+
+
+_TAGS: Final = "group.streams.rack.aware.assignment.tags"
+
+
+def check_tags(key: str, text: str) -> None:
+    """Raise ConfigError for a list of tags with one that comes twice."""
+    tags = [tag.strip() for tag in text.split(",")]
+    if len(set(tags)) < len(tags):
+        raise ConfigError(f"{key} must not contain duplicate tag keys.")

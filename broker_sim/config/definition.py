@@ -99,13 +99,22 @@ class ConfigDef(NamedTuple):
 
     def parse(self, text: str) -> ConfigValue:
         """Return the typed value of `text`. Raises ConfigError when it is not allowed."""
-        if isinstance(self.validator, ReplicaList):
-            value: ConfigValue = _split(text)
+        if self.type is ConfigType.LIST:
+            parts = _split(text)
+            # Kafka drops what comes twice (KIP-1161).
+            value: ConfigValue = tuple(dict.fromkeys(parts)) if isinstance(self.validator, ListOf) else parts
         else:
             value = _parse(self.name, self.type, text.strip())
         if self.validator is not None:
             self.validator(self.name, value)
         return value
+
+    def check_change(self, text: str) -> None:
+        """Raise ConfigError for a value that a running broker refuses, which accepts no part of a list twice."""
+        if self.type is ConfigType.LIST and self.validator is not None:
+            self.validator(self.name, _split(text))
+        else:
+            self.parse(text)
 
 
 def to_text(value: ConfigValue) -> str | None:
@@ -142,12 +151,6 @@ def to_texts(values: Mapping[str, GivenValue]) -> dict[str, str]:
 def _parse(name: str, config_type: ConfigType, text: str) -> ConfigValue:
     if config_type in _TEXTS:
         return text
-    if config_type is ConfigType.LIST:
-        parts = _split(text)
-        if "" in parts:
-            raise ConfigError(f"Configuration '{name}' values must not be empty.")
-        # Kafka drops what comes twice (KIP-1161).
-        return tuple(dict.fromkeys(parts))
     if config_type is ConfigType.BOOLEAN:
         if text.lower() not in {"true", "false"}:
             raise _invalid(name, text, "Expected value to be either true or false")
@@ -238,19 +241,33 @@ class OneOf(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list of the given words, which may be empty; mirrors `ConfigDef.ValidList`."""
+    """A list of different parts that are not empty; mirrors `ConfigDef.ValidList`."""
 
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    """The parts that are allowed; any without words."""
+    may_be_empty: bool = True
 
     def __call__(self, name: str, value: ConfigValue) -> None:
         """Raise ConfigError when `value` is not allowed."""
         assert isinstance(value, tuple)
-        for word in value:
-            if word not in self.words:
-                raise _invalid(name, word, f"String must be one of: {', '.join(self.words)}")
+        if not value and not self.may_be_empty:
+            allowed = f"[{', '.join(self.words)}]" if self.words else "any non-empty value"
+            raise ConfigError(f"Configuration '{name}' must not be empty. Valid values include: {allowed}")
+        if len(set(value)) < len(value):
+            raise ConfigError(f"Configuration '{name}' values must not be duplicated.")
+        for part in value:
+            if not part:
+                raise ConfigError(f"Configuration '{name}' values must not be empty.")
+            if self.words and part not in self.words:
+                raise _invalid(name, part, f"String must be one of: {', '.join(self.words)}")
 
     def __str__(self) -> str:
-        return f"[{', '.join(self.words)}]"
+        words = f"[{', '.join(self.words)}]" if self.words else ""
+        return words if self.may_be_empty else f"not empty {words}".strip()
+
+
+NOT_EMPTY: Final = ListOf(may_be_empty=False)
+"""A list with at least one part."""
 
 
 class ReplicaList:
@@ -287,6 +304,8 @@ def declare(
     since: str = "",
 ) -> _D:
     """Declare a configuration as an attribute of a `Configs`; `doc` is its description in responses to clients."""
+    if config_type is LIST and validator is None:
+        validator = ListOf()
     declared: Any = ConfigDef("", "", config_type, default, doc, validator, update_mode, internal, since)  # type: ignore[arg-type]  # the default is a value
     return declared  # type: ignore[no-any-return]  # `Configs` puts the default in its place
 

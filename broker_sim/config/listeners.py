@@ -60,11 +60,11 @@ def check_advertised_names(advertised: Sequence[str], names: Sequence[str]) -> N
 def parse_protocol_map(text: str) -> dict[str, str]:
     """Return the security protocol of each listener name. Raises ConfigError."""
     protocols = {}
-    for pair in text.split(",") if text.strip() else ():
-        name, colon, protocol = pair.strip().rpartition(":")
+    for pair in _split_as_java(text):
+        name, colon, protocol = pair.rpartition(":")
         if not colon:
             raise ConfigError(
-                f"Error parsing configuration property '{PROTOCOL_MAP}': begin 0, end -1, length {len(pair.strip())}"
+                f"Error parsing configuration property '{PROTOCOL_MAP}': begin 0, end -1, length {len(pair)}"
             )
         if protocol.strip().upper() not in SECURITY_PROTOCOLS:
             raise ConfigError(f"Invalid security protocol `{protocol.strip()}` defined in {PROTOCOL_MAP}")
@@ -72,12 +72,31 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     return protocols
 
 
+def security_protocols(values: Mapping[str, str], defaults: str) -> dict[str, str]:
+    """Return the security protocol of each listener name under these configurations. Raises ConfigError.
+
+    Without a map it is `defaults`, and controllers' listeners are in plain text unless a listener has logins or TLS by
+    its name. Mirrors `KafkaConfig.effectiveListenerSecurityProtocolMap`.
+    """
+    protocols = parse_protocol_map(values.get(PROTOCOL_MAP, defaults))
+    if PROTOCOL_MAP in values:
+        return protocols
+    controllers = controller_names(values)
+    secured = {*SASL_PROTOCOLS, *SSL_PROTOCOLS}
+    if secured.isdisjoint({*controllers, *listener_names(values.get(LISTENERS, ""))}):
+        protocols.update((name, PLAINTEXT) for name in controllers)
+    return protocols
+
+
+def controller_names(values: Mapping[str, str]) -> frozenset[str]:
+    """Return the names of controllers' listeners, upper case."""
+    return frozenset(filter(None, (name.strip().upper() for name in values.get(CONTROLLER_LISTENERS, "").split(","))))
+
+
 def parse_endpoints(
     key: str, parts: Sequence[str], protocols: Mapping[str, str], *, default_host: str = ""
 ) -> list[Endpoint]:
     """Return the endpoints of `listeners` or `advertised.listeners`. Raises ConfigError."""
-    if not parts:
-        raise ConfigError(f"Configuration '{key}' must not be empty. Valid values include: any non-empty value")
     try:
         endpoints = [_parse_endpoint(part, protocols) for part in parts]
         _check_distinct(endpoints, ", ".join(parts), has_own_ports=key == LISTENERS)
@@ -188,14 +207,12 @@ _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT_BITS: Final = 32
 
 
-def check_listeners(text: str, protocol_map: str, advertised: Sequence[str]) -> None:
-    """Raise ConfigError if a broker cannot use this value of `listeners`.
+def check_listeners(listeners: Sequence[str], protocols: Mapping[str, str], advertised: Sequence[str]) -> None:
+    """Raise ConfigError if a broker cannot use these `listeners`.
 
-    `protocol_map` is `listener.security.protocol.map`; `advertised` are the names of the advertised listeners.
+    `protocols` are those of `security_protocols`; `advertised` are the names of the advertised listeners.
     """
-    parts = list(dict.fromkeys(part.strip() for part in text.split(","))) if text.strip() else []
-    protocols = {"CONTROLLER": "PLAINTEXT", **parse_protocol_map(protocol_map)}
-    endpoints = parse_endpoints(LISTENERS, parts, protocols)
+    endpoints = parse_endpoints(LISTENERS, listeners, protocols)
     check_advertised_names(advertised, [endpoint.listener for endpoint in endpoints])
 
 

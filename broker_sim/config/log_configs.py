@@ -13,6 +13,7 @@ from broker_sim.config.definition import (
     LONG,
     MAX_DOUBLE,
     MAX_LONG,
+    NOT_EMPTY,
     STRING,
     Between,
     Configs,
@@ -33,9 +34,9 @@ class ServerLogConfigs(Configs):
         INT, 1, "Partitions of a topic that is created without a number of them.", at_least(1)
     )
     log_dirs: tuple[str, ...] | None = declare(
-        LIST, None, "Directories of the logs: names in memory; with --data-dir, as many in it."
+        LIST, None, "Directories of the logs: names in memory; with --data-dir, as many in it.", NOT_EMPTY
     )
-    log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.")  # noqa: S108 - Kafka's default
+    log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.", NOT_EMPTY)  # noqa: S108 - Kafka's default
     log_segment_bytes: int = declare(
         INT, 1_073_741_824, "Size in bytes at which a segment is rolled.", at_least(1_048_576), update_mode=CLUSTER_WIDE
     )

@@ -74,6 +74,7 @@ REASONS: Final = (
 )
 """Reason for which a configuration of `other_configs.jsonl` has no effect, by prefix; the first match counts."""
 
+_NOT_EMPTY: Final = "not empty"
 _RANGE: Final = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\]")
 _WORDS: Final = re.compile(r"(\(case insensitive\) )?\[(\w+(?:, \w+)*)\]")
 
@@ -134,6 +135,10 @@ def _definition(
 
 def _validator(limits: str, config_type: ConfigType) -> Validator | None:
     """Return the check for limits in Kafka's notation; None without limits, or for limits of another kind."""
+    if config_type is ConfigType.LIST:
+        may_be_empty = not limits.startswith(_NOT_EMPTY)
+        words = _WORDS.fullmatch(limits.removeprefix(_NOT_EMPTY).strip())
+        return ListOf(tuple(words[2].split(", ")) if words else (), may_be_empty)
     if bounds := _RANGE.fullmatch(limits):
         low, high = (None if end is None else _number(end) for end in bounds.groups())
         return Between(low, high)
@@ -141,7 +146,7 @@ def _validator(limits: str, config_type: ConfigType) -> Validator | None:
         allowed = tuple(words[2].split(", "))
         if words[1]:
             return OneOf(allowed, ignores_case=True)
-        return ListOf(allowed) if config_type is ConfigType.LIST else OneOf(allowed)
+        return OneOf(allowed)
     return None
 
 

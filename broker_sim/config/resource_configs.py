@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from broker_sim.config.broker_config import BrokerConfig, every_broker_config
+from broker_sim.config.coordinator_configs import STREAMS_ASSIGNORS, check_tags, streams_assignors
 from broker_sim.config.definition import (
     BOOLEAN,
     INT,
@@ -20,6 +21,7 @@ from broker_sim.config.definition import (
     ConfigDef,
     ConfigType,
     ConfigValue,
+    ListOf,
     OneOf,
     UpdateMode,
     Validator,
@@ -94,7 +96,7 @@ def _definitions(
             type=config_type,
             default=default,
             doc=doc,
-            validator=validator,
+            validator=ListOf() if config_type is LIST else validator,
             update_mode=UpdateMode.CLUSTER_WIDE,
             internal=internal,
             since=since,
@@ -107,7 +109,6 @@ DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 DEAD_LETTER_COPY: Final = "errors.deadletterqueue.copy.record.enable"
 _STREAMS_ASSIGNOR: Final = "streams.assignor.name"
 _STREAMS_TAGS: Final = "streams.rack.aware.assignment.tags"
-_STREAMS_ASSIGNORS: Final = "group.streams.assignors"
 _OFFLOAD: Final = "Whether the assignor may run beside the coordinator; here it runs at once."
 
 
@@ -228,7 +229,7 @@ CLIENT_METRICS_CONFIGS: Final[Mapping[str, ConfigDef]] = _definitions(
 
 def default_of_group_config(name: str) -> str:
     """Return the name of the broker configuration that is the default of a group's."""
-    return _STREAMS_ASSIGNORS if name == _STREAMS_ASSIGNOR else f"group.{name}"
+    return STREAMS_ASSIGNORS if name == _STREAMS_ASSIGNOR else f"group.{name}"
 
 
 def limits_of_group_config(name: str) -> tuple[str, str]:
@@ -275,7 +276,7 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str], *, tel
             continue
         _check_limits(static, name, value, tells_numbers=tells_numbers)
     _check_assignor(static, values.get(_STREAMS_ASSIGNOR))
-    _check_tags(_STREAMS_TAGS, configs.get(_STREAMS_TAGS, ""))
+    check_tags(_STREAMS_TAGS, configs.get(_STREAMS_TAGS, ""))
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         session_ms = values.get(session, _number(static, f"group.{session}"))
@@ -286,13 +287,6 @@ def check_group_configs(static: BrokerConfig, configs: Mapping[str, str], *, tel
             raise ConfigError(f"{session} must be greater than {heartbeat}")
     if str(values.get(DEAD_LETTER_TOPIC, "")).startswith("__"):
         raise ConfigError(f"{DEAD_LETTER_TOPIC}: DLQ topic name must not start with '__'")
-
-
-def _check_tags(name: str, text: str) -> None:
-    """Raise ConfigError if a list of client tags has one twice; of other lists Kafka drops what comes twice."""
-    tags = [tag.strip() for tag in text.split(",")]
-    if len(set(tags)) < len(tags):
-        raise ConfigError(f"{name} must not contain duplicate tag keys.")
 
 
 def _check_limits(static: BrokerConfig, name: str, value: int, *, tells_numbers: bool) -> None:
@@ -310,7 +304,7 @@ def _check_limits(static: BrokerConfig, name: str, value: int, *, tells_numbers:
 
 def _check_assignor(static: BrokerConfig, name: ConfigValue) -> None:
     """Raise ConfigError for an assignor of a streams group that is none of the broker's; None is the first one."""
-    assignors = (static.text_of(every_broker_config()[_STREAMS_ASSIGNORS]) or "").split(",")
+    assignors = streams_assignors(static.text_of(every_broker_config()[STREAMS_ASSIGNORS]) or "")
     if name is not None and name not in assignors:
         raise ConfigError(
             f"{_STREAMS_ASSIGNOR} '{name}' is not a registered task assignor."

@@ -17,6 +17,7 @@ from broker_sim.config.definition import (
     MAX_ARRAY_BYTES,
     MAX_INT,
     MAX_LONG,
+    NOT_EMPTY,
     STRING,
     Between,
     BetweenOrDefault,
@@ -40,10 +41,11 @@ class SocketServerConfigs(Configs):
         LIST,
         ("PLAINTEXT://:9092",),
         "Name, host and port of each listener; if not set, the cluster chooses them.",
+        NOT_EMPTY,
         update_mode=UpdateMode.PER_BROKER,
     )
     advertised_listeners: tuple[str, ...] | None = declare(
-        LIST, None, "Listeners and addresses that clients get; all listeners if not set."
+        LIST, None, "Listeners and addresses that clients get; all listeners if not set.", NOT_EMPTY
     )
     listener_security_protocol_map: str = declare(
         STRING,

@@ -21,7 +21,6 @@ from broker_sim.config import (
     ConfigType,
     every_broker_config,
     to_text,
-    topic_defaults,
 )
 from broker_sim.controller.configuration_validator import ConfigurationValidator
 from broker_sim.controller.features import has_eligible_leader_replicas
@@ -184,8 +183,17 @@ class ConfigurationControlManager:
                 raise ApiError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
             definition = definitions.get(name)
             if definition is None or definition.type is not ConfigType.LIST:
-                raise ApiError(ErrorCode.INVALID_CONFIG, f"Can't {op.name} to key {name} because its type is not LIST.")
-            value = _edited_list(op, configs.get(name, self._default_text(definition)), value)
+                # Kafka's broker refuses a change of brokers before it sends it to the controller.
+                reason = (
+                    f"Config value {op.name.lower()} is not allowed for config key: {name}"
+                    if resource.type is ConfigResourceType.BROKER
+                    else f"Can't {op.name} to key {name} because its type is not LIST."
+                )
+                raise ApiError(ErrorCode.INVALID_CONFIG, reason)
+            # The default is that of the definition, whatever is set statically.
+            present = configs.get(name, to_text(definition.default) or "")
+            # What a change of a broker has twice is refused like any such list of a broker.
+            value = _edited_list(op, present, value, keeps_duplicates=resource.type is ConfigResourceType.BROKER)
         if len(value) > _MAX_VALUE_LENGTH:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
@@ -193,12 +201,6 @@ class ConfigurationControlManager:
                 f" size of {_MAX_VALUE_LENGTH} bytes.",
             )
         configs[name] = value
-
-    def _default_text(self, definition: ConfigDef) -> str:
-        """Return the default of a list, which APPEND and SUBTRACT start from."""
-        if definition.name in TOPIC_CONFIGS:
-            return to_text(getattr(topic_defaults(self._static), definition.attribute)) or ""
-        return self._static.text_of(definition) or ""
 
     def _check_min_isr_rules(
         self, delta: MetadataDelta, resource: ConfigResource, alterations: Iterable[ConfigAlteration]
@@ -265,16 +267,18 @@ def _check_broker_name(delta: MetadataDelta, name: str) -> None:
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not registered.")
 
 
-def _edited_list(op: AlterOp, present: str, change: str) -> str:
-    """Return the list after APPEND of parts that are not in it, or SUBTRACT."""
+def _edited_list(op: AlterOp, present: str, change: str, *, keeps_duplicates: bool) -> str:
+    """Return the list after SUBTRACT, or APPEND of parts that are not in it."""
     parts = [part for part in present.split(",") if part]
-    for part in change.split(","):
-        if op is AlterOp.SUBTRACT:
+    # As Java splits: empty parts at the end do not count, but a text without a comma is a part.
+    changes = change.rstrip(",").split(",") if change.strip(",") or not change else []
+    if op is AlterOp.SUBTRACT:
+        for part in changes:
             if part in parts:
                 parts.remove(part)
-        elif part not in parts:
-            parts.append(part)
-    return ",".join(parts)
+        return ",".join(parts)
+    new = [part for part in changes if part not in parts]
+    return ",".join(parts + (new if keeps_duplicates else list(dict.fromkeys(new))))
 
 
 def _clear_elrs(delta: MetadataDelta, topic: str) -> None:

@@ -12,7 +12,6 @@ from broker_sim.config import (
     BROKER_WITHOUT_EFFECT,
     CHANGE_WITHOUT_EFFECT,
     CONNECTION_LIMITS,
-    CORDONED,
     DYNAMIC_ERROR,
     GROUP_CONFIGS,
     LISTENERS,
@@ -29,7 +28,6 @@ from broker_sim.config import (
     ConfigDef,
     check_client_metrics_configs,
     check_connection_limits,
-    check_cordoned_dirs,
     check_dynamic,
     check_group_configs,
     check_listeners,
@@ -40,7 +38,7 @@ from broker_sim.config import (
     every_broker_config,
     listener_values,
     of_listeners,
-    parse_protocol_map,
+    security_protocols,
     takes_client_metrics,
     thread_count_reason,
     without_listener,
@@ -100,8 +98,6 @@ class ConfigurationValidator:
         self._log_without_effect(resource_type, configs)
 
     def _check_broker(self, delta: MetadataDelta, broker: str, configs: Mapping[str, str]) -> None:
-        if not configs.get(LISTENERS, "any").strip():  # said even where no listener may be set
-            check_listeners("", "", ())
         check_dynamic(configs, broker)
         of_all = delta.broker_configs.get("", {}) if broker else {}
         config = self._static.with_dynamic({**of_all, **configs})
@@ -113,18 +109,13 @@ class ConfigurationValidator:
             self._check_fixed_listeners(changed, configs, self._listeners(delta, broker))
         if not configs.keys().isdisjoint(RETENTION):
             check_local_retention(config)
-        if CORDONED in configs:
-            check_cordoned_dirs(config)
         if METRIC_REPORTERS in configs:
             check_metric_reporters(configs[METRIC_REPORTERS])
-        if PROTOCOL_MAP in configs:
-            parse_protocol_map(configs[PROTOCOL_MAP])
-        if LISTENERS in configs:
-            check_listeners(
-                configs[LISTENERS],
-                config.listener_security_protocol_map,
-                self._listeners(delta, broker) if broker else (),
-            )
+        if not configs.keys().isdisjoint({LISTENERS, PROTOCOL_MAP}):
+            values = {**self._static.originals, **configs}
+            protocols = security_protocols(values, config.listener_security_protocol_map)
+            if LISTENERS in values:
+                check_listeners(config.listeners, protocols, self._listeners(delta, broker) if broker else ())
         self._check_threads(present, configs)
 
     def _check_fixed_listeners(self, changed: set[str], configs: Mapping[str, str], listeners: list[str]) -> None:

@@ -1,5 +1,7 @@
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.common.config.ConfigException;
 import org.apache.kafka.coordinator.group.GroupConfig;
 import org.apache.kafka.server.config.AbstractKafkaConfig;
 import org.apache.kafka.server.config.QuotaConfig;
@@ -57,6 +59,20 @@ public class ConfigFacts {
         String value = key.hasDefault()
             ? String.valueOf(ConfigDef.convertToString(key.defaultValue, key.type)) : "required";
         System.out.println(String.join("\t", kind, key.name, key.type.name(), value,
-            String.valueOf(key.validator), String.valueOf(key.internalConfig), last));
+            limits(key), String.valueOf(key.internalConfig), last));
+    }
+
+    /** Returns Kafka's text for the limits, and for a list that must not be empty these words before it. */
+    private static String limits(ConfigDef.ConfigKey key) {
+        String text = String.valueOf(key.validator);
+        if (!(key.validator instanceof ConfigDef.ValidList)) {
+            return text;
+        }
+        try {
+            key.validator.ensureValid(key.name, List.of());
+            return text;
+        } catch (ConfigException empty) {
+            return ("not empty " + text).strip();
+        }
     }
 }

@@ -11,7 +11,7 @@ the one controller, and one whose port a broker of the cluster has already is le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -28,9 +28,10 @@ from broker_sim.config import (
     SSL_PROTOCOLS,
     Endpoint,
     check_advertised_names,
+    controller_names,
     listener_names,
     parse_endpoints,
-    parse_protocol_map,
+    security_protocols,
 )
 from broker_sim.controller import ScramUpsertion
 from broker_sim.errors import ConfigError
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from broker_sim.security.sasl_listener import SaslListener
     from broker_sim.security.ssl_listener import SslListener
 
+EARLY_START: Final = "early.start.listeners"
+INTER_BROKER_MECHANISM: Final = "sasl.mechanism.inter.broker.protocol"
 INTER_BROKER_PROTOCOL: Final = "security.inter.broker.protocol"
 LAST_PORT: Final = 65_535
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - refused, not bound
@@ -96,11 +99,11 @@ def broker_listeners(
     `issuer` signs tokens if no configuration names keys; with `verifies_claims`, as from Kafka 4.4 on, keys need an
     audience and an issuer.
     """
-    protocols = parse_protocol_map(config.listener_security_protocol_map)
+    protocols = security_protocols(config.originals, config.listener_security_protocol_map)
     if LISTENERS in config.originals:
         bound = parse_endpoints(LISTENERS, config.listeners, protocols, default_host=host)
     else:
-        bound = [Endpoint(protocol, host, port, protocol)]
+        bound = parse_endpoints(LISTENERS, [f"{protocol}://:{port}"], protocols, default_host=host)
     advertised_listeners = config.advertised_listeners
     if advertised_listeners is None:
         advertised = [each._replace(host=advertised_host or each.host) for each in bound]
@@ -109,7 +112,8 @@ def broker_listeners(
             ADVERTISED_LISTENERS, advertised_listeners, protocols, default_host=advertised_host or host
         )
     all_names = [each.listener for each in bound]
-    controllers = _controller_listeners(config)
+    controllers = controller_names(config.others)
+    _check_early_start(config, {*all_names, *controllers})
     reachable = {each.listener: each for each in (*bound, *advertised) if each.host != ANY_ADDRESS}
     of_controllers = tuple(
         reachable.get(each.listener, each._replace(host=advertised_host or LOCALHOST))
@@ -142,6 +146,13 @@ def broker_listeners(
         config.for_listener(each.listener)  # raises ConfigError for invalid values
     make_sasl = partial(_sasl_listener, config, users, issuer, verifies_claims=verifies_claims)
     with_logins = [each.listener for each in bound if each.security_protocol in SASL_PROTOCOLS]
+    mechanism = config.others.get(INTER_BROKER_MECHANISM)
+    # Brokers have no connections here, so a mechanism between them need not be configured.
+    if inter_broker in with_logins and mechanism is not None and mechanism not in config.sasl_enabled_mechanisms:
+        raise ConfigError(
+            f"requirement failed: {INTER_BROKER_MECHANISM} must be included in {MECHANISMS} when SASL is used for"
+            " inter-broker communication"
+        )
     sasl = {name: make_sasl(name) for name in with_logins}
     encrypted = [each.listener for each in bound if each.security_protocol in SSL_PROTOCOLS]
     hosts = {each.host for each in (*bound, *advertised)}
@@ -171,14 +182,21 @@ def _ssl_listener(
     return SslListener(config, name, certificates, hosts, **facts)
 
 
-def _controller_listeners(config: BrokerConfig) -> frozenset[str]:
-    names = config.others.get(CONTROLLER_LISTENERS, "").split(",")
-    return frozenset(name.strip().upper() for name in names)
+def _check_early_start(config: BrokerConfig, names: Collection[str]) -> None:
+    """Raise ConfigError for a name in `early.start.listeners` that is no listener's."""
+    for name in config.others.get(EARLY_START, "").split(","):
+        if name.strip() and name.strip() not in names:
+            raise ConfigError(
+                f"{EARLY_START} contains listener {name.strip()}, but this is not contained in {LISTENERS} or"
+                f" {CONTROLLER_LISTENERS}"
+            )
 
 
 def _inter_broker_listener(config: BrokerConfig, protocols: Mapping[str, str]) -> str:
     protocol = config.others.get(INTER_BROKER_PROTOCOL)
     name = config.inter_broker_listener_name
+    if name == "":
+        raise ConfigError("The provided listener name is null or empty string")
     if name is None:
         return PLAINTEXT if protocol is None else protocol.strip().upper()
     if protocol is not None:

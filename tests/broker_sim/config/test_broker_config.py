@@ -153,3 +153,63 @@ def test_roll_and_flush_times_have_several_units():
 def test_share_group_limits_have_to_be_in_order(values, message):
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         BrokerConfig.from_mapping(values)
+
+
+ASSIGNORS = "org.apache.kafka.coordinator.group"
+UNKNOWN = "Invalid value x for configuration {}: Class cannot be found"
+REGISTERED = (
+    "Invalid value {} for configuration group.consumer.assignors: Assignor name 'range' is already registered by"
+    " another configured assignor. Assignor names, whether built-in or custom, must be unique"
+)
+MISSING = (
+    "requirement failed: All entries in cordoned.log.dirs must be present in log.dirs or log.dir. Missing entries : {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("group.consumer.assignors", "uniform,x", UNKNOWN.format("group.consumer.assignors")),
+        ("group.consumer.assignors", f"{ASSIGNORS}.assignor.RangeAssignor,range", REGISTERED.format("range")),
+        ("group.share.assignors", "x", UNKNOWN.format("group.share.assignors")),
+        ("group.share.assignors", "simple,x", UNKNOWN.format("group.share.assignors")),
+        (
+            "group.share.assignors",
+            f"simple,{ASSIGNORS}.assignor.SimpleAssignor",
+            "group.share.assignors must contain exactly one assignor, but found 2",
+        ),
+        ("group.streams.assignors", "sticky,x", UNKNOWN.format("group.streams.assignors")),
+        (
+            "group.streams.rack.aware.assignment.tags",
+            "a, a",
+            "group.streams.rack.aware.assignment.tags must not contain duplicate tag keys.",
+        ),
+        ("cordoned.log.dirs", "/a,/c,/d", MISSING.format("/c, /d")),
+        ("cordoned.log.dirs", "/a/", MISSING.format("/a/")),
+        (
+            "cordoned.log.dirs",
+            "*,/a",
+            "requirement failed: When cordoned.log.dirs is set to *, it must not contain other values",
+        ),
+    ],
+)
+def test_list_with_a_part_that_no_broker_has_is_refused_as_by_kafka(name, text, message):
+    with pytest.raises(ConfigError) as refusal:
+        BrokerConfig.from_mapping({"log.dirs": "/a,/b", name: text})
+    assert str(refusal.value) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("group.consumer.assignors", f"{ASSIGNORS}.assignor.RangeAssignor,uniform"),
+        ("group.consumer.assignors", "range,range"),
+        ("group.share.assignors", f"{ASSIGNORS}.assignor.SimpleAssignor"),
+        ("group.streams.assignors", f"{ASSIGNORS}.streams.assignor.StickyTaskAssignor"),
+        ("cordoned.log.dirs", ""),
+        ("cordoned.log.dirs", "*"),
+        ("cordoned.log.dirs", "/b, /b"),
+    ],
+)
+def test_list_that_a_starting_broker_takes(name, text):
+    assert BrokerConfig.from_mapping({"log.dirs": "/a,/b", name: text}).originals[name] == text

@@ -18,19 +18,10 @@ from broker_sim.config import (
 pytestmark = pytest.mark.real_kafka
 
 LIMITED_HERE_ONLY = {
-    "advertised.listeners",
     "authorizer.class.name",
-    "group.consumer.assignors",
     "group.consumer.migration.policy",
-    "group.streams.rack.aware.assignment.tags",
-    "listeners",
-    "log.dir",
-    "log.dirs",
     "node.id",
     "offsets.topic.compression.codec",
-    "sasl.enabled.mechanisms",
-    "sasl.oauthbearer.expected.audience",
-    "ssl.enabled.protocols",
 }
 """Kafka checks these in another place, or words the check in another way."""
 

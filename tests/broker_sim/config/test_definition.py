@@ -10,8 +10,10 @@ from broker_sim.config import (
     BROKER_CONFIGS,
     TOPIC_CONFIGS,
     BrokerConfig,
+    ConfigType,
     TopicConfig,
     effective_topic_config,
+    every_broker_config,
     to_text,
     to_texts,
 )
@@ -143,3 +145,61 @@ def test_any_text_is_accepted_or_refused_in_one_line(name, text):
     except ConfigError as error:
         message = str(error)
     assert len(message.splitlines()) == 1
+
+
+WORDS = "log.cleanup.policy"
+ANY = "ssl.cipher.suites"
+NEVER_EMPTY = "group.coordinator.rebalance.protocols"
+EMPTY_PART = "Configuration '{}' values must not be empty."
+TWICE = "Configuration '{}' values must not be duplicated."
+NO_POLICY = "Invalid value x for configuration {}: String must be one of: compact, delete"
+NO_PROTOCOLS = "Configuration '{}' must not be empty. Valid values include: [consumer, classic, share, streams]"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "at_the_start", "while_it_runs"),
+    [
+        (ANY, "", None, None),
+        (ANY, " a , b", None, None),
+        (ANY, "a,a", None, TWICE),
+        (ANY, ",", EMPTY_PART, TWICE),
+        (ANY, "a,", EMPTY_PART, EMPTY_PART),
+        (ANY, ",a", EMPTY_PART, EMPTY_PART),
+        (ANY, "a,,b", EMPTY_PART, EMPTY_PART),
+        (WORDS, "", None, None),
+        (WORDS, "x,", NO_POLICY, NO_POLICY),
+        (WORDS, ",x", EMPTY_PART, EMPTY_PART),
+        (WORDS, "x,x", NO_POLICY, TWICE),
+        (WORDS, "delete,x,", NO_POLICY, NO_POLICY),
+        (WORDS, "delete,compact,delete", None, TWICE),
+        (NEVER_EMPTY, "", NO_PROTOCOLS, NO_PROTOCOLS),
+        (NEVER_EMPTY, "classic,classic", None, TWICE),
+    ],
+)
+def test_list_is_refused_as_by_kafka_at_the_start_and_while_a_broker_runs(name, text, at_the_start, while_it_runs):
+    definition = every_broker_config()[name]
+    for check, message in ((definition.parse, at_the_start), (definition.check_change, while_it_runs)):
+        if message is None:
+            check(text)
+            continue
+        with pytest.raises(ConfigError) as refusal:
+            check(text)
+        assert str(refusal.value) == message.format(name)
+
+
+def test_empty_list_is_refused_where_kafka_needs_a_value():
+    needed = {name for name, definition in every_broker_config().items() if is_refused(definition, "")}
+    lists = {name for name in needed if every_broker_config()[name].type is ConfigType.LIST}
+    assert lists == {
+        *("advertised.listeners", "controller.listener.names", "listeners", "log.dir", "log.dirs", "process.roles"),
+        *("group.consumer.assignors", "group.share.assignors", "group.streams.assignors"),
+        "group.coordinator.rebalance.protocols",
+    }
+
+
+def is_refused(definition, text):
+    try:
+        definition.parse(text)
+    except ConfigError:
+        return True
+    return False

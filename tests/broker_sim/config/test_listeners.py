@@ -2,11 +2,41 @@
 
 import pytest
 
-from broker_sim.config import check_connection_limits, check_listeners, check_metric_reporters, parse_overrides
+from broker_sim.config import (
+    check_connection_limits,
+    check_listeners,
+    check_metric_reporters,
+    parse_overrides,
+    security_protocols,
+)
 from broker_sim.config.listeners import check_connections_per_ip
 from broker_sim.errors import ConfigError
 
-MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL"
+PROTOCOLS = {"PLAINTEXT": "PLAINTEXT", "SSL": "SSL", "CONTROLLER": "PLAINTEXT"}
+DEFAULT_MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL"
+TWO_LISTENERS = {"listeners": "PLAINTEXT://:1,CONTROLLER://:2", "controller.listener.names": "CONTROLLER"}
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        ({}, {"PLAINTEXT", "SSL"}),
+        (TWO_LISTENERS, {"PLAINTEXT", "SSL", "CONTROLLER"}),
+        ({**TWO_LISTENERS, "listeners": "SSL://:1,CONTROLLER://:2"}, {"PLAINTEXT", "SSL"}),
+        ({**TWO_LISTENERS, "listener.security.protocol.map": "A:SSL"}, {"A"}),
+        ({"listener.security.protocol.map": "A:SSL,b:PLAINTEXT,,"}, {"A", "B"}),
+        ({"listener.security.protocol.map": ""}, set()),
+        ({"listener.security.protocol.map": ","}, set()),
+    ],
+)
+def test_controllers_need_no_protocol_without_a_map_and_secured_listeners(values, names):
+    assert security_protocols(values, DEFAULT_MAP).keys() == names
+
+
+@pytest.mark.parametrize(("text", "length"), [("A", 1), ("A:SSL,,B:SSL", 0), (",A:SSL", 0)])
+def test_listener_without_a_protocol_is_refused(text, length):
+    with pytest.raises(ConfigError, match=f"^Error parsing .* end -1, length {length}$"):
+        security_protocols({"listener.security.protocol.map": text}, DEFAULT_MAP)
 
 
 @pytest.mark.parametrize(
@@ -20,13 +50,12 @@ MAP = "PLAINTEXT:PLAINTEXT,SSL:SSL"
     ],
 )
 def test_listeners_that_kafka_takes(text):
-    check_listeners(text, MAP, ["PLAINTEXT"])
+    check_listeners([part.strip() for part in text.split(",")], PROTOCOLS, ["PLAINTEXT"])
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "Configuration 'listeners' must not be empty. Valid values include: any non-empty value"),
         ("foo", "from '[foo]': Unable to parse foo to a broker endpoint"),
         ("PLAINTEXT:/127.0.0.1:1", "Unable to parse PLAINTEXT:/127.0.0.1:1 to a broker endpoint"),
         ("PLAINTEXT://h:x", "Unable to parse PLAINTEXT://h:x to a broker endpoint"),
@@ -57,7 +86,7 @@ def test_listeners_that_kafka_takes(text):
 )
 def test_listeners_that_kafka_refuses(text, reason):
     with pytest.raises(ConfigError) as refusal:
-        check_listeners(text, MAP, ["PLAINTEXT"])
+        check_listeners([part.strip() for part in text.split(",")], PROTOCOLS, ["PLAINTEXT"])
     assert str(refusal.value).endswith(reason)
 
 

@@ -89,8 +89,7 @@ CHANGED_FOR_DEAD_LETTERS = {
 CANDIDATES = (
     *("false", "true", "1", "2", "3", "5", "501", "5001", "45001", "2000000", "0.25"),
     *("compact", "gzip", "LogAppendTime", "classic", "disabled", "/x", "required"),
-    "localhost:5",
-    "0:1",
+    *("localhost:5", "0:1", "range"),
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "org.apache.kafka.server.share.persister.NoOpStatePersister",

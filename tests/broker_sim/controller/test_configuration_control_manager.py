@@ -73,6 +73,29 @@ def test_append_and_subtract_start_at_the_default_of_a_list(cluster):
     assert topic_configs(cluster)["cleanup.policy"] == "compact"
 
 
+def test_empty_parts_at_the_end_are_not_appended(cluster):
+    for change in (",", ",,", "compact,"):
+        assert alter(cluster, T, ConfigAlteration("cleanup.policy", AlterOp.APPEND, change)).ok
+    assert topic_configs(cluster)["cleanup.policy"] == "delete,compact"
+
+
+def test_append_does_not_start_at_what_is_set_statically(make_cluster):
+    configs = {"log.cleanup.policy": "compact", "sasl.enabled.mechanisms": "PLAIN"}
+    cluster = make_cluster(configs).start(1)
+    cluster.create("t", (1,))
+    for resource, name, change in (
+        (T, "cleanup.policy", "delete"),
+        (BROKER_1, "log.cleanup.policy", "delete"),
+        (BROKER_1, "sasl.enabled.mechanisms", "PLAIN"),
+    ):
+        assert alter(cluster, resource, ConfigAlteration(name, AlterOp.APPEND, change)).ok
+    assert topic_configs(cluster)["cleanup.policy"] == "delete"
+    assert cluster.image.broker_configs["1"] == {
+        "log.cleanup.policy": "delete",
+        "sasl.enabled.mechanisms": "GSSAPI,PLAIN",
+    }
+
+
 @pytest.mark.parametrize(
     ("resource", "alterations", "code", "message"),
     [
@@ -87,6 +110,24 @@ def test_append_and_subtract_start_at_the_default_of_a_list(cluster):
             [ConfigAlteration("no.such.key", AlterOp.APPEND, "1")],
             ErrorCode.INVALID_CONFIG,
             "Unknown config name: no.such.key",
+        ),
+        (
+            BROKER_1,
+            [ConfigAlteration("log.retention.ms", AlterOp.APPEND, "5")],
+            ErrorCode.INVALID_CONFIG,
+            "Config value append is not allowed for config key: log.retention.ms",
+        ),
+        (
+            BROKER_1,
+            [ConfigAlteration("ssl.cipher.suites", AlterOp.APPEND, "a,a")],
+            ErrorCode.INVALID_REQUEST,
+            "Configuration 'ssl.cipher.suites' values must not be duplicated.",
+        ),
+        (
+            T,
+            [ConfigAlteration("cleanup.policy", AlterOp.APPEND, "")],
+            ErrorCode.INVALID_CONFIG,
+            "Configuration 'cleanup.policy' values must not be empty.",
         ),
         (
             T,
@@ -302,7 +343,11 @@ def test_threads_are_doubled_step_by_step(cluster):
         (ALL_BROKERS, "listeners", "", "Configuration 'listeners' must not be empty."),
         (ALL_BROKERS, "listeners", "foo", "Cannot update these configs at default cluster level"),
         (BROKER_1, "listeners", "foo", "Unable to parse foo to a broker endpoint"),
-        (BROKER_1, "listeners", "CONTROLLER://:1", "Found PLAINTEXT. The valid options"),
+        (BROKER_1, "listeners", "SSL://:1", "Found PLAINTEXT. The valid options"),
+        (BROKER_1, "ssl.cipher.suites", "a,a", "'ssl.cipher.suites' values must not be duplicated."),
+        (BROKER_1, f"{OWN}ssl.cipher.suites", "a,a", "'ssl.cipher.suites' values must not be duplicated."),
+        (ALL_BROKERS, "log.cleanup.policy", "delete,delete", "values must not be duplicated."),
+        (BROKER_1, "cordoned.log.dirs", "/nowhere", "Missing entries : /nowhere"),
         (ALL_BROKERS, "max.connections.per.ip.overrides", "a:x", 'For input string: "x"'),
         (BROKER_1, "metric.reporters", "no.such.Class", "DynamicMetricsReporters"),
         (BROKER_1, "metric.reporters", "a,,b", "'metric.reporters' values must not be empty."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from broker_sim.config import assignor_names
 from broker_sim.group.consumer.assignors.range_assignor import assign_ranges
 from broker_sim.group.consumer.assignors.spec import GroupSpec, MemberSpec
 from broker_sim.group.consumer.assignors.uniform import assign_uniformly
@@ -22,13 +23,7 @@ if TYPE_CHECKING:
 ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}
 """The assignors by Kafka's names; members missing in the result get no partitions."""
 
-_CLASSES: Final = {
-    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
-    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
-}
-
 
 def offered_assignors(config: BrokerConfig) -> tuple[str, ...]:
     """Return the names of the configured assignors; the first is the default."""
-    names = (_CLASSES.get(name, name) for name in config.group_consumer_assignors)
-    return tuple(name for name in names if name in ASSIGNORS) or tuple(ASSIGNORS)
+    return assignor_names("group.consumer.assignors", config.group_consumer_assignors)

@@ -234,3 +234,63 @@ def test_error_while_a_broker_opens_its_sockets_is_told(monkeypatch):
     monkeypatch.setattr(SocketServer, "start", fail)
     with pytest.raises(RuntimeError, match="the gate is broken"):
         VirtualCluster(1)
+
+
+MECHANISM_IS_OFF = (
+    "requirement failed: sasl.mechanism.inter.broker.protocol must be included in sasl.enabled.mechanisms when SASL is"
+    " used for inter-broker communication"
+)
+NO_LISTENER_X = (
+    "early.start.listeners contains listener x, but this is not contained in listeners or controller.listener.names"
+)
+LOGINS = {
+    "protocols": "INSIDE:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT,OUTSIDE:PLAINTEXT",
+    "sasl_enabled_mechanisms": "SCRAM-SHA-256",
+}
+
+
+@pytest.mark.parametrize(
+    ("configs", "reason"),
+    [
+        (
+            {**LOGINS, "sasl_mechanism_inter_broker_protocol": "PLAIN"},
+            MECHANISM_IS_OFF,
+        ),
+        (
+            {"early_start_listeners": "INSIDE,x"},
+            NO_LISTENER_X,
+        ),
+        ({"inter_broker": " "}, "The provided listener name is null or empty string"),
+        ({"protocols": ""}, f"Error creating broker listeners from '{SHOWN}': No security protocol defined for"),
+    ],
+)
+def test_what_a_starting_broker_refuses_of_lists_of_listeners(configs, reason):
+    with pytest.raises(ConfigError) as refusal:
+        listeners_of(kafka(**configs))
+    assert str(refusal.value).startswith(reason)
+
+
+@pytest.mark.parametrize(
+    "configs",
+    [
+        {"sasl_mechanism_inter_broker_protocol": "PLAIN"},
+        {**LOGINS, "sasl_mechanism_inter_broker_protocol": "SCRAM-SHA-256"},
+        LOGINS,
+        {"early_start_listeners": ""},
+        {"early_start_listeners": "CONTROLLER, OUTSIDE"},
+    ],
+)
+def test_what_a_starting_broker_takes_of_lists_of_listeners(configs):
+    assert listeners_of(kafka(**configs))[1].inter_broker == "INSIDE"
+
+
+def test_the_controllers_listener_needs_no_protocol_where_no_map_is_set():
+    plain = "PLAINTEXT://:9092"
+    found = listeners_of(kafka(f"{plain},{CONTROLLER}", protocols=None, inter_broker=None))
+    assert [each.listener for each in found[1].bound] == ["PLAINTEXT", "CONTROLLER"]
+
+
+def test_a_map_gives_the_usual_listener_its_protocol():
+    configs = {"listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT", "sasl.enabled.mechanisms": "SCRAM-SHA-256"}
+    found = listeners_of(configs)
+    assert found[1].bound == (Endpoint("PLAINTEXT", "127.0.0.1", 0, "SASL_PLAINTEXT"),)

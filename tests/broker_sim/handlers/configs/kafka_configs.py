@@ -185,7 +185,7 @@ def other_value(definition):
         default, limits = of_broker.default, of_broker.validator
     if kind is ConfigType.BOOLEAN:
         return to_text(str(default).lower() != "true")
-    if isinstance(limits, OneOf | ListOf):
+    if isinstance(limits, OneOf | ListOf) and limits.words:
         return next(word for word in limits.words if word and word != to_text(default))
     if kind in {ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.DOUBLE}:
         number = 7 if default is None else definition.parse(str(default))
