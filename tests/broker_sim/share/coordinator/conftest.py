@@ -1,4 +1,4 @@
-"""One partition of `__share_group_state` alone, in virtual time; the test plays callers, log and replicas."""
+"""One partition of `__share_group_state` in virtual time; the test acts as the callers, the log and the replicas."""
 
 from random import Random
 
@@ -24,7 +24,7 @@ KEY = SharePartitionKey(GROUP, TOPIC_ID, 0)
 
 
 def image_with(topics, version=1):
-    """Return an image with topics of these ids, of two partitions each, and with share groups."""
+    """Return an image with share groups enabled and a topic of two partitions for each topic id."""
     state = PartitionState((1,), (1,), 1, 0, 0)
     return MetadataImage(
         version,
@@ -38,7 +38,7 @@ def image_with(topics, version=1):
 
 
 class Log(CoordinatorLog):
-    """The `ShareStorage` of one partition, which can be deleted from its start on."""
+    """The `ShareStorage` of one partition, which supports deleting records from its start."""
 
     def __init__(self):
         super().__init__(serde)
@@ -56,7 +56,7 @@ class Log(CoordinatorLog):
 
 
 class Bench:
-    """A share coordinator that leads the one partition of its topic."""
+    """A share coordinator that leads the only partition of its topic."""
 
     def __init__(self, **configs):
         self.log = Log()
@@ -69,7 +69,7 @@ class Bench:
         self.coordinator = self.new_coordinator()
 
     def new_coordinator(self):
-        """Return a coordinator that loads what is in the log."""
+        """Return a coordinator that has loaded the log."""
         coordinator = ShareCoordinator(
             broker_context(
                 self,
@@ -99,7 +99,7 @@ class Bench:
         return self.coordinator.runtime.get(0).shard
 
     def ask(self, api, arguments, *, group=GROUP):
-        """Return the response, None while it is not there."""
+        """Send a request; return the response, or None as long as it has not been sent."""
         answers = []
         self.coordinator.serve(api, api.request_of(group, arguments), answers.append)
         self.turn()
@@ -128,23 +128,23 @@ class Bench:
 
 @pytest.fixture
 def make_bench():
-    """Return what makes a coordinator, with configurations by their attributes' names."""
+    """Return a factory of benches; configurations are keyword arguments with `_` for `.`."""
     return Bench
 
 
 @pytest.fixture
 def bench():
-    """Return a coordinator without share partitions."""
+    """Return a bench whose coordinator has no share partitions."""
     return Bench()
 
 
 @pytest.fixture
 def key():
-    """The share partition that a test uses unless it says so."""
+    """The share partition that the bench uses by default."""
     return KEY
 
 
 @pytest.fixture
 def make_image():
-    """Return what makes metadata with topics of these ids."""
+    """Return a factory of images with topics of the given ids."""
     return image_with

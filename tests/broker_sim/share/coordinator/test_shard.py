@@ -1,4 +1,4 @@
-"""Claims about the state of share partitions: initialized, written, read and deleted by records."""
+"""Tests of the state of share partitions: initialize, write, read and delete it through records."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ OTHER = SharePartitionKey("other", bytes(16), 0)
 
 
 def kinds(bench):
-    """Return what is in the log: S for a snapshot, u for an update, - for a tombstone."""
+    """Return the log's records, one letter each: S for a snapshot, u for an update, - for a tombstone."""
     return "".join(
         "-" if record.value is None else "S" if isinstance(record.value, record_messages.ShareSnapshotValue) else "u"
         for record in bench.log.records
@@ -37,22 +37,22 @@ def codes(outcome):
     return ErrorCode(outcome.error_code)
 
 
-# -- what is kept -------------------------------------------------------------------------------
+# -- state --------------------------------------------------------------------------------------
 
 
-def test_initialized_share_partition_has_no_offset(bench):
+def test_initialized_share_partition_has_no_start_offset(bench):
     assert bench.initialize(state_epoch=3) == OK
     assert bench.read() == ReadState(state_epoch=3, start_offset=-1)
     assert bench.summary() == StateSummary(state_epoch=3, start_offset=-1)
     assert kinds(bench) == "S"
 
 
-def test_initialized_with_an_offset_has_nothing_done_with(bench):
+def test_initialize_with_start_offset_sets_delivery_complete_count_to_0(bench):
     bench.initialize(state_epoch=3, start_offset=10)
     assert bench.summary() == StateSummary(state_epoch=3, start_offset=10, delivery_complete_count=0)
 
 
-def test_writes_are_updates_that_add_up(bench):
+def test_each_write_adds_an_update_record(bench):
     bench.initialize()
     assert bench.write(ACKED, complete=5) == OK
     assert bench.write(state_batch(5, 9, AVAILABLE), start_offset=-1, complete=5) == OK
@@ -63,8 +63,8 @@ def test_writes_are_updates_that_add_up(bench):
     assert bench.read().state_batches == (state_batch(5, 9, AVAILABLE),)
 
 
-def test_batch_that_ends_before_it_begins_is_refused(bench):
-    """Combined with the batch before it, it would be cut into parts without end."""
+def test_batch_with_last_before_first_offset_is_rejected(bench):
+    """Combining it with the previous batch would never terminate."""
     bench.initialize()
     bench.write(state_batch(8, 12, AVAILABLE))
     outcome = bench.write(state_batch(10, 3, AVAILABLE, deliveries=2))
@@ -73,7 +73,7 @@ def test_batch_that_ends_before_it_begins_is_refused(bench):
     assert bench.write(state_batch(10, 10, AVAILABLE, deliveries=2)) == OK
 
 
-def test_after_enough_updates_comes_a_snapshot(make_bench):
+def test_snapshot_follows_the_configured_number_of_updates(make_bench):
     bench = make_bench(share_coordinator_snapshot_update_records_per_snapshot=2)
     bench.initialize()
     for offset in range(7):
@@ -84,14 +84,14 @@ def test_after_enough_updates_comes_a_snapshot(make_bench):
     assert bench.read().state_batches == (state_batch(0, 6, ACKNOWLEDGED),)
 
 
-def test_every_write_is_a_snapshot_where_no_updates_are_allowed(make_bench):
+def test_every_write_is_a_snapshot_if_no_updates_are_allowed(make_bench):
     bench = make_bench(share_coordinator_snapshot_update_records_per_snapshot=0)
     bench.initialize()
     bench.write(ACKED)
     assert kinds(bench) == "SS"
 
 
-def test_initialized_again_begins_anew_with_the_next_snapshot(bench):
+def test_initialize_again_resets_the_state(bench):
     bench.initialize(state_epoch=1)
     bench.write(ACKED, complete=5)
     assert bench.initialize(state_epoch=2, start_offset=7) == OK
@@ -109,7 +109,7 @@ def test_deleted_state_is_gone(bench):
     assert kinds(bench) == "Su-"
 
 
-def test_another_coordinator_loads_the_same_state(make_bench, key):
+def test_new_coordinator_loads_the_same_state(make_bench, key):
     bench = make_bench(share_coordinator_snapshot_update_records_per_snapshot=2)
     gone = key._replace(partition=1)
     bench.initialize()
@@ -132,7 +132,7 @@ def test_another_coordinator_loads_the_same_state(make_bench, key):
 # -- epochs -------------------------------------------------------------------------------------
 
 
-def test_read_notes_a_new_leader_and_fences_older_ones(bench):
+def test_read_with_new_leader_epoch_fences_older_leaders(bench):
     bench.initialize()
     bench.read(leader_epoch=2)
     assert kinds(bench) == "Su"
@@ -148,7 +148,7 @@ def test_read_notes_a_new_leader_and_fences_older_ones(bench):
     assert bench.write(leader_epoch=-1) == OK
 
 
-def test_read_that_notes_a_leader_keeps_the_rest(bench):
+def test_read_with_new_leader_epoch_keeps_the_rest_of_the_state(bench):
     bench.initialize()
     bench.write(ACKED, complete=5)
     before = bench.read()
@@ -167,10 +167,10 @@ def test_older_state_epochs_are_fenced(bench):
     assert bench.initialize(state_epoch=1) == OK
 
 
-# -- what is refused ----------------------------------------------------------------------------
+# -- errors -------------------------------------------------------------------------------------
 
 
-def test_uninitialized_share_partition_is_neither_read_nor_written(bench):
+def test_uninitialized_share_partition_cannot_be_read_or_written(bench):
     assert bench.read() == ReadState(
         ErrorCode.INVALID_REQUEST, "Read operation on uninitialized share partition not allowed."
     )
@@ -180,7 +180,7 @@ def test_uninitialized_share_partition_is_neither_read_nor_written(bench):
 
 
 @pytest.mark.parametrize("call", ["initialize", "delete", "summary"])
-def test_partition_has_to_exist(bench, key, call):
+def test_calls_for_unknown_partitions_fail(bench, key, call):
     ask = getattr(bench, call)
     negative = ask(key=key._replace(partition=-1))
     assert negative[:2] == (ErrorCode.INVALID_REQUEST, "The partition id cannot be a negative number.")
@@ -188,38 +188,38 @@ def test_partition_has_to_exist(bench, key, call):
         assert codes(ask(key=unknown)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_topic_that_is_gone_is_neither_read_nor_written(bench, make_image):
+def test_deleted_topic_cannot_be_read_or_written(bench, make_image):
     bench.initialize()
     bench.image = make_image([])
     assert codes(bench.read()) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert codes(bench.write()) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-# -- bounds -------------------------------------------------------------------------------------
+# -- limits -------------------------------------------------------------------------------------
 
 
 def alternating(first_offset, count):
-    """Return batches of one record each, none of which stands as its neighbours."""
+    """Return batches of one record each whose delivery counts alternate, so that none can be combined."""
     return [
         state_batch(offset, offset, ACKNOWLEDGED, deliveries=1 + offset % 2)
         for offset in range(first_offset, first_offset + count)
     ]
 
 
-def test_state_has_a_bound(bench, monkeypatch):
+def test_state_is_limited_to_max_state_batches(bench, monkeypatch):
     monkeypatch.setattr(shard_module, "MAX_STATE_BATCHES", 10)
     bench.initialize()
     refused = ErrorCode.UNKNOWN_SERVER_ERROR
     assert codes(bench.write(*alternating(0, 11))) is refused
     assert codes(bench.write(*alternating(0, 10))) is ErrorCode.NONE
     assert codes(bench.write(*alternating(10, 1))) is refused
-    assert codes(bench.write(*alternating(0, 10))) is ErrorCode.NONE  # what is there already
+    assert codes(bench.write(*alternating(0, 10))) is ErrorCode.NONE  # already stored
     assert len(bench.read().state_batches) == 10
     assert codes(bench.write(*alternating(10, 3), start_offset=3)) is ErrorCode.NONE
     assert kinds(bench) == "Suuu"
 
 
-def test_request_has_a_bound(bench, key, monkeypatch):
+def test_request_is_limited_to_max_state_batches(bench, key, monkeypatch):
     monkeypatch.setattr(coordinator_module, "MAX_STATE_BATCHES", 10)
     second = key._replace(partition=1)
     for each in (key, second):
@@ -235,7 +235,7 @@ def test_request_has_a_bound(bench, key, monkeypatch):
 # -- upkeep -------------------------------------------------------------------------------------
 
 
-def test_cold_share_partitions_are_written_as_snapshots(make_bench, key):
+def test_cold_share_partition_gets_a_snapshot(make_bench, key):
     interval_ms = 60_000
     bench = make_bench(share_coordinator_cold_partition_snapshot_interval_ms=interval_ms)
     bench.initialize()
@@ -253,7 +253,7 @@ def test_cold_share_partitions_are_written_as_snapshots(make_bench, key):
     assert bench.read().state_batches == (ACKED,)
 
 
-def test_nothing_is_written_where_everything_is_cold(make_bench):
+def test_no_snapshots_if_all_share_partitions_are_cold(make_bench):
     bench = make_bench(share_coordinator_cold_partition_snapshot_interval_ms=1)
     bench.initialize()
     for _ in range(3):
@@ -282,7 +282,7 @@ def test_records_before_the_oldest_last_snapshot_are_pruned(make_bench, key):
     assert bench.log.deleted == [1, 3, 5]
 
 
-def test_nothing_is_pruned_before_its_replacement_is_committed(bench):
+def test_records_are_not_pruned_before_their_replacement_is_committed(bench):
     bench.initialize()
     bench.log.is_held = True
     bench.initialize()
@@ -293,7 +293,7 @@ def test_nothing_is_pruned_before_its_replacement_is_committed(bench):
     assert bench.log.deleted == [1]
 
 
-def test_without_share_groups_there_is_no_upkeep(make_bench, key, make_image):
+def test_no_snapshots_or_pruning_without_share_groups(make_bench, key, make_image):
     bench = make_bench(share_coordinator_cold_partition_snapshot_interval_ms=1)
     bench.initialize()
     bench.initialize()
@@ -334,7 +334,7 @@ def test_random_writes_survive_a_reload(make_bench, key, seed):
     assert bench.shard.redundant.end_offset() == before.redundant.end_offset()
 
 
-def test_update_without_a_snapshot_is_taken_as_it_is(bench, key):
+def test_update_without_a_snapshot_is_replayed(bench, key):
     value = record_messages.ShareUpdateValue(
         snapshot_epoch=2, leader_epoch=1, start_offset=3, delivery_complete_count=0
     )

@@ -1,4 +1,4 @@
-"""Claims about requests to the share coordinator as a whole."""
+"""Tests of whole requests to the share coordinator."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.broker_sim.share.named_values import ACKNOWLEDGED, state_batch
 NOTHING = (0, None)
 
 
-def test_share_partitions_of_one_request_are_served_each_by_itself(bench, key):
+def test_share_partitions_of_one_request_fail_independently(bench, key):
     unknown = key._replace(partition=7)
     arguments = [(key, InitialState(1, -1)), (unknown, InitialState(1, -1))]
     response = bench.ask(INITIALIZE, arguments)
@@ -23,7 +23,7 @@ def test_share_partitions_of_one_request_are_served_each_by_itself(bench, key):
 
 
 @pytest.mark.parametrize("api", STATE_APIS)
-def test_request_without_a_group_or_topics_has_an_empty_answer(bench, api, key):
+def test_request_without_group_or_topics_gets_an_empty_response(bench, api, key):
     assert bench.ask(api, []).results == []
     arguments = [(key, api.arguments(*range(len(api.arguments._fields))))]
     if api.verb != "write state":
@@ -31,7 +31,7 @@ def test_request_without_a_group_or_topics_has_an_empty_answer(bench, api, key):
 
 
 @pytest.mark.parametrize("api", STATE_APIS)
-def test_topic_without_partitions_empties_the_answer_but_of_initialize(bench, api, key):
+def test_request_with_only_an_empty_topic_gets_an_empty_response(bench, api, key):
     request = api.request_of(key.group_id, [])
     request.topics = [api.request_topic(key.topic_id, [])]
     answers = []
@@ -40,7 +40,7 @@ def test_topic_without_partitions_empties_the_answer_but_of_initialize(bench, ap
 
 
 @pytest.mark.parametrize("api", STATE_APIS)
-def test_topic_without_partitions_beside_another_one(bench, api, key):
+def test_one_empty_topic_empties_all_responses_but_that_of_initialize(bench, api, key):
     values = {"initialize state": (1, -1), "write state": (1, 0, 0, 0, ()), "delete state": ()}
     request = api.request_of(key.group_id, [(key, api.arguments(*values.get(api.verb, (0,))))])
     request.topics.append(api.request_topic(bytes(16), []))
@@ -49,7 +49,7 @@ def test_topic_without_partitions_beside_another_one(bench, api, key):
     assert bool(answers[0].results) == (api is INITIALIZE)
 
 
-def test_answer_waits_for_the_replicas(bench, key):
+def test_response_waits_until_the_write_is_replicated(bench, key):
     bench.log.is_held = True
     answers = []
     request = INITIALIZE.request_of(key.group_id, [(key, InitialState(1, -1))])
@@ -71,7 +71,7 @@ def test_answer_waits_for_the_replicas(bench, key):
         ),
     ],
 )
-def test_failed_append_is_told_and_changes_nothing(bench, error, text):
+def test_failed_append_returns_an_error_and_changes_nothing(bench, error, text):
     bench.log.fails_with = error
     assert bench.initialize() == (
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -81,7 +81,7 @@ def test_failed_append_is_told_and_changes_nothing(bench, error, text):
     assert bench.summary() == StateSummary()
 
 
-def test_broker_that_does_not_lead_is_no_coordinator(bench):
+def test_broker_that_does_not_lead_returns_not_coordinator(bench):
     bench.coordinator.runtime.resigned(0)
     assert bench.delete() == (
         ErrorCode.NOT_COORDINATOR,
@@ -93,7 +93,7 @@ def test_broker_that_does_not_lead_is_no_coordinator(bench):
     )
 
 
-def test_loading_coordinator_asks_to_come_again(bench, key):
+def test_loading_coordinator_returns_load_in_progress(bench, key):
     bench.coordinator.runtime.resigned(0)
     bench.coordinator.runtime.elected(0, 2)
     answers = []

@@ -1,4 +1,4 @@
-"""Claims about batches of records and how they are combined."""
+"""Tests of combining state batches."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ from tests.broker_sim.share.named_values import ACKNOWLEDGED, ARCHIVED, AVAILABL
 @pytest.mark.parametrize(
     ("so_far", "new", "combined"),
     [
-        # alike: side by side, overlapping, one in the other, with a gap
+        # same state: adjacent, overlapping, one inside the other, with a gap
         ([state_batch(0, 4, ACKNOWLEDGED)], [state_batch(5, 9, ACKNOWLEDGED)], [state_batch(0, 9, ACKNOWLEDGED)]),
         ([state_batch(0, 4, ACKNOWLEDGED)], [state_batch(3, 9, ACKNOWLEDGED)], [state_batch(0, 9, ACKNOWLEDGED)]),
         ([state_batch(0, 9, ACKNOWLEDGED)], [state_batch(3, 5, ACKNOWLEDGED)], [state_batch(0, 9, ACKNOWLEDGED)]),
@@ -21,7 +21,7 @@ from tests.broker_sim.share.named_values import ACKNOWLEDGED, ARCHIVED, AVAILABL
             [state_batch(6, 9, ACKNOWLEDGED)],
             [state_batch(0, 4, ACKNOWLEDGED), state_batch(6, 9, ACKNOWLEDGED)],
         ),
-        # different: side by side, equal, in the middle, at the start, at the end, beyond it
+        # different states: adjacent, equal, in the middle, at the start, at the end, beyond it
         (
             [state_batch(0, 4, AVAILABLE)],
             [state_batch(5, 9, ACKNOWLEDGED)],
@@ -61,11 +61,11 @@ from tests.broker_sim.share.named_values import ACKNOWLEDGED, ARCHIVED, AVAILABL
         ),
     ],
 )
-def test_two_batches_combine(so_far, new, combined):
+def test_new_batches_are_combined_with_stored_ones(so_far, new, combined):
     assert list(combine_state_batches(so_far, new, -1)) == combined
 
 
-def test_what_is_before_the_start_offset_is_dropped():
+def test_offsets_before_the_start_offset_are_dropped():
     batches = [StateBatch(0, 9, ACKNOWLEDGED, 1), StateBatch(10, 19, ARCHIVED, 1)]
     assert combine_state_batches(batches, (), 10) == (batches[1],)
     assert combine_state_batches(batches, (), 9) == (StateBatch(9, 9, ACKNOWLEDGED, 1), batches[1])
@@ -74,16 +74,16 @@ def test_what_is_before_the_start_offset_is_dropped():
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_each_offset_has_its_highest_delivery(seed):
+def test_highest_delivery_count_and_state_win_at_each_offset(seed):
     rng = Random(seed)
 
-    def some(most):
-        for _ in range(rng.randrange(most)):
+    def some_batches(max_count):
+        for _ in range(rng.randrange(max_count)):
             first = rng.randrange(40)
             state = rng.choice((AVAILABLE, ACKNOWLEDGED, ARCHIVED))
             yield StateBatch(first, first + rng.randrange(12), state, rng.randrange(1, 4))
 
-    so_far, new = list(some(8)), list(some(8))
+    so_far, new = list(some_batches(8)), list(some_batches(8))
     start_offset = rng.choice((-1, 0, 17))
     best = {}
     for batch in so_far + new:
@@ -99,8 +99,8 @@ def test_each_offset_has_its_highest_delivery(seed):
     assert deliveries == best
 
 
-def test_batch_that_is_whole_before_its_neighbour_stays_as_it_is():
-    # As in Kafka: the first one was done with when the others became one that stands alike.
+def test_completed_batch_is_not_merged_with_a_later_combination():
+    # As in Kafka: the first batch was already emitted when the others were combined into one with the same state.
     batches = [
         state_batch(0, 7, AVAILABLE, deliveries=3),
         state_batch(8, 9, AVAILABLE),

@@ -1,4 +1,4 @@
-"""A share coordinator against a model, with snapshots, pruned logs and reloads; the test's id has its seed."""
+"""A share coordinator compared with a model, with snapshots, pruned logs and reloads; the seed is in the test id."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ NONE = ErrorCode.NONE
 
 
 class Model:
-    """What the model knows of a share partition."""
+    """The expected state of one share partition."""
 
     def __init__(self):
         self.exists = False
@@ -55,7 +55,7 @@ class Model:
 
 
 class Run:
-    """Random operations on two share partitions; each answer is compared."""
+    """Random operations on two share partitions; each response is compared with the model."""
 
     def __init__(self, bench, key, seed):
         self.bench = bench
@@ -110,7 +110,7 @@ class Run:
             model.write(batches, start, complete)
 
     def upkeep(self, key, model):
-        """Write snapshots of what is cold, delete what is not needed any more, and load what is left."""
+        """Write snapshots of cold share partitions, prune the log and, half of the time, load it again."""
         self.bench.clock.advance(self.rng.choice((1, 500, 1_000)))
         self.bench.coordinator.snapshot_cold_partitions()
         self.bench.coordinator.prune_records()
@@ -122,7 +122,7 @@ class Run:
         self.summarize()
 
     def forget_epochs(self):
-        """Who loads the log may not find the highest epochs in it, if they are those of records that were deleted."""
+        """Lower the model's highest epochs to the loaded ones: records with the highest epochs may have been pruned."""
         shard = self.bench.shard
         for key, model in self.models.items():
             if model.exists:
@@ -151,7 +151,7 @@ def deliveries_of(batches):
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_coordinator_does_as_the_model(make_bench, key, seed):
+def test_coordinator_matches_the_model(make_bench, key, seed):
     run = Run(make_bench(**CONFIGS), key, seed)
     for _ in range(STEPS):
         run.step()

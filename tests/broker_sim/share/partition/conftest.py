@@ -1,4 +1,4 @@
-"""One share partition in virtual time; the test plays the members, the log and the share coordinator."""
+"""One share partition in virtual time; the test acts as the members, the log and the share coordinator."""
 
 import pytest
 from broker_sim_purgatory import VirtualTimer
@@ -27,7 +27,7 @@ EARLIEST, LATEST = 7, 100
 
 
 class Coordinator:
-    """A `Persister` that keeps what is written; it answers later while it `is_held`, or `fails_with` a code."""
+    """A `Persister` that records writes; delays responses while `is_held` and returns `fails_with` as their error."""
 
     def __init__(self):
         self.read = ReadState(start_offset=0, state_epoch=5)
@@ -61,7 +61,7 @@ class Coordinator:
 
 
 class Bench:
-    """Says what the tests do in words; offsets are given as `first, last`."""
+    """A share partition and helpers for the tests; offset ranges are given as `first, last`."""
 
     queue = None
     share_version = 2
@@ -71,7 +71,7 @@ class Bench:
         self.coordinator = Coordinator()
         self.woken = []
         self.on_woken = lambda: 0
-        """What share fetches do that wait; returns how many are completed."""
+        """Called instead of trying the waiting share fetches; returns how many of them were completed."""
         self.configs = {}
         self.offsets_by_time = {-2: EARLIEST, -1: LATEST}
         self.partition = self._new_partition()
@@ -89,7 +89,7 @@ class Bench:
         return SharePartition(KEY, TOPIC_PARTITION, LEADER_EPOCH, environment)
 
     def complete(self, key):
-        """Play the share fetches that wait; see `WaitingShareFetches`."""
+        """Act as the waiting share fetches; see `WaitingShareFetches`."""
         self.woken.append(key)
         return self.on_woken()
 
@@ -101,30 +101,30 @@ class Bench:
         return delta.apply()
 
     def find_offset(self, topic_partition, leader_epoch, timestamp):
-        """Play the log; see `LogReader`."""
+        """Act as the log; see `LogReader`."""
         assert (topic_partition, leader_epoch) == (TOPIC_PARTITION, LEADER_EPOCH)
         return self.offsets_by_time[timestamp]
 
     def open(self, *batches, start_offset=0):
-        """Initialise with the batches that the leader before has written."""
+        """Initialize the share partition with batches that the previous leader has written."""
         self.coordinator.read = ReadState(start_offset=start_offset, state_epoch=5, state_batches=batches)
         assert self.result(self.partition.maybe_initialize) is None
         return self
 
     @staticmethod
     def result(method, *arguments):
-        """Call it and return what it says when it is done; "pending" before that."""
+        """Call a method and return the result passed to its callback, or "pending" if there is none yet."""
         answers = []
         method(*arguments, answers.append)
         assert len(answers) < 2
         return answers[0] if answers else "pending"
 
     def acquire(self, *batches, member=MEMBER, max_records=500, batch_size=500, is_limit=False, at=None):
-        """Acquire from a fetch of batches, (first, last) each; return the acquired ranges."""
+        """Acquire records of a fetch of batches, each (first, last); return the acquired ranges."""
         fetched = fetched_of(*batches)
-        wanted = AcquireLimits(member, max_records, batch_size, is_limit)
+        limits = AcquireLimits(member, max_records, batch_size, is_limit)
         fetch_offset = self.partition.records.next_fetch_offset() if at is None else at
-        return self.partition.acquire(wanted, fetch_offset, fetched)
+        return self.partition.acquire(limits, fetch_offset, fetched)
 
     def acknowledge(self, first, last, *types, member=MEMBER):
         """Acknowledge one range; return None, the error's code, or "pending"."""
@@ -150,7 +150,7 @@ class Bench:
 
     @property
     def states(self):
-        """Return the states of what is in flight, by (first, last); of split batches those of each record."""
+        """Return the states of in-flight records by (first, last); of split batches one per record."""
         return {
             place: Standing(state.state.name, state.delivery_count, state.member_id)
             for batch in self.records.batches
@@ -163,7 +163,7 @@ class Bench:
         }
 
     def states_at(self, offset):
-        """Return the state of one record in flight."""
+        """Return the state of one in-flight record."""
         return self.records.batches.floor(offset).state_at(offset)
 
     @property
@@ -178,7 +178,7 @@ def code_of(result):
 
 
 def fetched_of(*batches, **fields):
-    """Return fetched batches: (first, last) each."""
+    """Return fetched batches, each given as (first, last)."""
     data = [build_batch([b"v"] * (last - first + 1), base_offset=first, **fields) for first, last in batches]
     return FetchedRecords(data)
 

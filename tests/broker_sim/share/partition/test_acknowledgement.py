@@ -1,4 +1,4 @@
-"""What members say of the records that they have, and how it is written and taken back."""
+"""How members acknowledge their acquired records, and how acknowledgements are written and rolled back."""
 
 import pytest
 
@@ -22,7 +22,7 @@ OTHER = "other"
 
 
 @pytest.mark.parametrize("type_", [GAP, ACCEPT, REJECT])
-def test_whole_batch_that_is_done_moves_the_start_offset(bench, type_):
+def test_completed_batch_advances_the_start_offset(bench, type_):
     bench.acquire((0, 4))
     assert bench.acknowledge(0, 4, type_) is None
     assert bench.last_written == Written(0, [state_batch(0, 4, STATES[type_])])
@@ -39,7 +39,7 @@ def test_released_batch_is_available(bench):
     assert bench.woken == []
 
 
-def test_each_record_has_its_own_type(bench):
+def test_each_record_can_have_its_own_type(bench):
     bench.acquire((0, 4))
     assert bench.acknowledge(0, 4, ACCEPT, REJECT, RELEASE, GAP, ACCEPT) is None
     written = [
@@ -59,7 +59,7 @@ def test_each_record_has_its_own_type(bench):
     assert bench.records.delivery_complete_count == 0
 
 
-def test_start_offset_stays_until_the_first_record_is_done(bench):
+def test_start_offset_stays_until_the_first_record_is_completed(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9))
     bench.acknowledge(5, 9, ACCEPT)
@@ -69,7 +69,7 @@ def test_start_offset_stays_until_the_first_record_is_done(bench):
     assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
-def test_done_batches_are_forgotten_and_half_done_ones_are_not(bench):
+def test_only_completed_batches_are_removed(bench):
     for batch in ((0, 4), (5, 9), (10, 14)):
         bench.acquire(batch)
     bench.acknowledge(0, 6, ACCEPT)
@@ -80,7 +80,7 @@ def test_done_batches_are_forgotten_and_half_done_ones_are_not(bench):
     assert list(bench.states) == [(10, 14)]
 
 
-def test_range_over_several_batches(bench):
+def test_acknowledgement_can_span_several_batches(bench):
     for batch in ((0, 4), (5, 9), (10, 14)):
         bench.acquire(batch)
     assert bench.acknowledge(3, 11, ACCEPT) is None
@@ -90,7 +90,7 @@ def test_range_over_several_batches(bench):
     assert bench.states[12, 12] == standing("ACQUIRED", member=MEMBER)
 
 
-def test_records_of_others_cannot_be_acknowledged(bench):
+def test_records_of_other_members_cannot_be_acknowledged(bench):
     bench.acquire((0, 4), member=OTHER)
     assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
     assert bench.acknowledge(2, 3, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
@@ -108,7 +108,7 @@ def test_records_that_are_not_acquired_cannot_be_acknowledged(bench):
     assert bench.acknowledge(2, 2, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
 
 
-def test_offsets_that_were_never_in_flight(make_bench):
+def test_offsets_that_were_never_in_flight_are_rejected(make_bench):
     bench = make_bench().open(start_offset=10)
     assert bench.acknowledge(10, 14, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
     bench.acquire((10, 14))
@@ -117,14 +117,14 @@ def test_offsets_that_were_never_in_flight(make_bench):
     assert bench.states == {(10, 14): standing("ACQUIRED", member=MEMBER)}
 
 
-def test_what_is_before_the_start_offset_is_done(bench):
+def test_acknowledgement_before_the_start_offset_succeeds_without_a_write(bench):
     bench.acquire((0, 4))
     bench.acknowledge(0, 4, ACCEPT)
     assert bench.acknowledge(0, 4, ACCEPT) is None
     assert len(bench.coordinator.written) == 1
 
 
-def test_request_with_one_error_is_taken_back_as_a_whole(bench):
+def test_request_with_one_error_is_rolled_back_as_a_whole(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9), member=OTHER)
     batches = [AcknowledgementBatch(0, 4, [ACCEPT]), AcknowledgementBatch(5, 9, [ACCEPT])]
@@ -137,7 +137,7 @@ def test_request_with_one_error_is_taken_back_as_a_whole(bench):
     assert bench.acknowledge(0, 4, ACCEPT) is None
 
 
-def test_state_holds_when_it_is_written(bench):
+def test_acknowledgement_takes_effect_once_written(bench):
     bench.acquire((0, 4))
     bench.coordinator.is_held = True
     assert bench.acknowledge(0, 4, ACCEPT) == "pending"
@@ -161,7 +161,7 @@ def test_state_holds_when_it_is_written(bench):
         (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_state_that_could_not_be_written_is_rolled_back(bench, coordinator_error, error):
+def test_failed_write_is_rolled_back(bench, coordinator_error, error):
     bench.acquire((0, 4))
     bench.coordinator.fails_with = coordinator_error
     assert bench.acknowledge(0, 4, ACCEPT) == error
@@ -171,7 +171,7 @@ def test_state_that_could_not_be_written_is_rolled_back(bench, coordinator_error
     assert bench.acknowledge(0, 4, ACCEPT) is None
 
 
-def test_start_offset_stops_at_what_is_being_written(bench):
+def test_start_offset_stops_at_records_being_written(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9))
     bench.coordinator.is_held = True
@@ -185,14 +185,14 @@ def test_start_offset_stops_at_what_is_being_written(bench):
     assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
-def test_records_around_the_start_offset_where_nothing_is_in_flight(make_bench):
-    """As by Kafka, which finds no batch there and does not expect that."""
+def test_range_around_the_start_offset_fails_if_nothing_is_in_flight(make_bench):
+    """As in Kafka, which finds no batch there and fails with an internal error."""
     bench = make_bench().open(start_offset=10)
     with pytest.raises(FailedRequestError):
         bench.acknowledge(8, 12, ACCEPT)
 
 
-def test_end_of_session_releases_what_the_member_has(bench):
+def test_end_of_session_releases_the_members_records(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9), member=OTHER)
     bench.acquire((10, 14))
@@ -211,7 +211,7 @@ def test_end_of_session_of_a_member_without_records_writes_nothing(bench):
     assert bench.coordinator.written == []
 
 
-def test_released_for_the_last_time(bench):
+def test_release_at_the_delivery_limit_archives_the_records(bench):
     bench.configs["share.delivery.count.limit"] = "2"
     bench.acquire((0, 4))
     bench.release()

@@ -1,4 +1,4 @@
-"""What members get of what was fetched: whole batches, limited records, and records that were delivered before."""
+"""Which fetched records members acquire: whole batches, limited numbers of records, and redelivered records."""
 
 from broker_sim.share.partition.acquisition import accumulate
 from broker_sim.share.partition.fetched_records import AcquiredRange
@@ -9,23 +9,23 @@ RELEASE, ACCEPT = 2, 1
 OTHER = "other"
 
 
-def test_batches_of_a_fetch_are_acquired_as_one(bench):
+def test_batches_of_a_fetch_are_acquired_as_one_range(bench):
     assert bench.acquire((0, 4), (5, 9)) == [acquired(0, 9)]
     assert bench.states == {(0, 9): standing("ACQUIRED", member=MEMBER)}
     assert bench.offsets == Offsets(start=0, end=9, next_fetch=10)
 
 
-def test_batch_size_divides_where_batches_of_the_log_begin(bench):
+def test_batch_size_splits_ranges_only_at_batches_of_the_log(bench):
     batches = (0, 2), (3, 5), (6, 8), (9, 11)
     assert bench.acquire(*batches, batch_size=4) == [acquired(0, 5), acquired(6, 11)]
     assert list(bench.states) == [(0, 5), (6, 11)]
 
 
-def test_range_ends_where_it_has_the_batch_size(bench):
+def test_range_ends_when_it_reaches_the_batch_size(bench):
     assert bench.acquire((0, 3), (4, 7), batch_size=4) == [acquired(0, 3), acquired(4, 7)]
 
 
-def test_max_records_is_exceeded_to_the_end_of_the_batch(bench):
+def test_max_records_is_exceeded_up_to_the_end_of_the_batch(bench):
     assert bench.acquire((0, 4), (5, 9), (10, 14), max_records=6) == [acquired(0, 9)]
     assert bench.offsets == Offsets(start=0, end=9, next_fetch=10)
 
@@ -44,12 +44,12 @@ def test_limit_splits_the_batch_and_leaves_the_rest_available(bench):
     assert bench.offsets == Offsets(start=0, end=9, next_fetch=6)
 
 
-def test_limit_that_the_fetch_does_not_reach_splits_nothing(bench):
+def test_batch_within_the_limit_is_not_split(bench):
     assert bench.acquire((0, 4), max_records=5, is_limit=True, batch_size=1) == [acquired(0, 4)]
     assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER)}
 
 
-def test_limit_splits_a_batch_that_was_released(bench):
+def test_limit_splits_a_released_batch(bench):
     bench.acquire((0, 4))
     bench.release()
     assert bench.acquire((0, 4), max_records=2, is_limit=True) == [acquired(0, 1, deliveries=2)]
@@ -57,7 +57,7 @@ def test_limit_splits_a_batch_that_was_released(bench):
     assert bench.offsets == Offsets(start=0, end=4, next_fetch=2)
 
 
-def test_released_batch_is_delivered_once_more(bench):
+def test_released_batch_is_delivered_again(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9))
     bench.acknowledge(0, 4, RELEASE)
@@ -70,7 +70,7 @@ def test_released_batch_is_delivered_once_more(bench):
     assert bench.offsets == Offsets(start=0, end=9, next_fetch=10)
 
 
-def test_fetch_goes_on_behind_what_is_in_flight(bench):
+def test_fetch_continues_behind_in_flight_records(bench):
     bench.acquire((0, 4))
     bench.acknowledge(0, 4, RELEASE)
     assert bench.acquire((0, 4), (5, 9)) == [acquired(0, 4, deliveries=2), acquired(5, 9)]
@@ -85,20 +85,20 @@ def test_released_records_of_a_batch_are_delivered_in_ranges(bench):
     assert bench.timer.size() == 5  # one for each range
 
 
-def test_part_of_a_released_batch_is_read(bench):
+def test_fetch_of_part_of_a_released_batch_splits_it(bench):
     bench.acquire((0, 9))
     bench.release()
     assert bench.acquire((0, 4), member=OTHER) == [acquired(0, 4, deliveries=2)]
     assert bench.states[5, 5] == standing("AVAILABLE")
 
 
-def test_acquired_batch_is_not_split_for_nothing(bench):
+def test_acquired_batch_is_not_split_by_another_fetch(bench):
     bench.acquire((0, 9))
     assert bench.acquire((0, 4), member=OTHER, at=0) == []
     assert list(bench.states) == [(0, 9)]
 
 
-def test_what_is_being_written_is_not_acquired(bench):
+def test_records_being_written_are_not_acquired(bench):
     bench.acquire((0, 4))
     bench.coordinator.is_held = True
     bench.acknowledge(0, 4, RELEASE)
@@ -109,7 +109,7 @@ def test_what_is_being_written_is_not_acquired(bench):
     assert bench.acquire((0, 4)) == [acquired(0, 4, deliveries=2)]
 
 
-def test_no_more_records_in_flight_than_the_group_allows(bench):
+def test_in_flight_records_are_limited_by_max_record_locks(bench):
     bench.configs["share.partition.max.record.locks"] = "100"
     assert bench.acquire((0, 89)) == [acquired(0, 89)]
     assert bench.partition.can_acquire_records()
@@ -122,13 +122,13 @@ def test_no_more_records_in_flight_than_the_group_allows(bench):
     assert not bench.partition.can_acquire_records()
 
 
-def test_start_offset_inside_a_batch_of_the_log(make_bench):
+def test_acquired_range_begins_at_a_start_offset_inside_a_batch(make_bench):
     bench = make_bench().open(start_offset=3)
     assert bench.acquire((0, 9)) == [acquired(3, 9)]
     assert bench.offsets == Offsets(start=3, end=9, next_fetch=10)
 
 
-def test_what_is_done_is_not_acquired_again(bench):
+def test_completed_records_are_not_acquired_again(bench):
     bench.acquire((0, 4))
     bench.acknowledge(0, 4, ACCEPT)
     assert bench.offsets == Offsets(start=5, end=5, next_fetch=5)
@@ -136,7 +136,7 @@ def test_what_is_done_is_not_acquired_again(bench):
     assert bench.acquire((0, 4), at=0) == []
 
 
-def test_records_that_were_compacted_away_are_archived(bench):
+def test_compacted_records_are_archived(bench):
     bench.acquire((0, 9))
     bench.acquire((10, 19))
     bench.release()
@@ -147,15 +147,15 @@ def test_records_that_were_compacted_away_are_archived(bench):
 
 
 def deliver(bench, times, *batches, **options):
-    """Acquire and release what is available, that often."""
+    """Acquire and release all available records `times` times."""
     for _ in range(times):
         while bench.acquire(*batches, **options):
             pass
         bench.release()
 
 
-def test_records_delivered_often_come_in_smaller_numbers(bench):
-    """With a limit of 5, from the third delivery on: half of the batch, a quarter, one by one."""
+def test_repeatedly_delivered_records_come_in_smaller_ranges(bench):
+    """With a limit of 5 the third delivery is the whole batch, the fourth half of it, the fifth single records."""
     batch = (0, 15)
     deliver(bench, 2, batch)
     assert bench.acquire(batch) == [acquired(0, 15, deliveries=3)]
@@ -177,7 +177,7 @@ def test_isolated_record_is_delivered_alone(bench):
     assert bench.acquire((0, 3), (4, 9)) == [acquired(4, 9)]
 
 
-def test_throttled_batch_waits_for_a_fetch_of_its_own(bench):
+def test_throttled_batch_gets_a_separate_fetch(bench):
     bench.configs["share.delivery.count.limit"] = "5"
     bench.acquire((0, 3))
     bench.acquire((4, 7))
@@ -191,20 +191,20 @@ def test_throttled_batch_waits_for_a_fetch_of_its_own(bench):
     assert bench.acquire((0, 3), (4, 7), (8, 9)) == [acquired(8, 9)]
 
 
-def test_limit_of_two_deliveries_isolates_nothing(bench):
+def test_records_are_not_isolated_with_a_limit_of_two_deliveries(bench):
     bench.configs["share.delivery.count.limit"] = "2"
     bench.acquire((0, 3))
     bench.release()
     assert bench.acquire((0, 3)) == [acquired(0, 3, deliveries=2)]
 
 
-def test_ranges_next_to_each_other_become_one():
+def test_adjacent_ranges_are_merged():
     ranges = [AcquiredRange(0, 0, 1)]
     accumulate(ranges, [AcquiredRange(1, 1, 1), AcquiredRange(2, 3, 1), AcquiredRange(4, 4, 2)])
     assert ranges == [acquired(0, 0), acquired(1, 3), acquired(4, 4, deliveries=2)]
 
 
-def test_record_before_its_last_delivery_waits_for_those_beside_it(make_bench):
+def test_record_due_for_its_last_delivery_is_acquired_separately(make_bench):
     bench = make_bench()
     bench.configs["share.delivery.count.limit"] = "3"
     bench.open()

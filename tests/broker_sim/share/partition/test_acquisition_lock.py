@@ -1,4 +1,4 @@
-"""Locks of acquired records end in virtual time, to the millisecond."""
+"""Acquisition locks expire in virtual time, to the millisecond."""
 
 import pytest
 
@@ -10,7 +10,7 @@ LOCK_MS = 30_000
 ACCEPT, RELEASE, RENEW = 1, 2, 4
 
 
-def test_records_are_available_again_when_lock_is_over(bench):
+def test_records_become_available_when_their_lock_expires(bench):
     bench.acquire((0, 4))
     bench.timer.advance(LOCK_MS - 1)
     assert bench.states == {(0, 4): standing("ACQUIRED", member=MEMBER)}
@@ -26,7 +26,7 @@ def test_records_are_available_again_when_lock_is_over(bench):
     assert len(bench.coordinator.written) == 1
 
 
-def test_group_configures_its_own_duration(bench):
+def test_group_config_sets_the_lock_duration(bench):
     bench.configs["share.record.lock.duration.ms"] = "15000"
     bench.acquire((0, 4))
     bench.timer.advance(14_999)
@@ -41,7 +41,7 @@ def test_acknowledged_records_have_no_lock(bench):
     assert bench.timer.size() == 0
 
 
-def test_split_batch_keeps_the_end_of_its_lock(bench):
+def test_split_batch_keeps_the_expiry_time_of_its_lock(bench):
     bench.acquire((0, 4))
     bench.timer.advance(10_000)
     assert bench.acknowledge(1, 2, ACCEPT) is None
@@ -55,7 +55,7 @@ def test_split_batch_keeps_the_end_of_its_lock(bench):
     assert bench.offsets == Offsets(start=0, end=4, next_fetch=0)
 
 
-def test_last_delivery_ends_archived_and_start_offset_moves(bench):
+def test_lock_expiry_of_the_last_delivery_archives_the_record(bench):
     bench.configs["share.delivery.count.limit"] = "2"
     for deliveries in (1, 2):
         assert bench.acquire((0, 0), at=0) == [(0, 0, deliveries)]
@@ -65,7 +65,7 @@ def test_last_delivery_ends_archived_and_start_offset_moves(bench):
     assert bench.offsets == Offsets(start=1, end=1, next_fetch=1)
 
 
-def test_renewed_lock_begins_anew(bench):
+def test_renewal_restarts_the_lock(bench):
     bench.acquire((0, 4))
     bench.timer.advance(LOCK_MS - 1)
     assert bench.acknowledge(0, 4, RENEW) is None
@@ -76,7 +76,7 @@ def test_renewed_lock_begins_anew(bench):
     assert len(bench.coordinator.written) == 1
 
 
-def test_part_of_batch_is_renewed(bench):
+def test_part_of_a_batch_can_be_renewed(bench):
     bench.acquire((0, 2))
     bench.timer.advance(LOCK_MS - 1)
     assert bench.acknowledge(0, 2, ACCEPT, RENEW, RELEASE) is None
@@ -90,7 +90,7 @@ def test_part_of_batch_is_renewed(bench):
     assert bench.states[1, 1] == standing("AVAILABLE")
 
 
-def test_group_forbids_renewal(bench):
+def test_group_config_can_disable_renewal(bench):
     bench.configs["share.renew.acknowledge.enable"] = "false"
     bench.acquire((0, 4))
     assert bench.acknowledge(0, 4, RENEW) == ErrorCode.INVALID_RECORD_STATE
@@ -98,7 +98,7 @@ def test_group_forbids_renewal(bench):
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_write_that_fails_gives_records_back_only_within_lock(bench, is_late):
+def test_failed_write_returns_records_to_the_member_only_within_lock(bench, is_late):
     bench.acquire((0, 4))
     bench.timer.advance(LOCK_MS - 1)
     bench.coordinator.is_held = True
@@ -111,7 +111,7 @@ def test_write_that_fails_gives_records_back_only_within_lock(bench, is_late):
     assert bench.records.delivery_complete_count == 0
 
 
-def test_lock_that_ends_while_write_succeeds_changes_nothing(bench):
+def test_lock_expiry_during_a_successful_write_changes_nothing(bench):
     bench.acquire((0, 4))
     bench.coordinator.is_held = True
     bench.acknowledge(0, 4, ACCEPT)
@@ -122,7 +122,7 @@ def test_lock_that_ends_while_write_succeeds_changes_nothing(bench):
     assert len(bench.coordinator.written) == 1
 
 
-def test_timeout_holds_although_it_could_not_be_written(bench):
+def test_lock_expiry_takes_effect_even_if_the_write_fails(bench):
     bench.acquire((0, 4))
     bench.coordinator.fails_with = ErrorCode.COORDINATOR_NOT_AVAILABLE
     bench.timer.advance(LOCK_MS)

@@ -1,4 +1,4 @@
-"""A share partition whose group has a dead-letter topic (KIP-1191); the test plays the queue of dead letters."""
+"""A share partition whose group has a dead-letter topic (KIP-1191); the test acts as the dead-letter queue."""
 
 import pytest
 
@@ -15,7 +15,7 @@ LIMIT = 2
 
 
 class Queue:
-    """A `DeadLetterQueue` that writes when the test says so."""
+    """A `DeadLetterQueue` that completes its writes when the test calls `write`."""
 
     def __init__(self):
         self.letters = []
@@ -33,7 +33,7 @@ class Queue:
 
 
 class DeadLetterBench(Bench):
-    """A bench whose group has a dead-letter topic, and a limit of two deliveries."""
+    """A bench whose group has a dead-letter topic and a limit of two deliveries."""
 
     def __init__(self):
         self.queue = Queue()
@@ -47,11 +47,11 @@ def bench():
 
 
 def written(bench):
-    """Return the batches of the last write: offsets, state and number of deliveries."""
+    """Return the batches of the last write: first and last offset, state and delivery count."""
     return [tuple(batch) for batch in bench.coordinator.written[-1].state_batches]
 
 
-def test_rejected_records_are_archived_once_their_letters_are_written(bench):
+def test_rejected_records_are_archived_once_dead_letters_are_written(bench):
     bench.open().acquire((0, 9))
     assert bench.acknowledge(0, 9, REJECT) is None
     assert written(bench) == [(0, 9, ARCHIVING, 1)]
@@ -63,7 +63,7 @@ def test_rejected_records_are_archived_once_their_letters_are_written(bench):
     assert bench.records.start_offset == 10
 
 
-def test_archiving_records_are_neither_delivered_nor_passed_by_the_start_offset(bench):
+def test_archiving_records_are_not_delivered_and_hold_the_start_offset(bench):
     bench.open().acquire((0, 9))
     assert bench.acknowledge(0, 3, REJECT) is None
     assert bench.acknowledge(4, 9, ACCEPT) is None
@@ -75,7 +75,7 @@ def test_archiving_records_are_neither_delivered_nor_passed_by_the_start_offset(
     assert bench.records.start_offset == 10
 
 
-def test_letters_wait_for_the_write_of_the_state(bench):
+def test_dead_letters_are_enqueued_after_the_state_is_written(bench):
     bench.open().acquire((0, 9))
     bench.coordinator.is_held = True
     assert bench.acknowledge(0, 9, REJECT) == "pending"
@@ -84,7 +84,7 @@ def test_letters_wait_for_the_write_of_the_state(bench):
     assert bench.queue.letters == [(0, 9, 1, REJECTED)]
 
 
-def test_rejection_that_cannot_be_written_has_no_letter(bench):
+def test_rejection_whose_write_fails_has_no_dead_letter(bench):
     bench.open().acquire((0, 9))
     bench.coordinator.is_held = True
     bench.acknowledge(0, 9, REJECT)
@@ -95,7 +95,7 @@ def test_rejection_that_cannot_be_written_has_no_letter(bench):
 
 
 @pytest.mark.parametrize("leaves", ["releases", "session ends"])
-def test_last_release_has_the_other_cause(bench, leaves):
+def test_release_at_the_delivery_limit_has_its_own_cause(bench, leaves):
     bench.open()
     for _ in range(LIMIT):
         bench.acquire((0, 4), at=0)
@@ -104,7 +104,7 @@ def test_last_release_has_the_other_cause(bench, leaves):
     assert bench.queue.letters == [(0, 4, LIMIT, DELIVERED_TOO_OFTEN)]
 
 
-def test_rejection_at_the_limit_is_a_rejection(bench):
+def test_rejection_at_the_delivery_limit_has_cause_rejected(bench):
     bench.open().acquire((0, 4))
     bench.acknowledge(0, 4, RELEASE)
     bench.acquire((0, 4), at=0)
@@ -113,7 +113,7 @@ def test_rejection_at_the_limit_is_a_rejection(bench):
 
 
 @pytest.mark.parametrize("write", [ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_last_lock_that_times_out_has_a_letter_even_if_that_is_not_written(bench, write):
+def test_lock_expiry_at_the_limit_has_a_dead_letter_even_if_its_write_fails(bench, write):
     bench.open().acquire((0, 4))
     bench.timer.advance(30_000)
     bench.acquire((0, 4), at=0)
@@ -124,7 +124,7 @@ def test_last_lock_that_times_out_has_a_letter_even_if_that_is_not_written(bench
     assert bench.records.start_offset == 5
 
 
-def test_letters_of_neighbours_are_archived_each_by_itself(bench):
+def test_adjacent_rejections_are_archived_independently(bench):
     bench.open().acquire((0, 9))
     bench.acknowledge(0, 3, REJECT)
     bench.acknowledge(4, 9, REJECT)
@@ -137,7 +137,7 @@ def test_letters_of_neighbours_are_archived_each_by_itself(bench):
     assert bench.records.start_offset == 10
 
 
-def test_next_leader_writes_letters_again(bench):
+def test_next_leader_enqueues_dead_letters_again(bench):
     rejected, given_up = StateBatch(0, 4, ARCHIVING, 1), StateBatch(5, 9, ARCHIVING, LIMIT)
     bench.open(rejected, given_up, StateBatch(10, 19, RecordState.AVAILABLE, 1))
     assert bench.queue.letters == [(0, 4, 1, REJECTED), (5, 9, LIMIT, DELIVERED_TOO_OFTEN)]
@@ -145,7 +145,7 @@ def test_next_leader_writes_letters_again(bench):
     assert bench.records.start_offset == 10
 
 
-def test_log_that_starts_behind_archiving_records_passes_them(bench):
+def test_new_log_start_offset_skips_archiving_records(bench):
     bench.open().acquire((0, 9), (10, 19))
     bench.acknowledge(0, 9, REJECT)
     bench.partition.log_start_moved(15)
@@ -155,7 +155,7 @@ def test_log_that_starts_behind_archiving_records_passes_them(bench):
 
 
 @pytest.mark.parametrize("feature", [1, 2])
-def test_only_clusters_with_the_feature_and_groups_with_a_topic_have_letters(bench, feature):
+def test_dead_letters_need_the_feature_and_a_configured_topic(bench, feature):
     bench.share_version = feature
     if feature == 2:
         bench.configs = {"errors.deadletterqueue.topic.name": ""}

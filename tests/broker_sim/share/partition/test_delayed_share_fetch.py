@@ -1,4 +1,4 @@
-"""A share fetch that waits, without a broker; what it does with one is claimed in the handlers' tests."""
+"""A waiting share fetch on its own; the handlers' tests cover it within a broker."""
 
 from collections.abc import Mapping
 from random import Random
@@ -11,13 +11,13 @@ from broker_sim.share.partition.share_fetch import ShareFetch
 
 
 class Partitions(Mapping):
-    """No partitions; counts how often somebody goes over them."""
+    """An empty mapping that counts calls of `items`."""
 
     def __init__(self):
-        self.looks = 0
+        self.item_calls = 0
 
     def items(self):
-        self.looks += 1
+        self.item_calls += 1
         return {}.items()
 
     def __getitem__(self, partition):
@@ -30,8 +30,8 @@ class Partitions(Mapping):
         return 0
 
 
-def test_fetch_tries_once_in_a_round():
-    """It is watched under each of its partitions; a try for each of them would look at all of them."""
+def test_fetch_is_tried_once_per_round():
+    """It is watched under each of its partitions, and one try item_calls at all of them."""
     params = FetchParams(
         max_wait_ms=500,
         min_bytes=1,
@@ -45,6 +45,6 @@ def test_fetch_tries_once_in_a_round():
     (broker,) = VirtualCluster(brokers=1, seed=1).nodes.brokers.values()
     manager = broker.share_partitions
     operation = DelayedShareFetch(fetch, partitions, manager.partitions, Random(1))
-    for manager.waiting_fetches.round, looks in ((1, 1), (1, 1), (2, 2), (2, 2), (0, 3), (0, 4), (2, 5)):
+    for manager.waiting_fetches.round, item_calls in ((1, 1), (1, 1), (2, 2), (2, 2), (0, 3), (0, 4), (2, 5)):
         assert not operation.try_complete()
-        assert partitions.looks == looks
+        assert partitions.item_calls == item_calls

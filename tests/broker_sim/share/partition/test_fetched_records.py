@@ -1,4 +1,4 @@
-"""What is read for a share fetch: only as many batches are looked at as a member can acquire."""
+"""The records read for a share fetch: only batches that the member can acquire are parsed."""
 
 import pytest
 
@@ -15,18 +15,18 @@ OTHER = "other"
 
 @pytest.mark.parametrize("records", [DATA, [b"".join(DATA)]], ids=["pieces", "one piece"])
 @pytest.mark.parametrize(("last_offset", "count"), [(0, 1), (4, 1), (5, 2), (13, 3), (999, 40)])
-def test_batches_are_looked_for_up_to_the_last_offset(records, last_offset, count):
+def test_batches_are_parsed_up_to_the_last_offset(records, last_offset, count):
     fetched = FetchedRecords(records, last_offset=last_offset)
     assert len(fetched.batches) == count
     assert len(FetchedRecords(records).batches) == BATCHES
 
 
-def test_only_batch_that_is_looked_at_is_cut_off_from_the_others():
+def test_slice_contains_only_the_parsed_batch():
     fetched = FetchedRecords([b"".join(DATA)], last_offset=2)
     assert list(fetched.slice(0, 4)) == [DATA[0]]
 
 
-def test_only_batch_of_a_fetch_keeps_what_is_behind_it():
+def test_slice_of_a_single_batch_keeps_trailing_bytes():
     records = [DATA[0] + DATA[1][:20]]
     assert FetchedRecords(records, last_offset=2).slice(0, 4) is records
 
@@ -34,21 +34,21 @@ def test_only_batch_of_a_fetch_keeps_what_is_behind_it():
 @pytest.mark.parametrize("is_limit", [False, True])
 @pytest.mark.parametrize("max_records", [1, 4, 5, 6, 23, 10_000])
 @pytest.mark.parametrize("held", [0, 5, 12])
-def test_member_acquires_as_if_all_batches_were_looked_at(make_bench, held, max_records, is_limit):
+def test_member_acquires_the_same_as_if_all_batches_were_parsed(make_bench, held, max_records, is_limit):
     acquired = []
     for is_whole in (False, True):
         bench = make_bench().open()
         for member in (OTHER, "third"):
             if held:
-                read = FetchedRecords(DATA)
-                wanted = AcquireLimits(member, held, held, is_limit)
-                bench.partition.acquire(wanted, bench.records.next_fetch_offset(), read)
+                fetched = FetchedRecords(DATA)
+                limits = AcquireLimits(member, held, held, is_limit)
+                bench.partition.acquire(limits, bench.records.next_fetch_offset(), fetched)
         if held:
             bench.acknowledge(0, SIZE - 1, RELEASE, member=OTHER)
         offset = bench.records.next_fetch_offset()
         last_offset = bench.records.last_acquirable_offset(offset, max_records)
-        read = FetchedRecords(DATA, last_offset=None if is_whole else last_offset)
-        wanted = AcquireLimits(MEMBER, max_records, max_records, is_limit)
-        acquired.append((bench.partition.acquire(wanted, offset, read), bench.states))
+        fetched = FetchedRecords(DATA, last_offset=None if is_whole else last_offset)
+        limits = AcquireLimits(MEMBER, max_records, max_records, is_limit)
+        acquired.append((bench.partition.acquire(limits, offset, fetched), bench.states))
     assert acquired[0] == acquired[1]
     assert acquired[0][0]

@@ -1,4 +1,4 @@
-"""What one member may cost the others: work grows with what stands differently, not with the number of records."""
+"""The cost of large batches: work grows with the number of different states, not with the number of records."""
 
 from broker_sim.errors import ErrorCode
 from broker_sim.share.partition.acknowledgement import MAX_CHANGES, AcknowledgementBatch, Changes
@@ -11,11 +11,11 @@ HUGE = 10**12
 
 
 def parts(bench):
-    """Return the ranges in flight that have a state of their own."""
+    """Return the in-flight ranges, split wherever the state changes, with their states."""
     return [(first, last, state.state.name) for batch in bench.records.batches for first, last, state in batch.parts()]
 
 
-def test_batch_of_any_size_is_cut_into_what_stands_differently(make_bench):
+def test_huge_batch_is_split_only_where_states_differ(make_bench):
     bench = make_bench().open(state_batch(0, HUGE, AVAILABLE))
     assert bench.acquire((0, 4)) == [acquired(0, 4, deliveries=2)]
     assert parts(bench) == [(0, 4, "ACQUIRED"), (5, HUGE, "AVAILABLE")]
@@ -30,7 +30,7 @@ def test_batch_of_any_size_is_cut_into_what_stands_differently(make_bench):
     assert bench.offsets == Offsets(start=HUGE - 1, end=HUGE, next_fetch=HUGE - 1)
 
 
-def test_records_that_stand_alike_again_are_one_part(bench):
+def test_records_with_the_same_state_again_are_merged(bench):
     bench.acquire((0, 99))
     for offset in range(10, 20):
         bench.acknowledge(offset, offset, ACCEPT)
@@ -45,14 +45,14 @@ def test_records_that_stand_alike_again_are_one_part(bench):
     assert parts(bench)[2:] == [(20, 99, "AVAILABLE")]
 
 
-def test_done_records_before_the_start_offset_are_one_part(bench):
+def test_completed_records_before_the_start_offset_are_merged(bench):
     bench.acquire((0, 99))
     bench.acknowledge(0, 5, ACCEPT, REJECT, ACCEPT, REJECT, ACCEPT, REJECT)
     assert bench.offsets == Offsets(start=6, end=99, next_fetch=100)
     assert [(first, last) for first, last, _ in parts(bench)] == [(0, 5), (6, 99)]
 
 
-def test_batches_of_a_request_that_say_the_same_are_one_change(make_bench):
+def test_adjacent_acknowledgements_of_one_type_are_one_change(make_bench):
     end = MAX_CHANGES + 200
     batches = ((0, end - 51), (end - 50, end + 49), (end + 50, end + 149))
     bench = make_bench().open(*(state_batch(first, last, AVAILABLE) for first, last in batches))
@@ -60,12 +60,12 @@ def test_batches_of_a_request_that_say_the_same_are_one_change(make_bench):
     batches = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(50, end)]
     assert bench.acknowledge_all(*batches) is None
     assert bench.last_written == Written(0, [state_batch(50, end - 1, ACKNOWLEDGED, deliveries=2)])
-    # As in Kafka a batch in flight of which each record is named by itself is not whole any more.
+    # As in Kafka, an in-flight batch whose records are acknowledged one by one stays split.
     assert [batch.batch_state is None for batch in bench.records.batches] == [True, True, False]
 
 
-def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
-    """A natural gap may be in an acknowledgement, but not be one."""
+def test_adjacent_acknowledgements_fail_where_nothing_is_in_flight(bench):
+    """An acknowledged range may contain a natural gap, but not consist of one."""
     bench.acquire((0, 4))
     bench.acquire((6, 9))
     batches = [AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in range(10)]
@@ -76,7 +76,7 @@ def test_batches_that_say_the_same_fail_where_nothing_is_in_flight(bench):
     assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
-def test_request_with_too_many_changes_fails_and_is_taken_back(bench):
+def test_request_with_too_many_changes_fails_and_is_rolled_back(bench):
     count = MAX_CHANGES + 1
     bench.acquire((0, count))
     types = [ACCEPT if offset % 2 else REJECT for offset in range(count)]
@@ -87,33 +87,33 @@ def test_request_with_too_many_changes_fails_and_is_taken_back(bench):
     changes = Changes()
     batch = AcknowledgementBatch(0, count - 2, types[:-1])
     assert bench.acknowledge_all(batch, changes=changes) is None
-    # What the request has changed elsewhere counts, too.
+    # The request's changes to other partitions count, too.
     batch = AcknowledgementBatch(count, count, [ACCEPT])
     assert bench.acknowledge_all(batch, changes=changes) == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_waiting_fetch_gets_the_first_record_of_a_split_batch_whose_lock_ends(bench):
-    """As in Kafka, where each record of it has a lock, and fetches are tried after each."""
+def test_waiting_fetch_gets_the_first_record_when_a_split_batch_expires(bench):
+    """As in Kafka, where each record of the batch has its own lock, and fetches are retried after each."""
     bench.acquire((0, 9))
     bench.acknowledge(0, 1, ACCEPT)
-    got = []
+    acquisitions = []
 
     def fetch():
-        if len(got) < 2:
-            got.append(bench.acquire((0, 9), member=OTHER))
+        if len(acquisitions) < 2:
+            acquisitions.append(bench.acquire((0, 9), member=OTHER))
             return 1
         return 0
 
     bench.on_woken = fetch
     bench.timer.advance(LOCK_MS)
-    assert got == [[acquired(2, 2, deliveries=2)], [acquired(3, 3, deliveries=2)]]
+    assert acquisitions == [[acquired(2, 2, deliveries=2)], [acquired(3, 3, deliveries=2)]]
     assert parts(bench)[-1] == (4, 9, "AVAILABLE")
     assert bench.partition.lock_timeouts == 8
-    # When the start offset moved, then for two records, for the third, and for the rest.
+    # Once when the start offset moved, then for two records, for the third, and for the rest.
     assert len(bench.woken) == 5
 
 
-def test_released_records_that_the_log_loses_meanwhile_are_not_given_back(bench):
+def test_failed_release_does_not_restore_records_before_the_log_start(bench):
     bench.acquire((0, 9))
     bench.acknowledge(9, 9, ACCEPT)
     bench.coordinator.is_held = True

@@ -1,4 +1,4 @@
-"""How a share partition begins, and how it follows the log: its start, and aborted transactions."""
+"""How a share partition is initialized, and how it follows the log start offset and aborted transactions."""
 
 import pytest
 
@@ -26,13 +26,13 @@ LOCK_MS = 30_000
 ARCHIVING = 3
 
 
-# -- the beginning --------------------------------------------------------------------------------
+# -- initialization -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("reset", "offset"), [(None, LATEST), ("latest", LATEST), ("earliest", EARLIEST), ("by_duration:PT1M0.25S", 50)]
 )
-def test_group_without_start_offset_begins_as_configured(make_bench, reset, offset):
+def test_group_without_start_offset_uses_share_auto_offset_reset(make_bench, reset, offset):
     bench = make_bench()
     bench.offsets_by_time[bench.timer.clock.wall_clock_ms() - 60_250] = 50
     if reset is not None:
@@ -41,14 +41,14 @@ def test_group_without_start_offset_begins_as_configured(make_bench, reset, offs
     assert bench.offsets == Offsets(start=offset, end=offset, next_fetch=offset)
 
 
-def test_state_that_was_written_goes_on(make_bench):
+def test_written_state_is_restored(make_bench):
     bench = make_bench().open((10, 14, ACKNOWLEDGED, 1), (15, 19, AVAILABLE, 2), (20, 29, ARCHIVED, 5), start_offset=10)
     assert bench.offsets == Offsets(start=15, end=29, next_fetch=15)
     assert bench.records.delivery_complete_count == 10
     assert bench.acquire((15, 19), (20, 29), (30, 39)) == [acquired(15, 19, deliveries=3), acquired(30, 39)]
 
 
-def test_writes_have_the_epochs_of_the_state_and_the_leader(make_bench):
+def test_writes_contain_the_state_and_leader_epochs(make_bench):
     bench = make_bench().open((10, 14, AVAILABLE, 1), start_offset=10)
     bench.acquire((10, 14), (15, 19))
     bench.acknowledge(15, 19, ACCEPT)
@@ -58,7 +58,7 @@ def test_writes_have_the_epochs_of_the_state_and_the_leader(make_bench):
 
 
 def test_gaps_in_the_state_are_fetched_again(make_bench):
-    """Members of the leader before had 10-14 and 20-24, and nothing was written of that."""
+    """Members had acquired 10-14 and 20-24 from the previous leader, which had not written their state."""
     bench = make_bench().open((15, 19, ACKNOWLEDGED, 1), (25, 29, ACKNOWLEDGED, 1), start_offset=10)
     assert bench.offsets == Offsets(start=10, end=29, next_fetch=10)
     assert bench.acquire((10, 14), (15, 19)) == [acquired(10, 14)]
@@ -75,7 +75,7 @@ def test_gap_of_one_record(make_bench):
     assert bench.acquire((10, 14)) == [acquired(10, 10)]
 
 
-def test_gap_of_which_a_part_was_fetched(make_bench):
+def test_gap_that_was_partly_fetched(make_bench):
     bench = make_bench().open(state_batch(10, 14, ACKNOWLEDGED))
     assert bench.acquire((0, 4)) == [acquired(0, 4)]
     assert bench.offsets == Offsets(start=0, end=14, next_fetch=5)
@@ -83,7 +83,7 @@ def test_gap_of_which_a_part_was_fetched(make_bench):
     assert bench.offsets == Offsets(start=0, end=14, next_fetch=15)
 
 
-def test_gap_is_as_large_as_the_batch_before_what_is_done(make_bench):
+def test_gap_is_acquired_up_to_the_completed_records(make_bench):
     bench = make_bench().open((15, 30, ACKNOWLEDGED, 1), start_offset=10)
     assert bench.acquire((10, 30), max_records=1) == [acquired(10, 14)]
     assert bench.offsets == Offsets(start=10, end=30, next_fetch=31)
@@ -97,7 +97,7 @@ def test_start_offset_stops_at_a_gap(make_bench):
 
 
 def test_natural_gap_is_not_acquired(bench):
-    """The log has nothing between 5 and 9: the range of one fetch has it, two fetches do not."""
+    """The log has no records 5 to 9: a range from one fetch would include them, ranges from two fetches do not."""
     bench.acquire((0, 4))
     bench.acquire((10, 14))
     bench.release()
@@ -107,9 +107,9 @@ def test_natural_gap_is_not_acquired(bench):
 @pytest.mark.parametrize(
     "batch",
     [(5, 9, AVAILABLE, 1), (12, 11, AVAILABLE, 1), (10, 11, 5, 1)],
-    ids=["before start", "reversed", "state that there is not"],
+    ids=["before start", "reversed", "invalid state"],
 )
-def test_invalid_state_fails_for_good(make_bench, batch):
+def test_invalid_state_fails_permanently(make_bench, batch):
     bench = make_bench()
     bench.coordinator.read = ReadState(start_offset=10, state_batches=(StateBatch(*batch),))
     for _ in range(2):
@@ -118,7 +118,7 @@ def test_invalid_state_fails_for_good(make_bench, batch):
         assert bench.partition.state is SharePartitionState.FAILED
 
 
-def test_state_that_nothing_gets_here_is_neither_delivered_nor_done(make_bench):
+def test_archiving_records_of_the_written_state_are_not_delivered(make_bench):
     bench = make_bench().open((0, 4, ARCHIVING, 1), (5, 9, AVAILABLE, 1))
     assert bench.acquire((0, 4), (5, 9), at=0) == [acquired(5, 9, deliveries=2)]
     bench.acknowledge(5, 9, ACCEPT)
@@ -126,14 +126,14 @@ def test_state_that_nothing_gets_here_is_neither_delivered_nor_done(make_bench):
     assert bench.acknowledge(0, 4, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
 
 
-def test_error_of_the_coordinator_is_told(make_bench):
+def test_coordinator_error_fails_initialization(make_bench):
     bench = make_bench()
     bench.coordinator.read = ReadState(ErrorCode.FENCED_LEADER_EPOCH, "too old")
     result = bench.result(bench.partition.maybe_initialize)
     assert (code_of(result), str(result)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, "too old")
 
 
-def test_state_is_read_once(make_bench):
+def test_state_is_read_only_once(make_bench):
     bench = make_bench()
     bench.coordinator.is_held = True
     assert bench.result(bench.partition.maybe_initialize) == "pending"
@@ -144,7 +144,7 @@ def test_state_is_read_once(make_bench):
     assert bench.result(bench.partition.maybe_initialize) is None
 
 
-def test_fenced_share_partition_refuses_everything(bench):
+def test_fenced_share_partition_rejects_everything(bench):
     bench.partition.mark_fenced()
     assert bench.acquire((0, 4)) == []
     assert not bench.partition.maybe_acquire_fetch_lock("fetch")
@@ -152,24 +152,24 @@ def test_fenced_share_partition_refuses_everything(bench):
     assert code_of(result) == ErrorCode.LEADER_NOT_AVAILABLE
 
 
-def test_one_fetch_at_a_time(bench):
+def test_fetch_lock_allows_one_fetch_at_a_time(bench):
     assert bench.partition.maybe_acquire_fetch_lock("first")
     assert not bench.partition.maybe_acquire_fetch_lock("second")
     bench.partition.release_fetch_lock("first")
     assert bench.partition.maybe_acquire_fetch_lock("second")
 
 
-# -- the log starts later -------------------------------------------------------------------------
+# -- the log start offset -------------------------------------------------------------------------
 
 
-def test_empty_share_partition_follows_the_start_of_the_log(bench):
+def test_empty_share_partition_follows_the_log_start_offset(bench):
     bench.partition.log_start_moved(20)
     assert bench.offsets == Offsets(start=20, end=20, next_fetch=20)
     bench.partition.log_start_moved(10)
     assert bench.offsets == Offsets(start=20, end=20, next_fetch=20)
 
 
-def test_available_records_before_the_start_of_the_log_are_archived(bench):
+def test_available_records_before_the_log_start_are_archived(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9))
     bench.release()
@@ -183,7 +183,7 @@ def test_available_records_before_the_start_of_the_log_are_archived(bench):
     assert bench.offsets == Offsets(start=10, end=10, next_fetch=10)
 
 
-def test_acquired_records_before_the_start_of_the_log_stay_with_their_member(bench):
+def test_acquired_records_before_the_log_start_stay_acquired(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9))
     bench.partition.log_start_moved(7)
@@ -201,7 +201,7 @@ def test_acquired_records_before_the_start_of_the_log_stay_with_their_member(ben
     assert bench.records.delivery_complete_count == 0
 
 
-def test_release_of_a_batch_that_the_start_of_the_log_is_in(bench):
+def test_release_of_a_batch_that_contains_the_log_start_offset(bench):
     bench.acquire((0, 4))
     bench.partition.log_start_moved(3)
     assert bench.release() is None
@@ -209,14 +209,14 @@ def test_release_of_a_batch_that_the_start_of_the_log_is_in(bench):
     assert bench.records.delivery_complete_count == 0
 
 
-def test_log_start_behind_all_in_flight(bench):
+def test_log_start_offset_behind_all_in_flight_records(bench):
     bench.acquire((0, 4))
     bench.partition.log_start_moved(15)
     assert bench.offsets == Offsets(start=15, end=15, next_fetch=15)
     assert bench.acquire((15, 19)) == [acquired(15, 19)]
 
 
-def test_done_records_before_the_start_of_the_log_do_not_count(bench):
+def test_completed_records_before_the_log_start_are_not_counted(bench):
     for batch in ((0, 4), (5, 9), (10, 14)):
         bench.acquire(batch)
     bench.acknowledge(5, 9, ACCEPT)
@@ -226,7 +226,7 @@ def test_done_records_before_the_start_of_the_log_do_not_count(bench):
     assert bench.records.delivery_complete_count == 1
 
 
-def test_archived_while_being_written_stays_archived(bench):
+def test_records_archived_during_a_write_stay_archived(bench):
     bench.acquire((0, 4))
     bench.coordinator.is_held = True
     bench.acknowledge(0, 4, RELEASE)
@@ -256,11 +256,11 @@ def marker(offset, producer_id, *, is_commit):
 
 def acquire(bench, batches, aborted):
     fetched = FetchedRecords(batches, aborted)
-    wanted = AcquireLimits(MEMBER, 500, 500)
-    return [tuple(one) for one in bench.partition.acquire(wanted, 0, fetched)]
+    limits = AcquireLimits(MEMBER, 500, 500)
+    return [tuple(one) for one in bench.partition.acquire(limits, 0, fetched)]
 
 
-def test_aborted_records_are_archived_and_left_out(bench):
+def test_aborted_records_are_archived_and_not_delivered(bench):
     batches = [
         transactional(0, 2, 1),
         transactional(2, 3, 2),
@@ -279,19 +279,19 @@ def test_aborted_records_are_archived_and_left_out(bench):
     assert bench.offsets == Offsets(start=8, end=12, next_fetch=13)
 
 
-def test_fetch_of_nothing_but_aborted_records(bench):
+def test_fetch_of_only_aborted_records_acquires_nothing(bench):
     aborted = [AbortedTxn(1, 0, 4, 5)]
     assert acquire(bench, [transactional(0, 4, 1)], aborted) == []
     assert bench.states == {(0, 3): standing("ARCHIVED")}
     assert bench.offsets == Offsets(start=0, end=3, next_fetch=4)
 
 
-def test_records_are_not_aborted_that_are_read_uncommitted(bench):
+def test_read_uncommitted_delivers_aborted_records(bench):
     assert acquire(bench, [transactional(0, 4, 1)], None) == [acquired(0, 3)]
 
 
-def test_fetch_looks_no_further_than_locks_are_allowed(bench):
-    """However many records a member wants, of however many small batches."""
+def test_last_acquirable_offset_is_limited_by_max_record_locks(bench):
+    """This holds for any number of requested records and any number of small batches."""
     bench.configs["share.partition.max.record.locks"] = "100"
     bench.acquire((0, 9))
     last = bench.partition.last_acquirable_offset

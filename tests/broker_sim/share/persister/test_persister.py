@@ -1,4 +1,4 @@
-"""Claims about calls to the share coordinators: batched, sent again, given up."""
+"""Tests of calls to the share coordinators: how they are batched, retried and given up."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ OK = StateOutcome()
 
 
 def image_of(*leaders, alive=(1, 2)):
-    """Return an image in which these brokers lead the partitions of the state topic."""
+    """Return an image whose share state topic has a partition led by each of the given brokers."""
     partitions = tuple(PartitionState((1, 2), (1, 2), leader, 0, 0) for leader in leaders)
     topics = {}
     if leaders:
@@ -38,7 +38,7 @@ def image_of(*leaders, alive=(1, 2)):
 
 
 class Sender:
-    """Keeps what is sent until the test answers it."""
+    """Collects the requests until the test responds to them."""
 
     def __init__(self):
         self.open = {}
@@ -54,12 +54,12 @@ class Sender:
 
 
 class Bench:
-    """A persister whose coordinators, time and metadata are the test's."""
+    """A persister whose coordinators, time and metadata are controlled by the test."""
 
     def __init__(self):
         self.sender = Sender()
         self.image = image_of(1, 2)
-        self.made_topics = 0
+        self.created_topics = 0
         self.waiting = []
         self.soon = []
         self.done = []
@@ -72,11 +72,11 @@ class Bench:
             ),
             self.sender,
             lambda key: int(key.rpartition(":")[2]) % 2,
-            self._make_topic,
+            self._create_topic,
         )
 
-    def _make_topic(self):
-        self.made_topics += 1
+    def _create_topic(self):
+        self.created_topics += 1
 
     def turn(self):
         while self.soon:
@@ -87,7 +87,7 @@ class Bench:
         self.turn()
 
     def pass_wait(self):
-        """Let the one wait be over, and return its length."""
+        """Finish the only pending wait and return its length in milliseconds."""
         ((delay_ms, (callback, *args)),) = self.waiting
         self.waiting.clear()
         callback(*args)
@@ -95,7 +95,7 @@ class Bench:
         return delay_ms
 
     def answer(self, api, receiver=1, outcome=OK, only=None):
-        """Answer the open request with that outcome for all that it asks; None loses it."""
+        """Respond to the open request with this outcome for all its share partitions; None means a lost connection."""
         request, on_answer = self.sender.open.pop((api, receiver))
         response = None
         if outcome is not None:
@@ -118,7 +118,7 @@ def bench():
     return Bench()
 
 
-def test_call_goes_to_the_leader_of_its_partition_of_the_topic(bench):
+def test_call_goes_to_the_leader_of_its_state_partition(bench):
     bench.write()
     bench.write(KEY._replace(partition=1))
     assert bench.sent() == [(1, "g", [(0, WRITTEN)]), (2, "g", [(1, WRITTEN)])]
@@ -128,7 +128,7 @@ def test_call_goes_to_the_leader_of_its_partition_of_the_topic(bench):
     assert bench.done == [OK, OK]
 
 
-def test_calls_say_and_get_what_their_messages_have(bench):
+def test_calls_send_their_arguments_and_return_the_outcome(bench):
     bench.persister.initialize_state(KEY, 4, -1, bench.done.append)
     bench.persister.read_state(KEY, 6, bench.done.append)
     bench.persister.delete_state(KEY, bench.done.append)
@@ -145,7 +145,7 @@ def test_calls_say_and_get_what_their_messages_have(bench):
     assert bench.done == [OK, read, summary]
 
 
-def test_what_comes_while_a_request_is_open_goes_with_the_next(bench):
+def test_calls_during_an_open_request_are_sent_in_the_next(bench):
     other = SharePartitionKey("h", TOPIC_ID, 0)
     bench.write()
     for key in (KEY._replace(partition=2), other, KEY._replace(partition=4)):
@@ -164,8 +164,8 @@ def batches_at(*offsets):
     return tuple(state_batch(offset, offset, ACKNOWLEDGED) for offset in offsets)
 
 
-def test_writes_of_a_share_partition_that_wait_are_one(bench):
-    """A leader has thousands of them when the locks of a fetch end; each one is outcomes of its outcome."""
+def test_waiting_writes_of_a_share_partition_are_combined(bench):
+    """A leader has thousands of writes when the locks of a fetch expire; each callback gets the outcome."""
     bench.write()
     outcomes = []
     for offset in range(3_000):
@@ -179,7 +179,7 @@ def test_writes_of_a_share_partition_that_wait_are_one(bench):
     assert outcomes == [OK] * 3_000
 
 
-def test_writes_of_another_epoch_keep_their_order(bench):
+def test_writes_with_different_epochs_keep_their_order(bench):
     second, third = WRITTEN._replace(state_epoch=2), WRITTEN._replace(leader_epoch=3)
     for written in (WRITTEN, second, third):
         bench.persister.write_state(KEY, written, bench.done.append)
@@ -189,7 +189,7 @@ def test_writes_of_another_epoch_keep_their_order(bench):
     assert bench.sent() == [(1, "g", [(0, each)]) for each in (WRITTEN, second, third)]
 
 
-def test_joined_writes_that_fail_are_sent_again_as_one(bench):
+def test_combined_writes_are_retried_as_one(bench):
     for _ in range(2):
         bench.persister.write_state(KEY, WRITTEN, bench.done.append)
     bench.turn()
@@ -202,8 +202,8 @@ def test_joined_writes_that_fail_are_sent_again_as_one(bench):
     assert bench.done == [OK, OK]
 
 
-def test_large_writes_go_in_turns(bench):
-    """So that neither one request nor one turn of the loop has all that members have changed at a time."""
+def test_large_writes_are_spread_over_several_requests(bench):
+    """This limits the size of a request and the work in one turn of the event loop."""
     large = WRITTEN._replace(state_batches=batches_at(*range(4_000)))
     keys = [KEY._replace(partition=number) for number in (0, 2, 4)]
     for key in keys:
@@ -217,7 +217,7 @@ def test_large_writes_go_in_turns(bench):
 
 
 def test_groups_take_turns(bench):
-    """Also while one has more than goes in a request."""
+    """This holds even if one group has more writes than fit in one request."""
     large = WRITTEN._replace(state_batches=batches_at(*range(6_000)))
     keys = [SharePartitionKey(group, TOPIC_ID, number) for group in "gh" for number in (0, 2)]
     for key in keys:
@@ -229,7 +229,7 @@ def test_groups_take_turns(bench):
     assert [group for _, group, _ in bench.sent()] == ["g", "h", "g", "h"]
 
 
-def test_error_that_stays_is_told_at_once(bench):
+def test_error_without_retry_is_returned_at_once(bench):
     bench.write()
     bench.answer(WRITE, outcome=StateOutcome(ErrorCode.FENCED_STATE_EPOCH, "fenced"))
     assert bench.done == [(ErrorCode.FENCED_STATE_EPOCH, "Error in write state RPC. fenced")]
@@ -237,7 +237,7 @@ def test_error_that_stays_is_told_at_once(bench):
 
 
 @pytest.mark.parametrize("key", [KEY._replace(group_id=""), KEY._replace(partition=-1)])
-def test_call_that_names_no_share_partition_is_not_sent(bench, key):
+def test_call_with_an_invalid_share_partition_is_not_sent(bench, key):
     bench.write(key)
     (outcome,) = bench.done
     assert outcome.error_code is ErrorCode.UNKNOWN_SERVER_ERROR
@@ -254,7 +254,7 @@ def test_call_that_names_no_share_partition_is_not_sent(bench, key):
         StateOutcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
-def test_call_is_sent_again_to_the_coordinator_of_then(bench, outcome):
+def test_call_is_retried_at_the_current_coordinator(bench, outcome):
     bench.write()
     bench.answer(WRITE, outcome=outcome)
     bench.image = image_of(2, 1)
@@ -264,7 +264,7 @@ def test_call_is_sent_again_to_the_coordinator_of_then(bench, outcome):
     assert bench.done == [OK]
 
 
-def test_call_is_given_up_after_five_attempts_with_longer_waits(bench):
+def test_call_fails_after_five_attempts_with_exponential_backoff(bench):
     bench.write()
     waits = []
     for _ in range(4):
@@ -282,7 +282,7 @@ def test_call_is_given_up_after_five_attempts_with_longer_waits(bench):
     assert bench.waiting == []
 
 
-def test_share_partition_that_an_answer_leaves_out_has_failed(bench):
+def test_share_partition_missing_in_the_response_fails(bench):
     bench.persister.write_state(KEY, WRITTEN, bench.done.append)
     bench.persister.write_state(KEY._replace(partition=2), WRITTEN, bench.done.append)
     bench.turn()
@@ -290,17 +290,17 @@ def test_share_partition_that_an_answer_leaves_out_has_failed(bench):
     assert [outcome.error_code for outcome in bench.done] == [ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
-def test_first_call_makes_the_topic_and_waits_for_it(bench):
+def test_first_call_creates_the_state_topic_and_waits_for_it(bench):
     bench.image = image_of()
     bench.write()
-    assert (bench.made_topics, bench.sent()) == (1, [])
+    assert (bench.created_topics, bench.sent()) == (1, [])
     bench.image = image_of(1, 2)
     bench.pass_wait()
     bench.answer(WRITE)
-    assert (bench.made_topics, bench.done) == (1, [OK])
+    assert (bench.created_topics, bench.done) == (1, [OK])
 
 
-def test_attempts_to_find_a_coordinator_begin_anew_once_it_was_found(bench):
+def test_finding_a_coordinator_resets_the_count_of_attempts(bench):
     bench.image = image_of()
     bench.write()
     for _ in range(3):
@@ -318,7 +318,7 @@ def test_attempts_to_find_a_coordinator_begin_anew_once_it_was_found(bench):
 
 
 @pytest.mark.parametrize("image", [image_of(), image_of(-1, -1), image_of(1, 1, alive=(2,))])
-def test_coordinator_that_is_not_found_five_times_is_given_up(bench, image):
+def test_call_fails_after_five_attempts_to_find_the_coordinator(bench, image):
     bench.image = image
     bench.write()
     for _ in range(4):
@@ -333,7 +333,7 @@ def test_coordinator_that_is_not_found_five_times_is_given_up(bench, image):
 
 
 @pytest.mark.parametrize("api", STATE_APIS)
-def test_call_of_a_persister_that_keeps_nothing_succeeds_without_state(api):
+def test_no_op_persister_returns_success_without_state(api):
     done = []
     NoOpStatePersister().enqueue(Call(api, KEY, api.arguments, done.append))
     assert done == [api.outcome()]

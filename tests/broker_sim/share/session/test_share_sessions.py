@@ -1,4 +1,4 @@
-"""Share sessions: their epochs, what members are told, and how they end."""
+"""Share sessions: their epochs, which partitions responses contain, and how sessions end."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def in_response(context, **answers):
     return set(context.update({FIRST: answers.get("first", NOTHING)}))
 
 
-def test_session_begins_with_what_is_asked(bench):
+def test_new_session_has_the_requested_partitions(bench):
     context = bench.context(0, FIRST, SECOND)
     assert list(context.partitions) == [FIRST, SECOND]
     assert bench.sessions.get(KEY).epoch == 1
@@ -67,7 +67,7 @@ def test_session_begins_with_what_is_asked(bench):
     assert set(context.update({FIRST: NOTHING, SECOND: NOTHING})) == {FIRST, SECOND}
 
 
-def test_session_changes_by_what_is_asked_and_forgotten(bench):
+def test_request_adds_and_forgets_partitions_of_the_session(bench):
     bench.context(0, FIRST, SECOND)
     context = bench.context(1, THIRD, SECOND, forgotten=[FIRST])
     assert list(context.partitions) == [SECOND, THIRD]
@@ -76,7 +76,7 @@ def test_session_changes_by_what_is_asked_and_forgotten(bench):
 
 
 @pytest.mark.parametrize("epoch", [0, 1, -1])
-def test_other_epoch_than_the_next_one(bench, epoch):
+def test_positive_epoch_other_than_the_next_one_is_rejected(bench, epoch):
     bench.context(0, FIRST)
     bench.context(1)
     if epoch > 0:
@@ -89,25 +89,25 @@ def test_other_epoch_than_the_next_one(bench, epoch):
 
 
 @pytest.mark.parametrize("epoch", [1, -1])
-def test_session_that_there_is_not(bench, epoch):
+def test_unknown_session_is_not_found(bench, epoch):
     code = ErrorCode.SHARE_SESSION_NOT_FOUND
     assert bench.error(bench.context, epoch) == code
     assert bench.error(bench.sessions.acknowledge_update, KEY, epoch) == code
 
 
-def test_first_request_has_nothing_to_acknowledge(bench):
+def test_first_request_cannot_acknowledge(bench):
     assert bench.error(bench.context, 0, acknowledges=True) == ErrorCode.INVALID_REQUEST
     assert bench.error(bench.sessions.acknowledge_update, KEY, 0) == (ErrorCode.INVALID_SHARE_SESSION_EPOCH)
 
 
-def test_first_request_that_names_a_partition_twice(bench):
+def test_first_request_with_a_duplicate_partition_fails(bench):
     bench.context(0, FIRST)
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     assert bench.error(bench.context, 0, FIRST, SECOND, FIRST) == code
     assert bench.sessions.get(KEY) is None
 
 
-def test_request_that_acknowledges_moves_the_session_on(bench):
+def test_acknowledge_request_increments_the_session_epoch(bench):
     bench.context(0, FIRST)
     bench.sessions.acknowledge_update(KEY, 1)
     assert bench.sessions.get(KEY).epoch == 2
@@ -115,14 +115,14 @@ def test_request_that_acknowledges_moves_the_session_on(bench):
     assert bench.sessions.get(KEY).epoch == 2
 
 
-def test_epoch_after_the_last_one_is_one(bench):
+def test_epoch_wraps_around_to_1(bench):
     bench.context(0, FIRST)
     bench.sessions.get(KEY).epoch = 2**31 - 1
     bench.context(2**31 - 1)
     assert bench.sessions.get(KEY).epoch == 1
 
 
-def test_no_room_for_another_session():
+def test_number_of_sessions_is_limited():
     bench = Bench(max_sessions=1)
     bench.context(0, FIRST)
     assert bench.error(bench.context, 0, key=OTHER) == ErrorCode.SHARE_SESSION_LIMIT_REACHED
@@ -131,7 +131,7 @@ def test_no_room_for_another_session():
     bench.context(0, key=OTHER)
 
 
-def test_member_is_told_of_records_errors_and_what_is_new(bench):
+def test_response_contains_partitions_with_records_and_new_partitions(bench):
     bench.context(0, FIRST, SECOND)
     context = bench.context(1, THIRD)
     answers = {FIRST: NOTHING, SECOND: Answer(has_records=True), THIRD: NOTHING}
@@ -141,7 +141,7 @@ def test_member_is_told_of_records_errors_and_what_is_new(bench):
     assert set(bench.context(2).update(answers)) == {SECOND}
 
 
-def test_partition_is_told_of_again_after_an_error(bench):
+def test_partition_is_in_the_response_again_after_an_error(bench):
     bench.context(0, FIRST)
     assert in_response(bench.context(1)) == set()
     assert in_response(bench.context(2), first=Answer(has_error=True)) == {FIRST}
@@ -149,7 +149,7 @@ def test_partition_is_told_of_again_after_an_error(bench):
     assert in_response(bench.context(4)) == set()
 
 
-def test_session_that_another_request_has_continued(bench):
+def test_context_knows_when_a_later_request_has_continued_its_session(bench):
     first = bench.context(0, FIRST)
     second = bench.context(1)
     assert not first.has_moved_on
@@ -204,7 +204,7 @@ def test_partitions_of_ended_sessions_are_not_counted(bench):
     assert bench.sessions.partition_count == 1
 
 
-def test_end_of_all_sessions(bench):
+def test_remove_all_ends_all_sessions(bench):
     bench.context(0, FIRST)
     bench.sessions.remove_all()
     assert (len(bench.sessions), bench.sessions.partition_count) == (0, 0)
@@ -212,7 +212,7 @@ def test_end_of_all_sessions(bench):
     assert bench.left == []
 
 
-def test_nothing_is_kept_of_groups_whose_sessions_have_ended_on_a_connection_that_stays(bench):
+def test_ended_sessions_of_an_open_connection_are_not_counted_for_their_groups(bench):
     for number in range(3):
         key = ShareSessionKey(f"group-{number}", "member")
         bench.context(0, FIRST, key=key)
