@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos import checkers
 from broker_sim.chaos.checkers import Ended
-from broker_sim.errors import ConfigError
+from broker_sim.errors import ConfigError, did_you_mean
 from broker_sim.protocol.record_batch import parse_header
 from broker_sim.protocol.records import iter_records
 from broker_sim.runtime.virtual.core.processes import PROCESS
@@ -257,7 +257,8 @@ def read_judgement(text: str) -> tuple[str, Sequence[str]]:
     names = rest.split(":")
     forms = [form for form in JUDGEMENTS if form.partition("=")[0] == name]
     if not all(names) or len(names) not in {form.count(":") + 1 for form in forms}:
-        raise ConfigError(f"there is no judgement {text!r}; write {', '.join(forms or JUDGEMENTS)}")
+        hint = "" if forms else did_you_mean(name, (form.partition("=")[0] for form in JUDGEMENTS))
+        raise ConfigError(f"there is no judgement {text!r}{hint}; write {', '.join(forms or JUDGEMENTS)}")
     return name, names
 
 

@@ -7,6 +7,7 @@ What is searched draws a schedule from a seed and runs it: a test of an applicat
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import os
@@ -28,6 +29,7 @@ from broker_sim.chaos.faults.shrink import shrink
 from broker_sim.chaos.report import Failure, PythonCode
 from broker_sim.chaos.run import TMP_PATH, Outcome, ScheduledRun
 from broker_sim.chaos.settings import Settings
+from broker_sim.errors import did_you_mean
 from broker_sim.page.recording import page_of
 from broker_sim.runtime.virtual import garbage_of_one_run
 
@@ -180,19 +182,46 @@ class NamedTest(ApplicationTest):
 @cache
 def load_test(name: str) -> Any:
     """Return the function of `module:function`. Raises NoSuchTestError."""
-    module, colon, function = name.partition(":")
-    if not (module and colon and function):
-        raise NoSuchTestError(f"{name!r}: name the test as MODULE:FUNCTION")
+    module, _, function = name.partition(":")
+    if not (_is_module(module) and function.isidentifier()) or Path(module).is_file():
+        raise NoSuchTestError(f"{name!r}: name the test as MODULE:FUNCTION{_likely_name(name)}")
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
         with shown_values(module):
-            test = getattr(importlib.import_module(module), function, None)
+            imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise NoSuchTestError(f"{name!r}: {error}; is it in the current directory?") from None
+        hint = did_you_mean(module, (path.stem for path in Path().glob("*.py")))
+        raise NoSuchTestError(f"{name!r}: {error}{hint}; is it in the current directory?") from None
+    test = getattr(imported, function, None)
     if test is None:
-        raise NoSuchTestError(f"{name!r}: the module has no {function!r}")
+        hint = did_you_mean(function, vars(imported))
+        raise NoSuchTestError(f"{name!r}: the module has no {function!r}{hint}")
     return test
+
+
+def _is_module(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def _likely_name(name: str) -> str:
+    """Return `, as NAME`, or what else to write for a test that is named as for pytest, as a file, or with a dot."""
+    file, _, function = name.replace("::", ":").partition(":")
+    function = function.partition("[")[0]
+    before, _, behind = file.rpartition(".")
+    if not function and Path(f"{before}.py").is_file() and behind != "py":
+        file, function = before, behind
+    path = Path(f"{file.removesuffix('.py')}.py")
+    if not function and path.is_file():
+        tree = ast.parse(path.read_bytes())
+        tests = [each.name for each in tree.body if isinstance(each, ast.AsyncFunctionDef)]
+        function = next((each for each in tests if each.startswith("test")), "FUNCTION")
+    if path.is_absolute() or ".." in path.parts:
+        return f"; go to the directory {path.parent}, and name it {path.stem}:{function or 'FUNCTION'}"
+    module = ".".join(path.with_suffix("").parts)
+    if function and _is_module(module) and function.isidentifier():
+        return f", as {module}:{function}"
+    return f"; Python cannot import {path}: rename it" if path.is_file() else "; a command is written behind --"
 
 
 def check_test(name: str, test: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,9 +23,13 @@ class WithCommand(click.Command):
     """A command that keeps the words behind `--` apart, as the parameter `words`; None without `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what is before `--`."""
+        """Parse what is before `--`. Raises UsageError for a command without `--` before it."""
         at = args.index("--") if "--" in args else len(args)
+        ctx.allow_extra_args = at == len(args)
         rest = super().parse_args(ctx, args[:at])
+        if ctx.allow_extra_args and rest:
+            first = [ctx.params[each.name] for each in self.params if isinstance(each, click.Argument) and each.name]
+            raise click.UsageError(f"a command is written behind --, as `-- {shlex.join([*first, *rest])}`", ctx)
         ctx.params["words"] = tuple(args[at + 1 :]) if at < len(args) else None
         return rest
 

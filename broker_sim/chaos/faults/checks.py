@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, WORKERS, ScheduleError, is_broker
 from broker_sim.chaos.faults.cluster_faults import ROLES, request_fault
 from broker_sim.chaos.faults.kinds import KINDS, ON_REQUESTS
+from broker_sim.chaos.faults.plots import PLOTS
 from broker_sim.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def check_action(action: Action) -> Kind:
     """Return the kind of an action. Raises ScheduleError for one that means nothing."""
     kind = KINDS.get(action.kind)
     if kind is None:
+        if action.kind in PLOTS:
+            raise ScheduleError(f"{action}: {action.kind} is a plot, which is drawn: name it in --faults or faults=")
         hint = did_you_mean(action.kind, KINDS)
         raise ScheduleError(f"{action}: there is no kind {action.kind!r}{hint}; see {', '.join(KINDS)}")
     if not _names_who(action, kind):

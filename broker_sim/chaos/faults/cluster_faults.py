@@ -471,6 +471,8 @@ def who_is(nodes: Nodes, role: str) -> int:
 def request_fault(kind: str, broker_id: int | None, value: str) -> Fault:
     """Return the fault of an action on requests. Raises ValueError for an impossible value."""
     api, _, effect = value.partition("/")
+    if kind == "delay" and not effect.isdecimal():
+        raise ValueError("give an API and milliseconds, as value=Produce/400")
     fields: dict[str, dict[str, Any]] = {
         "error": {"api": api, "error": effect},
         "lose": {"api": api, "lose": "response"},

@@ -177,6 +177,8 @@ def test_signal_is_passed_on_and_the_schedule_repeats(beside, tmp_path):
         (["--workers", "2", "--", "true"], 2, "--workers is an option of a test, not beside a command"),
         (["--begin-with", "a", "module:test"], 2, "--begin-with is an option of a command behind --"),
         ([], 2, "name a test as MODULE:FUNCTION, or write a command behind --"),
+        (["python", "worker.py"], 2, "a command is written behind --, as `-- python worker.py`"),
+        (["--judge", "onec=orders:bills", "--", "true"], 2, "did you mean once?"),
         (["module:test", "--", "true"], 2, "name a test as MODULE:FUNCTION, or write a command behind --"),
         (["--topic", "a:b", "--", "true"], 2, "Invalid value for '--topic'"),
         (["--config", "broker.id=x", "--", "true"], 2, "broker.id"),

@@ -75,6 +75,30 @@ def test_what_is_no_test_is_refused(module, function, message):
         NamedTest.of(f"{module}:{function}")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("shop_tests.py:with_directory", "as shop_tests:with_directory"),
+        ("shop_tests.py::with_directory[1]", "as shop_tests:with_directory"),
+        ("./shop_tests::with_directory", "as shop_tests:with_directory"),
+        ("shop_tests.with_directory", "as shop_tests:with_directory"),
+        ("shop_tests.py", "as shop_tests:FUNCTION"),
+        ("slow/shop_tests.py:with_directory", "as slow.shop_tests:with_directory"),
+        ("../shop_tests.py:with_directory", "go to the directory [.][.], and name it shop_tests:with_directory"),
+        ("shop-tests.py:with_directory", "Python cannot import shop-tests.py: rename it"),
+        ("node", "a command is written behind --"),
+        ("./run.sh", "a command is written behind --"),
+        ("shop_test:with_directory", r"did you mean shop_tests\?"),
+        ("shop_tests:with_direktory", r"did you mean with_directory\?"),
+    ],
+)
+def test_nearly_the_name_of_a_test_is_refused_with_the_name_to_write(module, monkeypatch, tmp_path, name, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop-tests.py").write_text(MODULE)
+    with pytest.raises(NoSuchTestError, match=message):
+        load_test(name)
+
+
 def test_misspelt_argument_of_the_marker_is_refused(module):
     with pytest.raises(ConfigError, match="there is no argument 'sedes'"):
         NamedTest.of(f"{module}:with_misspelt_marker")
@@ -85,6 +109,26 @@ def test_kind_that_there_is_not_is_refused_before_anything_runs():
         Settings(schedule="seed=1\n100 explode broker-1")
     with pytest.raises(ScheduleError, match="there is no kind 'explode'"):
         run_chaos(None, Schedule.parse("seed=1\n100 explode broker-1"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("100 cras worker-1", r"did you mean crash\?"),
+        ("100 long_freeze worker-1", "long_freeze is a plot, which is drawn: name it in --faults or faults="),
+        ("100 delay brokers value=Produce", "give an API and milliseconds, as value=Produce/400"),
+        ("100 lose brokers value=Produc", r"did you mean Produce\?"),
+    ],
+)
+def test_nearly_an_action_is_refused_with_what_to_write(line, message):
+    with pytest.raises(ConfigError, match=message):
+        Settings(schedule=f"seed=1\n{line}")
+
+
+@pytest.mark.parametrize("name", ["crahs", "crash_in_move"])
+def test_nearly_a_kind_or_a_plot_is_refused_with_its_name(name):
+    with pytest.raises(ConfigError, match=r"did you mean crash(_in_a_move)?\?"):
+        Settings(faults=[name])
 
 
 def test_each_run_has_an_empty_directory_of_its_own(module):
