@@ -113,6 +113,7 @@ class Chaos:
         self.seen: dict[str, bool] = {}
         """Whether this run has seen what `sometimes` and `reached` name."""
         self._history: History | None = None
+        self._has_ended = False
         self._sought: dict[str, Callable[[], object]] = {}
 
     def start(self, main: Main, count: int = 1, *, versions: Sequence[Main] = ()) -> list[Worker]:
@@ -304,7 +305,8 @@ class Chaos:
         self.timeline.note(who, what)
 
     def end(self) -> None:
-        """End all workers for good."""
+        """End all workers for good; what they leave open is not heard of."""
+        self._has_ended = True
         self._loop.after_step = None
         for worker in self.workers:
             worker.end()
@@ -313,7 +315,8 @@ class Chaos:
         """Take what nobody else took: a program's errors of its environment are no failures of a test."""
         error = context.get("exception")
         if error is None:  # a client was not closed, or a task not awaited: nothing has failed
-            self.note("python", context["message"])
+            if not self._has_ended:
+                self.note("python", context["message"])
             return
         future = context.get("task") or context.get("future")
         process = self._process_of(future)

@@ -42,7 +42,7 @@ def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
     try:
         with (
             _logged(_CLIENTS, logging.INFO, _Logs(chaos.timeline, is_client=True)),
-            application_logs(chaos.timeline),
+            application_logs(chaos.timeline, alone=True),
             _logged(_OTHERS, logging.CRITICAL, logging.NullHandler()),
         ):
             yield
@@ -70,14 +70,37 @@ def _logged(names: Sequence[str], level: int, handler: logging.Handler) -> Itera
 
 
 @contextmanager
-def application_logs(timeline: Timeline) -> Iterator[None]:
-    """Let the time line too have what all other loggers log, at the levels that the application has set."""
-    handler = _Logs(timeline)
+def application_logs(timeline: Timeline, *, alone: bool = False) -> Iterator[None]:
+    """Let the time line too have what all other loggers log, at the levels that the application has set.
+
+    What a logger keeps from the root logger, as FastStream's do, the time line has `alone` if nothing is to be printed.
+    """
+    handler, call_handlers = _Logs(timeline), logging.Logger.callHandlers
+
+    def heard(logger: logging.Logger, record: logging.LogRecord) -> None:
+        is_kept = _keeps_from_root(logger)
+        if is_kept:
+            handler.handle(record)
+        if not (is_kept and alone):
+            call_handlers(logger, record)
+
     logging.root.addHandler(handler)
+    logging.Logger.callHandlers = heard  # type: ignore[method-assign]
     try:
         yield
     finally:
+        logging.Logger.callHandlers = call_handlers  # type: ignore[method-assign]
         logging.root.removeHandler(handler)
+
+
+def _keeps_from_root(logger: logging.Logger) -> bool:
+    """Whether the root logger does not get the records of this logger, and no other part of the time line has them."""
+    if logger.name.partition(".")[0] in {*_CLIENTS, *_OTHERS}:
+        return False
+    above: logging.Logger | None = logger
+    while above is not None and above.propagate:
+        above = above.parent
+    return above is not None and above is not logging.root
 
 
 class Leaders:

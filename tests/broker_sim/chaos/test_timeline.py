@@ -1,6 +1,7 @@
 """The time line: what is folded, what is left out with advice, and what of the application's logs is in it."""
 
 import logging
+import sys
 
 from aiokafka import AIOKafkaProducer
 
@@ -69,6 +70,22 @@ def test_logs_of_the_application_are_in_it_with_who_and_the_error():
         ("worker-1", "a task died: ValueError('no stock')", "ValueError: no stock"),
         ("worker-1", "is done", ""),
     ]
+
+
+async def log_apart(chaos):
+    logger = logging.getLogger("kitchen")
+    logger.propagate = False
+    logger.setLevel(logging.INFO)
+    handler = logging.StreamHandler(sys.stdout)
+    logger.addHandler(handler)
+    logging.getLogger("kitchen.stove").info("soup is cooked")
+    logger.removeHandler(handler)
+    await chaos.faults_over()
+
+
+def test_logs_that_do_not_reach_the_root_logger_are_in_it_and_are_not_printed(capsys):
+    assert ("test", "soup is cooked", "") in observed_moments(log_apart)
+    assert capsys.readouterr().out == ""
 
 
 def test_clients_of_the_test_itself_are_in_it():
