@@ -21,6 +21,8 @@ SMALLEST = {
     "commit_before_work": CRASH,
     "copy_without_transactions": CRASH,
     "dead_letters": "seed=0 workers=2 duration_ms=12000\n3000 crash worker-2 for=100",
+    "faststream_ack": "seed=0 workers=2 duration_ms=5000\n4500 fail worker-2 for=1000",
+    "faststream_ack_first": "seed=0 workers=2 duration_ms=4000\n3100 crash worker-2 for=100",
     "graceful_stop": "seed=0 workers=2 duration_ms=12000\n9000 deploy workers value=rolling",
     "offsets_outside_transaction": CRASH,
     "outbox_relay": "seed=0 workers=2 duration_ms=12000\n3200 crash worker-1 for=100",
