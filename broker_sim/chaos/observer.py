@@ -85,7 +85,7 @@ def application_logs(timeline: Timeline, *, alone: bool = False) -> Iterator[Non
             call_handlers(logger, record)
 
     logging.root.addHandler(handler)
-    logging.Logger.callHandlers = heard  # type: ignore[method-assign]
+    logging.Logger.callHandlers = heard  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:

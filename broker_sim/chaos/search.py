@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS
 from broker_sim.chaos.assertions import shown_values
@@ -35,14 +35,15 @@ from broker_sim.runtime.virtual import garbage_of_one_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from multiprocessing.pool import Pool
 
     from broker_sim.chaos.faults.shrink import Ran
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.page.recording import RecordedPage, RecordedRun
     from broker_sim.runtime.virtual.meetings import Place
 
-SEEDS_AT_ONCE: Final = 4
-"""Number of seeds handed to a process at once."""
+THREADS: Final = Path("/proc/self/task")
+"""Linux's list of the threads of this process."""
 CHAOS: Final = "chaos"
 """The argument of a test."""
 _NAMED: Final = (
@@ -271,16 +272,26 @@ class SeedOutcome(NamedTuple):
 
 
 def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
-    """Yield the outcomes of seeds as they come: in this process and in order, or with several jobs in any order."""
+    """Return the outcomes of seeds as they come: in this process and in order, or with several jobs in any order.
+
+    The processes start with this call, and end with the last outcome.
+    """
     run = partial(run_seed, searched)
     if jobs == 1:
-        yield from map(run, seeds)
-        return
+        return map(run, seeds)
     import multiprocessing  # noqa: PLC0415 - slow to import, and a browser has no processes
 
-    # A process of its own from the start: a copy of this one might hold another thread's lock.
-    with multiprocessing.get_context("spawn").Pool(jobs, _start_process) as pool:
-        yield from pool.imap_unordered(run, seeds, chunksize=SEEDS_AT_ONCE)
+    return _in_processes(multiprocessing.get_context(_start_method()).Pool(jobs, _start_process), run, seeds)
+
+
+def _in_processes(pool: Pool, run: Callable[[int], SeedOutcome], seeds: Iterable[int]) -> Iterator[SeedOutcome]:
+    with pool:
+        yield from pool.imap_unordered(run, seeds)
+
+
+def _start_method() -> Literal["fork", "spawn"]:
+    """Return `fork`, whose processes have imported the test, or `spawn` if a copy might hold another thread's lock."""
+    return "fork" if THREADS.is_dir() and len([*THREADS.iterdir()]) == 1 else "spawn"
 
 
 def _start_process() -> None:

@@ -457,9 +457,10 @@ def _row(outcome: SeedOutcome) -> dict[str, Any]:
 
 def _run_all(test: ApplicationTest, seeds: Sequence[int], jobs: int, results: _Results, console: Console) -> None:
     failures, cpu_s = 0, 0.0
+    outcomes = run_seeds(test, seeds, jobs)  # before the thread of the bar
     with progress_bar(console) as progress:
         task = progress.add_task("no failure", total=len(seeds))
-        for done, outcome in enumerate(run_seeds(test, seeds, jobs), 1):
+        for done, outcome in enumerate(outcomes, 1):
             results.add(outcome)
             failures += outcome.invariant is not None
             cpu_s += outcome.cpu_s

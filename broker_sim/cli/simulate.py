@@ -54,9 +54,10 @@ def command(
     runs_of_seeds = RandomRuns(duration_ms, power_loss)
     failed: list[SeedOutcome] = []
     passed: list[RunSummary] = []
+    outcomes = run_seeds(runs_of_seeds, range(first, first + runs), processes)  # before the thread of the bar
     with progress_bar(console) as progress:
         task = progress.add_task(_transactions(passed), total=runs)
-        for outcome in run_seeds(runs_of_seeds, range(first, first + runs), processes):
+        for outcome in outcomes:
             if outcome.invariant is not None:
                 failed.append(outcome)
                 _print_failure(outcome, runs_of_seeds)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from broker_sim.chaos import Schedule, program_workers, run_chaos
+from broker_sim.chaos import Schedule, program_workers, run_chaos, search
 from broker_sim.chaos.program_workers import check_of
 from broker_sim.chaos.search import NoSuchTestError, load_test
 from broker_sim.cli.chaos import command
@@ -225,3 +225,11 @@ def test_check_that_cannot_be_imported_is_refused(monkeypatch, check, message):
     monkeypatch.chdir(HERE)
     with pytest.raises(NoSuchTestError, match=message):
         check_of(check)
+
+
+@pytest.mark.parametrize(("threads", "method"), [(["1"], "fork"), (["1", "2"], "spawn"), ([], "spawn")])
+def test_process_with_other_threads_is_not_forked(monkeypatch, tmp_path, threads, method):
+    for thread in threads:
+        (tmp_path / thread).mkdir()
+    monkeypatch.setattr(search, "THREADS", tmp_path)
+    assert search._start_method() == method
