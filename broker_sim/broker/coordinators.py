@@ -9,7 +9,7 @@ import random
 from typing import TYPE_CHECKING
 
 from broker_sim.broker.coordinator_storage import ReplicatedStorage
-from broker_sim.config.coordinator_configs import DEFAULT_STATE_PERSISTER
+from broker_sim.config.coordinator_configs import DEFAULT_DEAD_LETTERS, DEFAULT_STATE_PERSISTER
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from broker_sim.replica import MetadataApplier, ReplicaManager, ReplicaServer
     from broker_sim.runtime.process import Process
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
-    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
+    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue, NoOpDeadLetterQueue
     from broker_sim.share.partition.log_reader import LogReader
     from broker_sim.share.partition.share_partition_manager import SharePartitionManager
     from broker_sim.share.persister.persister import Persister
@@ -187,9 +187,12 @@ def make_persister(
 
 def _make_dead_letter_queue(
     broker: BrokerContext, peers: Peers, settings: ShareGroupSettings, reader: LogReader
-) -> DeadLetterQueue:
-    """Return the queue of dead letters, which reaches the leaders of their topics' partitions."""
-    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
+) -> DeadLetterQueue | NoOpDeadLetterQueue:
+    """Return the queue of dead letters, which reaches the leaders of their topics' partitions or writes nothing."""
+    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue, NoOpDeadLetterQueue
+
+    if broker.config.group_share_dlq_manager_class_name != DEFAULT_DEAD_LETTERS:
+        return NoOpDeadLetterQueue()
 
     def append(
         leader: int,

@@ -248,6 +248,8 @@ _ORDERED: Final = (
 
 DEFAULT_STATE_PERSISTER: Final = "org.apache.kafka.server.share.persister.DefaultStatePersister"
 PERSISTERS: Final = ("", DEFAULT_STATE_PERSISTER, "org.apache.kafka.server.share.persister.NoOpStatePersister")
+DEFAULT_DEAD_LETTERS: Final = "org.apache.kafka.server.share.dlq.DefaultShareGroupDLQManager"
+DEAD_LETTER_MANAGERS: Final = ("", DEFAULT_DEAD_LETTERS, "org.apache.kafka.server.share.dlq.NoOpShareGroupDLQManager")
 
 
 class ShareGroupConfigs(Configs):
@@ -258,6 +260,13 @@ class ShareGroupConfigs(Configs):
         DEFAULT_STATE_PERSISTER,
         "Kafka's class that keeps the state of share partitions; one name, or none, keeps no state.",
         internal=True,
+    )
+    group_share_dlq_manager_class_name: str = declare(
+        STRING,
+        DEFAULT_DEAD_LETTERS,
+        "Kafka's class that writes dead letters of share groups; another one, or none, writes no letter.",
+        internal=True,
+        since="4.4",
     )
 
     group_share_session_timeout_ms: int = declare(
@@ -399,11 +408,15 @@ def check_share_configs(config: Any) -> None:
     if len(assignors) > 1:
         raise ConfigError(f"{SHARE_ASSIGNORS} must contain exactly one assignor, but found {len(assignors)}")
     check_heartbeat_interval(config, "group_share_")
-    if config.group_share_persister_class_name not in PERSISTERS:
-        raise ConfigError(
-            f"group.share.persister.class.name={config.group_share_persister_class_name!r} must be one of Kafka's, or"
-            f" empty to keep no state: {', '.join(filter(None, PERSISTERS))}"
-        )
+    for name, value, classes, what in (
+        ("persister", config.group_share_persister_class_name, PERSISTERS, "keep no state"),
+        ("dlq.manager", config.group_share_dlq_manager_class_name, DEAD_LETTER_MANAGERS, "write no dead letters"),
+    ):
+        if value not in classes:
+            raise ConfigError(
+                f"group.share.{name}.class.name={value!r} must be one of Kafka's, or"
+                f" empty to {what}: {', '.join(filter(None, classes))}"
+            )
 
 
 _PREFIX: Final = "group_streams_"

@@ -61,7 +61,7 @@ def fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
         items = getattr(schedule, name)
         for index in range(len(items)):
             yield replace(schedule, **{name: items[:index] + items[index + 1 :]})
-    for name in ("consumers", "group_members", "consumer_members", "streams_members"):
+    for name in ("consumers", "group_members", "consumer_members", "streams_members", "share_members"):
         if count := getattr(schedule, name):
             yield replace(schedule, **{name: count - 1})
 

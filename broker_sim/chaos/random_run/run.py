@@ -21,6 +21,7 @@ from broker_sim.chaos.random_run.checks.end_checks import (
     check_transactions,
     replicas_are_equal,
     transactions_are_decided,
+    without_letter,
 )
 from broker_sim.chaos.random_run.checks.streams_groups import LOAD_LIMIT_MS, NextCoordinator, streams_group_is_stable
 from broker_sim.chaos.random_run.checks.transaction_history import Outcome
@@ -30,6 +31,7 @@ from broker_sim.chaos.random_run.clients.consumer import CommittedReader, Consum
 from broker_sim.chaos.random_run.clients.consumer_member import CONSUMER_GROUP, ConsumerMember
 from broker_sim.chaos.random_run.clients.group_member import SESSION_TIMEOUT_MS
 from broker_sim.chaos.random_run.clients.producer import Producer
+from broker_sim.chaos.random_run.clients.share_member import DEAD_LETTERS, SHARE_GROUP, ShareMember
 from broker_sim.chaos.random_run.clients.streams_member import STREAMS_GROUP, StreamsMember
 from broker_sim.chaos.random_run.clients.surroundings import Surroundings
 from broker_sim.chaos.random_run.clients.transactional_producer import LONGEST_TIMEOUT_MS, TransactionalProducer
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.chaos.random_run.checks.history import Acknowledged
+    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue, NoOpDeadLetterQueue
 
 CONFIGS: Final = {
     "replica.lag.time.max.ms": LAG_TIME_MAX_MS,
@@ -69,6 +72,14 @@ CONFIGS: Final = {
     "group.streams.heartbeat.interval.ms": 200,
     "group.streams.assignment.interval.ms": 100,
     "group.streams.initial.rebalance.delay.ms": 300,
+    "group.share.min.session.timeout.ms": SESSION_TIMEOUT_MS,
+    "group.share.session.timeout.ms": SESSION_TIMEOUT_MS,
+    "group.share.min.heartbeat.interval.ms": 200,
+    "group.share.heartbeat.interval.ms": 200,
+    "group.share.assignment.interval.ms": 100,
+    "group.share.min.record.lock.duration.ms": 1_000,
+    "group.share.record.lock.duration.ms": 1_000,
+    "share.coordinator.state.topic.num.partitions": 1,
     "offsets.topic.num.partitions": 1,
     "offsets.commit.timeout.ms": 1_000,
     "transaction.state.log.num.partitions": 1,
@@ -83,6 +94,9 @@ CALM_MS: Final = 1_000
 STABLE_LIMIT_MS: Final = 8_000
 """Maximum time until a streams group is stable: silent members are fenced, and come back."""
 ANSWER_LIMIT_MS: Final = 3_000
+LETTERS_LIMIT_MS: Final = 45_000
+"""Maximum time until dead letters are written after the last fault: brokers try five times, with longer waits."""
+LETTERS_LOOK_MS: Final = 500
 END_LIMIT_MS: Final = LONGEST_TIMEOUT_MS + 2_500
 """Maximum time that a transaction is open after the recovery: its timeout, and what its end takes."""
 SHOWN_EVENTS: Final = 30
@@ -114,6 +128,8 @@ class RunSummary:
     transactions_committed: int
     transactions_aborted: int
     transactions_in_doubt: int
+    rejected: int
+    """Number of records that a share group has rejected; each has a dead letter."""
     producers_fenced: int
     lost: tuple[Acknowledged, ...] = ()
     """Acknowledged records that were lost with the power, on disks that were not flushed."""
@@ -162,6 +178,8 @@ class _Run:
         self._reader = CommittedReader(self._around)
         self._transactional: list[TransactionalProducer] = []
         self._streams_members: list[StreamsMember] = []
+        self._letter_queues: set[DeadLetterQueue | NoOpDeadLetterQueue] = set()
+        """The dead-letter queues of all processes of brokers; empty without a share group."""
 
     def run(self) -> None:
         """Run to the end. Raises SimulationError and InvariantViolationError."""
@@ -186,6 +204,8 @@ class _Run:
         self._until("requests-are-answered", lambda: not around.waiting, ANSWER_LIMIT_MS)
         if self._transactional:
             self._end_transactions()
+        if schedule.share_members:
+            self._check_letters()
         self._until("replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS)
         check_end(cluster, schedule, around.history)
         check_group(cluster, GROUP, around.classic_history)
@@ -209,6 +229,7 @@ class _Run:
             transactions_committed=around.transactions.count(Outcome.COMMITTED),
             transactions_aborted=around.transactions.count(Outcome.ABORTED),
             transactions_in_doubt=around.transactions.count(Outcome.IN_DOUBT),
+            rejected=len(around.rejected),
             producers_fenced=around.transactions.fenced,
             lost=tuple(around.history.lost),
         )
@@ -224,6 +245,27 @@ class _Run:
                 "unclean.leader.election.enable": schedule.unclean_elections,
             },
         )
+
+    def _make_share_group(self) -> None:
+        cluster, schedule = self.cluster, self._schedule
+        cluster.create_topic(
+            DEAD_LETTERS, 2, schedule.replication_factor, {"errors.deadletterqueue.group.enable": True}
+        )
+        group_configs = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.topic.name": DEAD_LETTERS}
+        cluster.set_group_configs(SHARE_GROUP, group_configs)
+        for number in range(schedule.share_members):
+            ShareMember(self._around, number).start()
+
+    def _check_letters(self) -> None:
+        """Wait until each rejected record has a dead letter, or a broker has given one up and said so."""
+        cluster, rejected = self.cluster, self._around.rejected
+        until_ms = cluster.now_ms + LETTERS_LIMIT_MS
+        while missing := without_letter(cluster, DEAD_LETTERS, rejected):
+            if len(missing) <= sum(queue.given_up.total() for queue in self._letter_queues):
+                return
+            if cluster.now_ms >= until_ms:
+                violated("rejected-records-have-letters", f"{missing} of {len(rejected)} have no dead letter")
+            cluster.advance(LETTERS_LOOK_MS)
 
     def _start_clients(self) -> None:
         schedule, around = self._schedule, self._around
@@ -248,6 +290,8 @@ class _Run:
                 self._transactional.append(TransactionalProducer(around, number, id_number))
             for producer in self._transactional:
                 producer.start()
+        if schedule.share_members:
+            self._make_share_group()
 
     def _settle_streams_group(self) -> None:
         """Wait until the group is stable and its members run each task once; then move it to another broker."""
@@ -284,10 +328,14 @@ class _Run:
         invariants = self.cluster.inside.invariants
         assert invariants is not None
         is_transactional = bool(self._schedule.transactional)
+        has_letters = bool(self._schedule.share_members)
 
         def check() -> None:
             invariants.check()
             watch.check_image()
+            if has_letters:
+                queues = (broker.share_partitions.dead_letters for broker in invariants.renewed)
+                self._letter_queues.update(queue for queue in queues if queue is not None)
             if is_transactional:
                 for broker in invariants.renewed:
                     self.lost_loads.look_at(broker)

@@ -62,6 +62,8 @@ class Schedule(FaultSchedule):
     """Members of another group, which speak the consumer protocol (KIP-848)."""
     streams_members: int = 0
     """Members of a streams group (KIP-1071)."""
+    share_members: int = 0
+    """Members of a share group with a dead-letter queue (KIP-1191)."""
     transactional: tuple[int, ...] = ()
     """Number of the transactional id of each transactional producer; producers with the same id fence
     each other."""
@@ -75,7 +77,7 @@ class Schedule(FaultSchedule):
     @property
     def has_groups(self) -> bool:
         """Whether it has members of groups, of whichever protocol."""
-        return bool(self.group_members or self.consumer_members or self.streams_members)
+        return bool(self.group_members or self.consumer_members or self.streams_members or self.share_members)
 
     @property
     def may_lose_records(self) -> bool:
@@ -108,12 +110,17 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_lo
     streams = random.Random(f"{seed}/streams")
     if streams.random() < STREAMS_SHARE:
         schedule = replace(schedule, streams_members=streams.choice((2, 3, 4)))
+    share = random.Random(f"{seed}/share")
+    if share.random() < SHARE_SHARE:
+        producers = schedule.producers or ("acks_all",)
+        schedule = replace(schedule, share_members=share.choice((1, 2, 3)), producers=producers)
     coordinators = [GROUPS] if schedule.has_groups else []
     if schedule.transactional:
         coordinators.append(TRANSACTIONS)
     elif rng.random() < UNCLEAN_SHARE:
         # Not with transactions: an unclean election may lose a marker.
-        schedule = replace(schedule, unclean_elections=True)
+        # Nor with a share group: what it has rejected may be lost.
+        schedule = replace(schedule, unclean_elections=not schedule.share_members)
     # Numbers of their own: what clients draw changes no fault.
     faults = random.Random(f"{seed}/faults")
     setting = Setting(schedule.brokers, schedule.partitions, duration_ms, tuple(coordinators))
@@ -139,6 +146,7 @@ _CLIENTS: Final[tuple[tuple[float, Callable[[random.Random], dict[str, Any]]], .
 )
 """The fields of each kind of clients, with the share of the runs that have it."""
 STREAMS_SHARE: Final = 0.2
+SHARE_SHARE: Final = 0.15
 UNCLEAN_SHARE: Final = 0.15
 
 
@@ -165,6 +173,7 @@ def _with_power_losses(schedule: Schedule) -> Schedule:
         group_members=0,
         consumer_members=0,
         streams_members=0,
+        share_members=0,
         transactional=(),
         actions=tuple(each for each in schedule.actions if not each.kind.startswith("move_")),
     )

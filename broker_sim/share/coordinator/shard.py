@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.records import CoordinatorRecord
 
-NEGATIVE_PARTITION: Final = "The partition id cannot be a negative number."
+NEGATIVE: Final = "The {} cannot be a negative number."
 UNINITIALIZED: Final = "{} operation on uninitialized share partition not allowed."
 MAX_STATE_BATCHES: Final = 20_000
 """Maximum number of state batches of a share partition: twice the maximum of the record lock limit."""
@@ -99,7 +99,11 @@ class ShareShard:
 
         Errors: INVALID_REQUEST, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
         """
-        error = self._negative(key) or self._fenced_state(key, state_epoch) or self._unknown(key)
+        error = (
+            self._negative(key, state_epoch=state_epoch)
+            or self._fenced_state(key, state_epoch)
+            or self._unknown(key)
+        )
         if error is not None:
             return Result(error)
         old = self.states.get(key)
@@ -118,7 +122,7 @@ class ShareShard:
         """
         self._counters.writes += 1
         error = (
-            self._negative(key)
+            self._negative(key, write.leader_epoch, write.state_epoch)
             or self._uninitialized(key, "Write")
             or self._fenced_leader(key, write.leader_epoch)
             or self._fenced_state(key, write.state_epoch)
@@ -138,7 +142,7 @@ class ShareShard:
         UNKNOWN_TOPIC_OR_PARTITION.
         """
         error = (
-            self._negative(key)
+            self._negative(key, leader_epoch)
             or self._uninitialized(key, "Read")
             or self._fenced_leader(key, leader_epoch)
             or self._unknown(key)
@@ -192,10 +196,18 @@ class ShareShard:
 
     # -- checks ---------------------------------------------------------------------------------
 
-    def _negative(self, key: SharePartitionKey) -> StateOutcome | None:
+    def _negative(self, key: SharePartitionKey, leader_epoch: int = 0, state_epoch: int = 0) -> StateOutcome | None:
+        """Reject what is negative; from Kafka 4.4 on epochs must not be either."""
+        has_epochs = self._broker.release.is_at_least("4.4")
         if key.partition < 0:
-            return StateOutcome(ErrorCode.INVALID_REQUEST, NEGATIVE_PARTITION)
-        return None
+            what = "partition id"
+        elif leader_epoch < 0 and has_epochs:
+            what = "leader epoch"
+        elif state_epoch < 0 and has_epochs:
+            what = "state epoch"
+        else:
+            return None
+        return StateOutcome(ErrorCode.INVALID_REQUEST, NEGATIVE.format(what))
 
     def _uninitialized(self, key: SharePartitionKey, operation: str) -> StateOutcome | None:
         if key not in self.states:

@@ -107,6 +107,21 @@ class _Pending:
         """Number of failed requests since the last success."""
 
 
+class NoOpDeadLetterQueue:
+    """Writes nothing: the records are archived at once; mirrors `NoOpShareGroupDLQManager`."""
+
+    def __init__(self) -> None:
+        self.records: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
+        self.failed_requests: Counter[str] = Counter()
+        self.given_up: Counter[str] = Counter()
+
+    def enqueue(self, letters: DeadLetters, on_done: Callable[[], object]) -> None:
+        """Call `on_done()`."""
+        self.given_up[letters.group_id] += letters.last_offset - letters.first_offset + 1
+        on_done()
+
+
 class DeadLetterQueue:
     """Writes the dead letters of one broker's share partitions. Thread rule: the broker's loop."""
 
@@ -125,6 +140,8 @@ class DeadLetterQueue:
         """Number of requests by group; Kafka's `DeadLetterQueueTotalProduceRequestsPerSec`."""
         self.failed_requests: Counter[str] = Counter()
         """Number of requests whose letters were abandoned; Kafka's `DeadLetterQueueFailedProduceRequestsPerSec`."""
+        self.given_up: Counter[str] = Counter()
+        """Number of letters that were abandoned, by group; Kafka has no metric of them."""
         self._broker = broker
         self._settings = settings
         self._read_log = read_log
@@ -330,6 +347,7 @@ class DeadLetterQueue:
     def _give_up(self, pending: _Pending, reason: str) -> None:
         """Cases A and E: log why the letters from `next_offset` on are not written, and finish."""
         letters = pending.letters
+        self.given_up[letters.group_id] += letters.last_offset - pending.next_offset + 1
         self._log.error(
             "dead_letters_not_written",
             group_id=letters.group_id,

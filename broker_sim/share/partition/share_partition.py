@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock, Timer
 
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue
+    from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue, NoOpDeadLetterQueue
     from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, StateUpdate
     from broker_sim.share.partition.acquisition import AcquireLimits
     from broker_sim.share.partition.acquisition_lock import AcquisitionLockTimerTask
@@ -81,7 +81,7 @@ class SharePartitionEnvironment:
     lock_timer: Timer
     """Timer of the acquisition locks."""
     clock: Clock
-    dead_letters: DeadLetterQueue | None = None
+    dead_letters: DeadLetterQueue | NoOpDeadLetterQueue | None = None
     """Writes dead letters; None before Kafka 4.4."""
 
 

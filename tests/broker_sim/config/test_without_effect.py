@@ -93,6 +93,7 @@ CANDIDATES = (
     "org.apache.kafka.common.replica.RackAwareReplicaSelector",
     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "org.apache.kafka.server.share.persister.NoOpStatePersister",
+    "org.apache.kafka.server.share.dlq.NoOpShareGroupDLQManager",
 )
 
 

@@ -6,7 +6,7 @@ What is lost, there twice, gone back or read too early is judged by the checkers
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.chaos import checkers
 from broker_sim.chaos.faults.action import GROUPS, TRANSACTIONS
@@ -21,6 +21,8 @@ from broker_sim.protocol.records import iter_records
 from broker_sim.protocol.special_values import ACKS_ALL
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from broker_sim.broker.broker import Broker
     from broker_sim.chaos.random_run.checks.group_history import GroupHistory
     from broker_sim.chaos.random_run.checks.history import Acknowledged, History
@@ -152,6 +154,22 @@ def _offset_of(coordinator: Broker, group: str, number: int) -> int:
     """Return the offset that a group has committed of a partition; -1 without one."""
     offset = coordinator.groups.shard(group).offsets.get(group, TOPIC, number)
     return -1 if offset is None else offset.offset
+
+
+# -- dead letters ------------------------------------------------------------------------------------
+
+
+_OF_LETTERS: Final = ("__dlq.errors.partition", "__dlq.errors.offset")
+"""Headers of a dead letter: the partition and the offset of its record."""
+
+
+def without_letter(cluster: VirtualCluster, topic: str, rejected: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return which of the rejected records have no letter in the topic."""
+    written = set()
+    for letter in cluster.inside.records(topic):
+        headers = {name: int(value or 0) for name, value in letter.headers if name in _OF_LETTERS}
+        written.add((headers[_OF_LETTERS[0]], headers[_OF_LETTERS[1]]))
+    return sorted(set(rejected) - written)
 
 
 # -- transactions ------------------------------------------------------------------------------------

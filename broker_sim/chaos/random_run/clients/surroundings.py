@@ -37,6 +37,8 @@ class Surroundings:
         self.consumer_history = ModernHistory(disturbances)
         self.streams_history = ModernHistory(disturbances)
         self.transactions = TransactionHistory()
+        self.rejected: set[tuple[int, int]] = set()
+        """Partition and offset of each record that a member of the share group has rejected, and was answered so."""
         self.running = True
         """Whether clients send new requests."""
         self.is_steady = False
