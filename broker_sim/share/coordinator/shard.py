@@ -100,9 +100,7 @@ class ShareShard:
         Errors: INVALID_REQUEST, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION.
         """
         error = (
-            self._negative(key, state_epoch=state_epoch)
-            or self._fenced_state(key, state_epoch)
-            or self._unknown(key)
+            self._negative(key, state_epoch=state_epoch) or self._fenced_state(key, state_epoch) or self._unknown(key)
         )
         if error is not None:
             return Result(error)

@@ -10,6 +10,7 @@ from broker_sim.coordinator.context import CoordinatorState
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import MetadataImage, PartitionState, TopicState
 from broker_sim.protocol.record_batch import parse_header
+from broker_sim.protocol.release import find_release
 from broker_sim.share.coordinator.records import serde
 from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
 from broker_sim.share.share_state import SharePartitionKey, WrittenState
@@ -58,8 +59,9 @@ class Log(CoordinatorLog):
 class Bench:
     """A share coordinator that leads the only partition of its topic."""
 
-    def __init__(self, **configs):
+    def __init__(self, release=None, **configs):
         self.log = Log()
+        self.release = find_release(release)
         self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
         self.image = image_with([TOPIC_ID])
         self._soon = []
@@ -74,6 +76,7 @@ class Bench:
             broker_context(
                 self,
                 config=self.config,
+                release=self.release,
                 clock=self.clock,
                 call_later=self._call_later,
                 storage=lambda topic, read_bytes: self.log,

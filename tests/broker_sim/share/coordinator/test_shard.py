@@ -138,14 +138,36 @@ def test_read_with_new_leader_epoch_fences_older_leaders(bench):
     assert kinds(bench) == "Su"
     assert bench.summary().leader_epoch == 2
     bench.read(leader_epoch=2)
-    bench.read(leader_epoch=-1)
     assert kinds(bench) == "Su"
     assert codes(bench.read(leader_epoch=1)) is ErrorCode.FENCED_LEADER_EPOCH
     assert bench.write(leader_epoch=1) == (
         ErrorCode.FENCED_LEADER_EPOCH,
         "The leader epoch in the request is older than the epoch on the broker.",
     )
-    assert bench.write(leader_epoch=-1) == OK
+
+
+LEADER, STATE = (f"The {what} epoch cannot be a negative number." for what in ("leader", "state"))
+
+
+@pytest.mark.parametrize("is_initialized", [False, True])
+def test_epochs_must_not_be_negative_whatever_else_is_wrong(bench, is_initialized):
+    if is_initialized:
+        bench.initialize(state_epoch=2)
+        bench.read(leader_epoch=2)
+    assert bench.initialize(state_epoch=-1) == (ErrorCode.INVALID_REQUEST, STATE)
+    assert bench.write(leader_epoch=-1, state_epoch=-1) == (ErrorCode.INVALID_REQUEST, LEADER)
+    assert bench.write(leader_epoch=1, state_epoch=-1) == (ErrorCode.INVALID_REQUEST, STATE)
+    assert bench.read(leader_epoch=-1)[:2] == (ErrorCode.INVALID_REQUEST, LEADER)
+    assert codes(bench.summary()) is ErrorCode.NONE  # it has a leader epoch of -1
+
+
+def test_before_4_4_negative_epochs_fence_nobody(make_bench):
+    bench = make_bench("4.3")
+    bench.initialize(state_epoch=2)
+    bench.read(leader_epoch=2)
+    assert codes(bench.read(leader_epoch=-1)) is ErrorCode.NONE
+    assert bench.write(leader_epoch=-1, state_epoch=-1) == OK
+    assert codes(bench.initialize(state_epoch=-1)) is ErrorCode.NONE
 
 
 def test_read_with_new_leader_epoch_keeps_the_rest_of_the_state(bench):
@@ -162,7 +184,6 @@ def test_older_state_epochs_are_fenced(bench):
     assert codes(bench.write(state_epoch=3)) is ErrorCode.FENCED_STATE_EPOCH
     assert codes(bench.initialize(state_epoch=3)) is ErrorCode.FENCED_STATE_EPOCH
     assert bench.initialize(state_epoch=4) == OK
-    assert bench.write(state_epoch=-1) == OK
     bench.delete()
     assert bench.initialize(state_epoch=1) == OK
 
@@ -224,7 +245,7 @@ def test_request_is_limited_to_max_state_batches(bench, key, monkeypatch):
     second = key._replace(partition=1)
     for each in (key, second):
         bench.initialize(key=each)
-    written = WrittenState(-1, -1, 0, 0, tuple(alternating(0, 6)))
+    written = WrittenState(1, 0, 0, 0, tuple(alternating(0, 6)))
     response = bench.ask(WRITE, [(key, written), (second, written)])
     outcomes = WRITE.outcomes_of(key.group_id, response)
     assert codes(outcomes[key]) is ErrorCode.NONE
@@ -327,7 +348,7 @@ def test_random_writes_survive_a_reload(make_bench, key, seed):
             first = rng.randrange(50)
             batch = StateBatch(first, first + rng.randrange(9), rng.choice((0, 2, 4)), rng.randrange(1, 5))
             start = rng.choice((-1, first // 2))
-            bench.write(batch, key=chosen, state_epoch=-1, leader_epoch=-1, start_offset=start)
+            bench.write(batch, key=chosen, state_epoch=number, leader_epoch=number // 10, start_offset=start)
     before = bench.shard
     bench.coordinator = bench.new_coordinator()
     assert bench.shard.states == before.states

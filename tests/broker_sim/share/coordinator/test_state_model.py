@@ -61,6 +61,7 @@ class Run:
         self.bench = bench
         self.rng = Random(seed)
         self.models = {each: Model() for each in (key, key._replace(partition=1))}
+        self.rejects_negative = bench.release.is_at_least("4.4")
 
     def step(self):
         key = self.rng.choice(list(self.models))
@@ -68,9 +69,12 @@ class Run:
         operations = [self.initialize, self.delete, *[self.read] * 3, *[self.write] * 8]
         self.rng.choice([*operations, self.upkeep, self.upkeep])(key, model)
 
+    def negative(self, *epochs):
+        return ErrorCode.INVALID_REQUEST if self.rejects_negative and min(epochs) < 0 else NONE
+
     def initialize(self, key, model):
         epoch, start = self.rng.choice((0, 1, 2, 3, -1)), self.rng.choice((-1, 0, 10))
-        expected = model.is_fenced(state=epoch)
+        expected = self.negative(epoch) or model.is_fenced(state=epoch)
         assert self.bench.initialize(epoch, start, key).error_code == expected
         if not expected:
             model.begin(epoch, start)
@@ -81,7 +85,9 @@ class Run:
 
     def read(self, key, model):
         epoch = self.rng.choice((0, 1, 2, 3, -1))
-        expected = model.is_fenced(leader=epoch) if model.exists else ErrorCode.INVALID_REQUEST
+        expected = ErrorCode.INVALID_REQUEST
+        if model.exists:
+            expected = self.negative(epoch) or model.is_fenced(leader=epoch)
         outcome = self.bench.read(epoch, key)
         assert outcome.error_code == expected
         if expected:
@@ -101,7 +107,7 @@ class Run:
             batches.append(StateBatch(first, last, rng.choice((0, 2, 4)), rng.randrange(1, 5)))
         expected = ErrorCode.INVALID_REQUEST
         if model.exists:
-            expected = model.is_fenced(state=state, leader=leader)
+            expected = self.negative(state, leader) or model.is_fenced(state=state, leader=leader)
         outcome = self.bench.write(
             *batches, key=key, state_epoch=state, leader_epoch=leader, start_offset=start, complete=complete
         )
@@ -152,7 +158,7 @@ def deliveries_of(batches):
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_coordinator_matches_the_model(make_bench, key, seed):
-    run = Run(make_bench(**CONFIGS), key, seed)
+    run = Run(make_bench("4.3" if seed % 2 else "4.4", **CONFIGS), key, seed)
     for _ in range(STEPS):
         run.step()
     run.upkeep(key, None)
