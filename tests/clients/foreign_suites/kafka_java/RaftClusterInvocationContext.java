@@ -14,6 +14,8 @@ import java.util.List;
  * a cluster of `broker-sim` in place of brokers in this JVM.
  */
 public class RaftClusterInvocationContext implements TestTemplateInvocationContext {
+    /** The test that expects the first producer id of a cluster, which brokers that are reset do not give again. */
+    private static final String NEEDS_NEW_BROKERS = "testTransactionLogMessageFormatter";
     private final String baseDisplayName;
     private final ClusterConfig config;
     private final boolean isCombined;
@@ -34,6 +36,8 @@ public class RaftClusterInvocationContext implements TestTemplateInvocationConte
         SimulatedCluster cluster = new SimulatedCluster(config, isCombined);
         return List.of(
             (BeforeEachCallback) context -> {
+                if (baseDisplayName.contains(NEEDS_NEW_BROKERS))
+                    SimulatedBrokers.endSpare();
                 if (config.isAutoStart())
                     cluster.start();
             },

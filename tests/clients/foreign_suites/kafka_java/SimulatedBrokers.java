@@ -38,6 +38,13 @@ final class SimulatedBrokers implements AutoCloseable {
         return new SimulatedBrokers(options, controllerListener);
     }
 
+    /** Ends the brokers that the test before has left, so that the next test gets new ones. */
+    static void endSpare() {
+        if (spare != null)
+            spare.close();
+        spare = null;
+    }
+
     /** Resets the brokers and keeps them for the next test. */
     void release() {
         request("POST", "/reset", "");

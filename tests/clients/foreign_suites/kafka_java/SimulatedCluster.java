@@ -89,6 +89,9 @@ final class SimulatedCluster implements ClusterInstance {
                 .collect(Collectors.joining(",")));
         // Kafka's test kit has this too.
         configs.putIfAbsent("log.cleaner.dedupe.buffer.size", "2097152");
+        // Kafka's kit has new brokers for each test, which end before they look for expired segments. These brokers
+        // outlive tests, some of which append records of the year 1970.
+        configs.putIfAbsent("log.initial.task.delay.ms", "86400000");
         String controllers = config.controllerListenerName().value();
         configs.putIfAbsent("listener.security.protocol.map",
             listener + ":" + protocol + "," + controllers + ":" + config.controllerSecurityProtocol());
@@ -213,10 +216,10 @@ final class SimulatedCluster implements ClusterInstance {
         return String.join(",", controllerAddresses());
     }
 
-    /** Returns as many addresses as the test has controllers: all of them lead to the one controller. */
+    /** Returns as many addresses as the test has controllers, of running brokers: all lead to the one controller. */
     private List<String> controllerAddresses() {
-        List<String> all = process.bootstrapControllers;
-        return all.subList(0, Math.min(all.size(), config.numControllers()));
+        return brokerIds().stream().filter(this::isRunning).map(process.bootstrapControllers::get)
+            .limit(config.numControllers()).toList();
     }
 
     @Override
