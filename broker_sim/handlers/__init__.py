@@ -1,4 +1,4 @@
-"""One module per API: from a decoded request to an answer, now or later."""
+"""One module per API: from a decoded request to its response, sent now or later."""
 
 from broker_sim.handlers.api_table import ApiSpec, ApiTable
 from broker_sim.handlers.context import BrokerServices, ClientConnection, ControllerChannel, RequestContext

@@ -1,10 +1,10 @@
-"""The APIs that are served, each with its versions and its handler: the only list of them.
+"""The served APIs, each with its versions and its handler: the only list of them.
 
-A range goes from the oldest version that any release has and that is served here to the newest one; a cluster
-advertises what its release has too. Mirrors `ApiVersionManager` and the dispatch at the top of `KafkaApis.handle`.
+A range covers all served versions, whatever release has them; a cluster advertises those that its release has.
+Mirrors `ApiVersionManager` and the dispatch at the top of `KafkaApis.handle`.
 
-The list names the module of each handler, below `broker_sim.handlers`. It is imported with the API's first request,
-so that a cluster imports what its clients use. The handler's name is `handle_` and that of the API's key.
+The list names the module of each handler, below `broker_sim.handlers`. The module is imported at the API's first
+request, so that a cluster imports only what its clients use. A handler is named `handle_` plus its key's name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _imported(module: str, function: str) -> Handler:
 
 
 class ApiSpec(NamedTuple):
-    """One served API; versions outside of the range are answered as Kafka does."""
+    """One served API; versions outside its range get UNSUPPORTED_VERSION or a closed connection, as from Kafka."""
 
     key: ApiKey
     min_version: int
@@ -41,24 +41,24 @@ class ApiSpec(NamedTuple):
     place: str | Handler
     """The module of the handler, such as "data.produce", or the handler itself."""
     advertised_min_version: int | None = None
-    """Lower than `min_version` where clients insist on it."""
+    """A version below `min_version`, for APIs where clients need to see a lower one."""
     cluster_operations: tuple[AclOperation, ...] = ()
-    """Operations on the cluster, of which a client must be allowed one where there is an authorizer."""
+    """Cluster operations; with an authorizer, a client must be allowed at least one of them."""
 
     @property
     def handler(self) -> Handler:
-        """The handler of the requests."""
+        """The handler of this API's requests."""
         place = self.place
         return _imported(place, f"handle_{self.key.name.lower()}") if isinstance(place, str) else place
 
     @property
     def advertised(self) -> tuple[int, int, int]:
-        """The key, and the lowest and highest version that clients are told."""
+        """The key, and the lowest and highest version advertised to clients."""
         lowest = self.advertised_min_version
         return self.key, self.min_version if lowest is None else lowest, self.max_version
 
     def limited_to(self, release: Release) -> ApiSpec | None:
-        """Return the API in the versions that the release serves too, None without any."""
+        """Return the API limited to the versions of the release; None if no version is left."""
         lowest, highest = release.apis.get(self.key, (0, -1))
         limited = self._replace(min_version=max(lowest, self.min_version), max_version=min(highest, self.max_version))
         return limited if limited.min_version <= limited.max_version else None
@@ -183,7 +183,7 @@ _SPECS = (
     ),
 )
 OF_CLIENT_METRICS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
-"""The APIs that are served only where something takes clients' metrics."""
+"""APIs that are served only if the broker accepts client metrics."""
 API_VERSIONS_RANGE = (0, 5)
 OF_CONTROLLERS: Final = frozenset(
     {
@@ -217,7 +217,7 @@ OF_CONTROLLERS: Final = frozenset(
         ApiKey.REMOVE_RAFT_VOTER,
     }
 )
-"""The APIs that controllers serve too: of Kafka's without those that only brokers and controllers send."""
+"""APIs that a controller's listener serves, without those that only brokers and controllers send."""
 
 
 class ApiTable:
@@ -233,8 +233,8 @@ class ApiTable:
         self._serve(spec for spec in _SPECS if client_metrics or spec.key not in OF_CLIENT_METRICS)
 
     def _serve(self, apis: Iterable[ApiSpec]) -> None:
-        """Serve these APIs and ApiVersions, in the versions that the release has."""
-        # Its handler has to know the ranges of all APIs, its own among them.
+        """Serve these APIs and ApiVersions, in the versions of the release."""
+        # The handler of ApiVersions has to know the ranges of all APIs, including its own.
         api_versions = ApiSpec(ApiKey.API_VERSIONS, *API_VERSIONS_RANGE, handle_api_versions(()))
         specs = [limited for spec in (*apis, api_versions) if (limited := spec.limited_to(self.release))]
         self._specs = {spec.key: spec for spec in specs}
@@ -252,13 +252,13 @@ class ApiTable:
         return spec
 
     def changed(self, change: Callable[[ApiSpec], ApiSpec]) -> ApiTable:
-        """Return a table with what `change` makes of each API."""
+        """Return a table in which each API is replaced by `change(api)`."""
         table = ApiTable(self.release.name, client_metrics=self._client_metrics)
         table._specs = {key: change(spec) for key, spec in self._specs.items()}
         return table
 
     def of_controllers(self) -> ApiTable:
-        """Return what the controller serves on a listener of its own, in the versions that the release has."""
+        """Return the table of a controller's listener, in the versions of the release."""
         table = ApiTable(self.release.name)
         table._serve(spec for spec in _SPECS if spec.key in OF_CONTROLLERS)
         describe = table.get(ApiKey.DESCRIBE_CLUSTER)
@@ -272,5 +272,5 @@ class ApiTable:
         return self._specs.get(api_key)
 
     def unsupported_version(self, error_code: ErrorCode) -> messages.ApiVersionsResponse:
-        """Return what answers an ApiVersions request of an unknown version: how to ask again."""
+        """Return the response to an ApiVersions request of an unknown version; it lists the supported range."""
         return build_api_versions([self._specs[ApiKey.API_VERSIONS].advertised], error_code)

@@ -1,8 +1,8 @@
 """The context of a request for its handler: its connection, and the broker that serves it.
 
 A handler is called as `handler(request, context, respond)`. `respond(message)` is called exactly
-once, now or later from a completed operation; `respond(None)` ends a request that has no answer
-(acks=0). A handler that closes the connection instead does not respond.
+once, now or later from a completed operation; `respond(None)` ends a request without a response
+(acks=0). A handler that closes the connection instead does not call it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Result = TypeVar("Result")
 
 
 class RequestContext:
-    """One request apart from its body; mirrors Kafka's `RequestContext`."""
+    """One request, without its body; mirrors Kafka's `RequestContext`."""
 
     __slots__ = ("api_key", "api_version", "broker", "client_id", "connection", "faults", "throttle")
 
@@ -61,13 +61,13 @@ class RequestContext:
         self.api_version = api_version
         self.client_id = client_id
         self.faults: InjectedErrors | None = None
-        """The injected faults that hit this request; asked where the answer is made."""
+        """The injected faults that hit this request; handlers query them while they build the response."""
         self.throttle: RequestThrottle | None = None
         """Measures the request while quotas are set; None while there are none."""
 
     @property
     def listener(self) -> str:
-        """The listener that the client uses: an answer has the addresses of brokers' listeners of that name."""
+        """The listener that the client uses: responses contain the addresses of the listener with that name."""
         return self.connection.listener
 
     @property
@@ -85,9 +85,9 @@ class ClientConnection(Protocol):
     """The connection that a request came from."""
 
     last_request: RequestHeader | None
-    """The header of its last request, for those who ask who is connected."""
+    """The header of its last request, shown in the list of connections."""
     software: tuple[str, str]
-    """Name and version of the client's library, as its ApiVersions request had them; "unknown" before."""
+    """Name and version of the client's library, from its ApiVersions request; "unknown" before that."""
 
     @property
     def ip(self) -> str:
@@ -95,7 +95,7 @@ class ClientConnection(Protocol):
 
     @property
     def listener(self) -> str:
-        """The name of the broker's listener that it was made to."""
+        """Name of the broker's listener that accepted the connection."""
 
     @property
     def principal(self) -> KafkaPrincipal:
@@ -103,40 +103,40 @@ class ClientConnection(Protocol):
 
     @property
     def may_ask_for_tokens(self) -> bool:
-        """Whether the client has shown who it is, and not by a delegation token."""
+        """Whether the client has authenticated, but not with a delegation token."""
 
     @property
     def sends_files(self) -> bool:
-        """Whether a response may have parts of files."""
+        """Whether a response may contain parts of files."""
 
     @property
     def peer(self) -> str:
         """The client's address and port."""
 
     def start_throttling(self) -> None:
-        """Take no request until `end_throttling` was called as often."""
+        """Stop reading requests until `end_throttling` has been called equally often."""
 
     def end_throttling(self) -> None:
-        """Take requests again."""
+        """Undo one `start_throttling`."""
 
     def when_lost(self, callback: Callable[[], object]) -> None:
-        """Call `callback()` once, in the broker's process, when the client has gone."""
+        """Call `callback()` once, in the broker's process, when the client disconnects."""
 
     def close(self, reason: str = "") -> None:
-        """Close the connection, maybe in place of an answer; `reason` is logged if there is one."""
+        """Close the connection, possibly instead of a response; a non-empty `reason` is logged."""
 
 
 class RequestThrottle(Protocol):
     """The quotas of one request's client."""
 
     def hold_up(self, throttle_time_ms: int) -> None:
-        """Hold the client up for that time at least."""
+        """Throttle the client for at least `throttle_time_ms`."""
 
     def max_fetch_bytes(self) -> float | None:
-        """Return what a fetch may read at most without being answered empty, None without a limit."""
+        """Return the maximum number of bytes a fetch may read without an empty response; None for no limit."""
 
     def refuses_fetch(self, response_bytes: int) -> bool:
-        """Whether a fetch with an answer of that size is answered empty."""
+        """Whether a fetch with a response of `response_bytes` must get an empty response."""
 
     def exempt(self) -> None:
         """Do not measure this request."""
@@ -146,14 +146,14 @@ class InjectedErrors(Protocol):
     """The injected errors of one request."""
 
     def error_for(self, topic: str, partition: int = -1, *, acknowledges: bool = False) -> ErrorCode:
-        """Return the error that answers this partition, or this topic; NONE without one.
+        """Return the injected error of the partition, or of the topic if `partition` is -1; NONE if there is none.
 
-        `acknowledges` is for the records of the partition that a share fetch acknowledges.
+        With `acknowledges`, return the error of the acknowledgements in a share fetch.
         """
 
 
 class Permissions(Protocol):
-    """Permissions of clients; handlers use them by `handlers.support.authorization`."""
+    """Permissions of clients; handlers use them through `handlers.support.authorization`."""
 
     def allows(
         self,
@@ -164,34 +164,34 @@ class Permissions(Protocol):
         *,
         logs_denial: bool,
     ) -> bool:
-        """Return whether the client may do this with the resource, and log a denial."""
+        """Return whether the client may perform the operation on the resource; log a denial if `logs_denial`."""
 
     def allows_on_any(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Return whether there is a resource of the type with which the client may do this."""
+        """Return whether the client may perform the operation on any resource of the type."""
 
 
 class DynamicConfigCheck(Protocol):
     """Checks dynamic configurations on the broker itself."""
 
     def validate(self, of_all: Mapping[str, str], own: Mapping[str, str], changed: str) -> None:
-        """Raise ConfigError unless the broker may have these; `changed` names the resource that changes."""
+        """Raise ConfigError if the configurations are invalid; `changed` is the name of the resource that changes."""
 
 
 class ProducerIdSource(Protocol):
     """Ids for idempotent producers."""
 
     def next_id(self) -> int | None:
-        """Return an id that no other producer has, or None while none is here."""
+        """Return an unused producer id, or None while the broker waits for a block of ids."""
 
 
 class InternalTopicCreation(Protocol):
-    """Creates the internal topics of Kafka Streams applications, and keeps their failures."""
+    """Creates the internal topics of Kafka Streams applications, and remembers failures."""
 
     def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
-        """Ask the controller for those topics that are not being created, and have not failed just now."""
+        """Create the topics at the controller, except those in progress and those that failed recently."""
 
     def errors_of(self, names: Sequence[str]) -> dict[str, str]:
-        """Return why some of these topics could not be created."""
+        """Return the error messages of those topics that could not be created, by name."""
 
 
 class BrokerServices(Protocol):
@@ -199,7 +199,7 @@ class BrokerServices(Protocol):
 
     @property
     def broker_id(self) -> int:
-        """The broker that serves the request."""
+        """Id of the broker that serves the request."""
 
     @property
     def config(self) -> BrokerConfig:
@@ -219,11 +219,11 @@ class BrokerServices(Protocol):
 
     @property
     def random(self) -> random.Random:
-        """The only source of chance."""
+        """The broker's only source of random numbers."""
 
     @property
     def release(self) -> Release:
-        """The release of Kafka that the broker is."""
+        """The Kafka release that the broker behaves as."""
 
     @property
     def replica_manager(self) -> ReplicaManager:
@@ -231,29 +231,29 @@ class BrokerServices(Protocol):
 
     @property
     def logs(self) -> LogManager:
-        """The logs of this broker, and where they are kept."""
+        """The logs of this broker, and their directories."""
 
     @property
     def log_dir_moves(self) -> LogDirMoves:
         """The replicas that move between the log directories of this broker."""
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
-        """Run `work()`, which must not raise, beside the loop if it is a real one, then `on_done(result)`.
+        """Run `work()`, which must not raise, on another thread if the loop is real, then `on_done(result)`.
 
-        What `is_short` waits for other short work only.
+        Work with `is_short` waits only for other short work.
         """
 
     @property
     def transactional_appends(self) -> TransactionalAppends:
-        """Appends that the coordinator of a transaction is asked about before."""
+        """Transactional appends, which the transaction coordinator verifies first."""
 
     def write_txn_markers(
         self, request: messages.WriteTxnMarkersRequest, respond: Callable[[messages.WriteTxnMarkersResponse], object]
     ) -> None:
-        """Append the markers of transactions to partitions led here."""
+        """Append transaction markers to partitions that this broker leads."""
 
     def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
-        """Serve a client or a persister, as the coordinator of its share partitions."""
+        """Serve a client or a persister, as its share coordinator."""
 
     @property
     def fetch_manager(self) -> FetchManager:
@@ -269,7 +269,7 @@ class BrokerServices(Protocol):
 
     @property
     def controller_quotas(self) -> ControllerMutationQuotaManager:
-        """Quotas of clients for creations and deletions of partitions, as the controller measures them."""
+        """Clients' quotas for creating and deleting partitions, as measured by the controller."""
 
     @property
     def controller(self) -> ControllerChannel:
@@ -297,7 +297,7 @@ class BrokerServices(Protocol):
 
     @property
     def image(self) -> MetadataImage:
-        """The newest metadata that this broker has heard of."""
+        """The newest metadata that this broker has."""
 
     @property
     def clock(self) -> Clock:
@@ -305,7 +305,7 @@ class BrokerServices(Protocol):
 
 
 class ControllerChannel(Protocol):
-    """The link to the active controller: a verb goes there, its result comes back later.
+    """The link to the active controller: runs a verb there, and passes its result back later.
 
     Mirrors `NodeToControllerChannelManager` and the forwarding of admin requests (KIP-590).
     """
@@ -318,6 +318,6 @@ class ControllerChannel(Protocol):
     ) -> None:
         """Run `verb(controller)` there, and `on_result(result)` here when the result has arrived.
 
-        `on_refusal(error)` runs here instead when the verb raised ApiError, or anything unexpected:
-        then with UNKNOWN_SERVER_ERROR.
+        `on_refusal(error)` runs here instead if the verb raises ApiError; any other exception becomes
+        UNKNOWN_SERVER_ERROR.
         """

@@ -1,7 +1,7 @@
-"""Denials of clients' requests, for tests; mirrors Kafka's audit log `kafka.authorizer.logger`.
+"""Denied client operations, for tests; mirrors Kafka's audit log `kafka.authorizer.logger`.
 
-As there, it has what a client asked for, and not what was left out of a list or of its authorized
-operations.
+As in Kafka, it has the resources that a client requested, not those left out of a list or of the
+authorized operations.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DenialStatus:
     client_host: str
     client_id: str | None
     api: str
-    """Kafka's name of the request, such as `Produce`."""
+    """Kafka's name of the API, such as `Produce`."""
     operation: str
     """The denied operation, such as `WRITE`."""
     resource_type: str

@@ -1,9 +1,9 @@
-"""The response in which everything that a request asks for fails with one error: the only place that builds it.
+"""The response of a request in which everything fails with one error: the only place that builds it.
 
-Handlers, denials, injected faults and the gate of the dispatcher answer with it. `error_table.py` says what an error is
-told of; here stands where that is in the response of each version. Mirrors `AbstractRequest.getErrorResponse`,
+Handlers, denials, injected faults and the gate of the dispatcher use it. `error_table.py` has the subject of each
+error; this module has its fields in the response of each version. Mirrors `AbstractRequest.getErrorResponse`,
 and the handlers of `KafkaApis` for errors of single things. Deliberate difference: rows are in the order of the
-request, where Kafka has that of a hash map (Produce, WriteTxnMarkers).
+request, where Kafka uses the order of a hash map (Produce, WriteTxnMarkers).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ERROR_TEXTS, ErrorCode
-from broker_sim.handlers.error_table import Place, find_told
+from broker_sim.handlers.error_table import Place, response_error
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from broker_sim.protocol.release import find_release
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Fields = tuple[tuple[str, object], ...]
 
 UNSUPPORTED_API_VERSIONS: Final = 0
-"""The version that answers an ApiVersions request of an unknown version, which every client reads (KIP-511)."""
+"""Version of the response to an ApiVersions request of an unknown version, readable by every client (KIP-511)."""
 _SESSION_ERRORS: Final = frozenset(
     {
         ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
@@ -36,34 +36,34 @@ _SESSION_ERRORS: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-"""Errors of a fetch session, which stand alone."""
+"""Errors of a fetch session; their response has no partitions."""
 
 
 class _Rows(NamedTuple):
-    """Rows of a response, one for each thing that a request names."""
+    """Rows of a response, one for each thing in the request."""
 
-    asked: str
-    """The field of the request that names the things."""
-    told: str
-    """The field of the response with their rows."""
+    request_field: str
+    """The field of the request that lists the things."""
+    response_field: str
+    """The field of the response that has the rows."""
     copied: tuple[str, ...] = ()
-    """The row's fields that say which thing it is: `name`, or `name=topic` where the request calls it `topic`."""
+    """The row's fields that identify the thing: `name`, or `name=topic` if the request calls it `topic`."""
     inner: _Rows | None = None
-    """The rows inside of each row, which then have the error in its place."""
+    """The rows inside each row, which then have the error instead of the outer row."""
     has_text: bool = False
-    """Whether the row has Kafka's text of the error, and not null."""
+    """Whether the row has Kafka's error message instead of null."""
     fields: Fields = ()
-    """Values of the row that are not the defaults of Kafka's definition."""
+    """Values of the row that differ from the defaults in Kafka's definition."""
     error_field: str | None = "error_code"
-    """The row's field of the error, None for rows without one."""
+    """The row's error field, None for rows without one."""
 
     def fill(self, answer: Struct, request: Any, specs: Iterable[FieldSpec], of: type, error_code: ErrorCode) -> None:
         """Set the rows in a response, or in a row of it; `specs` describe its fields, `of` is the response's class."""
-        (spec,) = (spec.struct for spec in specs if spec.name == self.told)
+        (spec,) = (spec.struct for spec in specs if spec.name == self.response_field)
         assert spec is not None
         row_class = getattr(of, spec.name)
         rows = []
-        for thing in getattr(request, self.asked) or ():
+        for thing in getattr(request, self.request_field) or ():
             row = row_class(**dict(self.fields), **_copied(thing, self.copied))
             if self.inner is not None:
                 self.inner.fill(row, thing, spec.fields, of, error_code)
@@ -71,19 +71,19 @@ class _Rows(NamedTuple):
                 setattr(row, self.error_field, error_code)
                 _set_text(row, error_code if self.has_text else None)
             rows.append(row)
-        setattr(answer, self.told, rows)
+        setattr(answer, self.response_field, rows)
 
 
 class _Form(NamedTuple):
-    """Where the error stands in a response."""
+    """The place of the error in a response."""
 
     is_at_top: bool = True
     has_text: bool = False
-    """Whether the top has Kafka's text of the error, and not null."""
+    """Whether the top level has Kafka's error message instead of null."""
     rows: _Rows | None = None
     fields: Fields = ()
     copied: tuple[str, ...] = ()
-    """The response's fields that are the request's."""
+    """Fields copied from the request to the response."""
 
     def answer(self, api: ApiKey, request: Any, error_code: ErrorCode) -> Any:
         """Return the response."""
@@ -98,7 +98,7 @@ class _Form(NamedTuple):
 
 
 def _copied(thing: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields that a row has from a thing, which may be a plain name or number."""
+    """Return the fields that a row copies from `thing`, which may be a plain name or number."""
     if isinstance(thing, str | int):
         return dict.fromkeys(names, thing)
     pairs = (name.split("=") for name in names)
@@ -111,23 +111,23 @@ def _set_text(row: Any, error_code: ErrorCode | None) -> None:
 
 
 def refuse(request: Any, context: RequestContext, error_code: ErrorCode) -> Any:
-    """Return the response to a request that fails with this error, as clients of its version are told it."""
+    """Return the response to a request that fails with this error, in the request's version."""
     return error_answer(context.api_key, request, context.api_version, error_code)
 
 
 def error_answer(api: ApiKey, request: Any, api_version: int, error_code: ErrorCode) -> Any:
-    """Return the response in which all fails with this error, which stands where the API tells it in that version.
+    """Return the response in which everything fails with this error, as that version of the API returns it.
 
     None for a request that gets no response: a produce without acks.
     """
-    told = find_told(api, api_version, error_code)
-    if told is None:
+    error = response_error(api, api_version, error_code)
+    if error is None:
         return whole_answer(api, request, api_version, error_code)
-    if told.place is Place.ACKNOWLEDGEMENT:
-        return _ACKNOWLEDGED.answer(api, request, told.error_code)
-    if told.place is Place.EACH and api in _EACH:
-        return _of_version(_EACH[api], api_version).answer(api, request, told.error_code)
-    return whole_answer(api, request, api_version, told.error_code)
+    if error.place is Place.ACKNOWLEDGEMENT:
+        return _ACKNOWLEDGED.answer(api, request, error.error_code)
+    if error.place is Place.EACH and api in _EACH:
+        return _of_version(_EACH[api], api_version).answer(api, request, error.error_code)
+    return whole_answer(api, request, api_version, error.error_code)
 
 
 def whole_answer(api: ApiKey, request: Any, api_version: int, error_code: ErrorCode) -> Any:
@@ -144,13 +144,13 @@ def whole_answer(api: ApiKey, request: Any, api_version: int, error_code: ErrorC
 
 
 def answer_version(api: ApiKey, api_version: int, error_code: ErrorCode) -> int:
-    """Return the version that an error is answered in."""
+    """Return the version of the response that has the error."""
     is_unknown_version = api is ApiKey.API_VERSIONS and error_code is ErrorCode.UNSUPPORTED_VERSION
     return UNSUPPORTED_API_VERSIONS if is_unknown_version else api_version
 
 
 def _of_version(forms: Mapping[int, _Form], api_version: int) -> _Form:
-    """Return the form of the response in that version; forms are by the first version that has them."""
+    """Return the form of the response in that version; keys are the first versions of the forms."""
     return forms[max(since for since in forms if since <= api_version)]
 
 
@@ -217,7 +217,7 @@ def _alter_client_quotas(
 
 
 def _share_state(*, has_text: bool) -> Answer:
-    """Return what answers a request about the state of share partitions."""
+    """Return the function that builds the response of a share state API."""
 
     def answer(request: Any, _: int, error_code: ErrorCode) -> Any:
         from broker_sim.share.state_apis import STATE_APIS  # noqa: PLC0415 - only for share groups
@@ -264,16 +264,16 @@ def _partitions(
     *names: str,
     topics: str = "topics",
     partitions: str = "partitions",
-    told_topics: str = "topics",
-    told_partitions: str = "partitions",
+    response_topics: str = "topics",
+    response_partitions: str = "partitions",
     number: str = "partition_index",
     fields: Fields = (),
     has_text: bool = False,
     error_field: str | None = "error_code",
 ) -> _Rows:
-    """Return rows of partitions inside rows of topics, which have these names."""
-    inner = _Rows(partitions, told_partitions, (number,), fields=fields, has_text=has_text, error_field=error_field)
-    return _Rows(topics, told_topics, names, inner)
+    """Return rows of partitions inside rows of topics; `names` are the fields of the topic rows."""
+    inner = _Rows(partitions, response_partitions, (number,), fields=fields, has_text=has_text, error_field=error_field)
+    return _Rows(topics, response_topics, names, inner)
 
 
 _GROUP_IDS: Final = _only(_Rows("group_ids", "groups", ("group_id",)))
@@ -282,18 +282,18 @@ _COMMITTED: Final = _only(_partitions("name", "topic_id"))
 _DELETED_TOPICS: Final = _Rows("topics", "responses", ("name", "topic_id"))
 _ADDED: Final = _partitions(
     "name",
-    told_partitions="results_by_partition",
-    told_topics="results_by_topic",
+    response_partitions="results_by_partition",
+    response_topics="results_by_topic",
     error_field="partition_error_code",
 )
 _ELECTED: Final = _partitions(
     "topic",
     topics="topic_partitions",
-    told_topics="replica_election_results",
-    told_partitions="partition_result",
+    response_topics="replica_election_results",
+    response_partitions="partition_result",
     number="partition_id",
 )
-_REASSIGNED: Final = _partitions("name", told_topics="responses")
+_REASSIGNED: Final = _partitions("name", response_topics="responses")
 _NO_TOKEN: Final = (
     ("principal_type", "User"),
     ("principal_name", "ANONYMOUS"),
@@ -307,7 +307,7 @@ _EACH: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
         _partitions(
             "topic",
             "topic_id",
-            told_topics="responses",
+            response_topics="responses",
             number="partition_index=partition",
             fields=(("high_watermark", -1), ("records", b"")),
         )
@@ -327,19 +327,19 @@ _EACH: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     },
     ApiKey.OFFSET_DELETE: _only(_partitions("name")),
     ApiKey.METADATA: _only(_Rows("topics", "topics", ("name", "topic_id"))),
-    ApiKey.SHARE_FETCH: _only(_partitions("topic_id", told_topics="responses")),
-    ApiKey.SHARE_ACKNOWLEDGE: _only(_partitions("topic_id", told_topics="responses")),
+    ApiKey.SHARE_FETCH: _only(_partitions("topic_id", response_topics="responses")),
+    ApiKey.SHARE_ACKNOWLEDGE: _only(_partitions("topic_id", response_topics="responses")),
     ApiKey.LEAVE_GROUP: _only(_Rows("members", "members", ("member_id", "group_instance_id"))),
     ApiKey.ADD_PARTITIONS_TO_TXN: {
         0: _in(
-            _ADDED._replace(asked="v3_and_below_topics", told="results_by_topic_v3_and_below"),
+            _ADDED._replace(request_field="v3_and_below_topics", response_field="results_by_topic_v3_and_below"),
         ),
         4: _in(
             _Rows(
                 "transactions",
                 "results_by_transaction",
                 ("transactional_id",),
-                _ADDED._replace(told="topic_results"),
+                _ADDED._replace(response_field="topic_results"),
             ),
         ),
     },
@@ -355,12 +355,12 @@ _EACH: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
             _partitions("topic_name", fields=(("start_offset", -1), ("lag", -1)), has_text=True),
         )
     ),
-    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _only(_partitions("topic_name", told_topics="responses", has_text=True)),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _only(_partitions("topic_name", response_topics="responses", has_text=True)),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _only(_Rows("topics", "responses", ("topic_name",), has_text=True)),
 }
-"""Where errors of single things stand, of APIs that tell them elsewhere than those of the request."""
+"""The places of errors of single things, for APIs where they differ from errors of the request."""
 
-_ACKNOWLEDGED: Final = _in(_partitions("topic_id", told_topics="responses", error_field="acknowledge_error_code"))
+_ACKNOWLEDGED: Final = _in(_partitions("topic_id", response_topics="responses", error_field="acknowledge_error_code"))
 _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.PRODUCE: _only(
         _partitions(
@@ -368,8 +368,8 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
             "topic_id",
             topics="topic_data",
             partitions="partition_data",
-            told_topics="responses",
-            told_partitions="partition_responses",
+            response_topics="responses",
+            response_partitions="partition_responses",
             number="index",
             fields=(("base_offset", -1),),
         )
@@ -413,7 +413,7 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.ELECT_LEADERS: {0: _EACH[ApiKey.ELECT_LEADERS][0], 1: _Form(rows=_ELECTED)},
     ApiKey.DESCRIBE_PRODUCERS: _only(_partitions("name", partitions="partition_indexes")),
     ApiKey.DESCRIBE_QUORUM: _TEXT_AT_TOP,
-    # Before version 3 there is no error but those of directories; the answer has no directory then.
+    # Before version 3 only directories have errors; the response then has no directory.
     ApiKey.DESCRIBE_LOG_DIRS: {0: _Form(is_at_top=False), 3: _Form()},
     ApiKey.DESCRIBE_CONFIGS: _only(_Rows("resources", "results", _RESOURCE, has_text=True)),
     ApiKey.ALTER_CONFIGS: _only(_Rows("resources", "responses", _RESOURCE)),
@@ -450,4 +450,4 @@ _WHOLE: Final[Mapping[ApiKey, Mapping[int, _Form]]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _TEXT_AT_TOP,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _TEXT_AT_TOP,
 }
-"""Where errors of a whole request stand; at the top of the response for all other APIs."""
+"""The places of errors of a whole request; in all other APIs that is the top level of the response."""

@@ -1,17 +1,17 @@
-"""The errors that each API tells, each with its versions and its subject: the only list of them.
+"""The errors that each API returns, with their versions and their subject: the only list of them.
 
-An error is told of the request as a whole (`whole`), or of each thing that the request names (`each`): a partition,
-a topic, a member. `error_answers.py` knows where the two stand in the response of each version. Mirrors
-the handlers of `KafkaApis`, the error codes that Kafka's response classes list, and what a running 4.4.0 tells.
+The subject of an error is the request as a whole (`whole`), or each thing in the request (`each`): a partition,
+a topic, a member. `error_answers.py` knows the fields of both in the response of each version. Mirrors
+the handlers of `KafkaApis`, the error codes listed by Kafka's response classes, and a running 4.4.0.
 
 The notation, for a name of `ErrorCode`:
 
     UNKNOWN_MEMBER_ID                        in every version
-    UNKNOWN_TOPIC_ID:13                      from version 13 on; before, the API cannot tell it
-    PRODUCER_FENCED:4=INVALID_PRODUCER_EPOCH from version 4 on; before, clients are told the other one
+    UNKNOWN_TOPIC_ID:13                      from version 13 on; older versions cannot return it
+    PRODUCER_FENCED:4=INVALID_PRODUCER_EPOCH from version 4 on; older versions return the other one
 
-Where an API tells an error in both ways, the one of each thing comes first: LeaveGroup tells UNKNOWN_MEMBER_ID
-of each member from version 3 on, and of the request before. Every API can tell UNKNOWN_SERVER_ERROR.
+If an API has an error for both subjects, `each` comes first: LeaveGroup returns UNKNOWN_MEMBER_ID for each
+member from version 3 on, and for the request before. Every API can return UNKNOWN_SERVER_ERROR.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class Place(Enum):
     """The subject of an error."""
 
     WHOLE = "the request"
-    EACH = "each thing that the request names"
+    EACH = "each thing in the request"
     ACKNOWLEDGEMENT = "each partition whose records a share fetch acknowledges"
 
 
-class _Telling(NamedTuple):
-    """The versions in which an API tells an error at one place."""
+class _ErrorVersions(NamedTuple):
+    """The versions in which an API returns an error for one subject."""
 
     since: int = 0
-    """First version that tells it."""
+    """First version that returns the error."""
     before: ErrorCode | None = None
-    """The error that older versions are told instead, None where they cannot be told."""
+    """The error that older versions return instead, None if they return none."""
 
-    def told(self, error_code: ErrorCode, api_version: int) -> ErrorCode | None:
-        """Return the error as clients of that version know it."""
+    def in_version(self, error_code: ErrorCode, api_version: int) -> ErrorCode | None:
+        """Return the error that the version returns, None if it returns none."""
         return error_code if api_version >= self.since else self.before
 
 
@@ -59,10 +59,10 @@ class ApiErrors:
         self.thing = thing
         """The subject of the errors in `each`: "partition", "member"."""
         if ErrorCode.UNKNOWN_SERVER_ERROR not in self.each:
-            self.whole.setdefault(ErrorCode.UNKNOWN_SERVER_ERROR, _Telling())
+            self.whole.setdefault(ErrorCode.UNKNOWN_SERVER_ERROR, _ErrorVersions())
 
-    def places(self) -> tuple[tuple[Place, Mapping[ErrorCode, _Telling]], ...]:
-        """Return what is told where; the first place that tells an error is where it stands."""
+    def places(self) -> tuple[tuple[Place, Mapping[ErrorCode, _ErrorVersions]], ...]:
+        """Return the errors by subject; the first subject that has an error is the one that counts."""
         return (
             (Place.EACH, self.each),
             (Place.ACKNOWLEDGEMENT, self.acknowledgement),
@@ -70,50 +70,50 @@ class ApiErrors:
         )
 
 
-class Told(NamedTuple):
-    """An error as a client is told it."""
+class ResponseError(NamedTuple):
+    """An error in the response of one version, and its subject."""
 
     error_code: ErrorCode
     place: Place
 
 
-def find_told(api: ApiKey, api_version: int, error_code: ErrorCode) -> Told | None:
-    """Return what an error is told as, and of what; None if the API does not tell it in that version."""
-    for place, tellings in errors_of(api).places():
-        telling = tellings.get(error_code)
-        told = None if telling is None else telling.told(error_code, api_version)
-        if told is not None:
-            return Told(told, place)
+def response_error(api: ApiKey, api_version: int, error_code: ErrorCode) -> ResponseError | None:
+    """Return an error as that version of the API returns it; None if the version cannot return it."""
+    for place, errors in errors_of(api).places():
+        versions = errors.get(error_code)
+        error = None if versions is None else versions.in_version(error_code, api_version)
+        if error is not None:
+            return ResponseError(error, place)
     return None
 
 
 def error_of_version(api: ApiKey, api_version: int, error_code: ErrorCode) -> ErrorCode:
-    """Return the error that clients of an older version are told in place of one that they do not know."""
-    told = find_told(api, api_version, error_code)
-    return error_code if told is None else told.error_code
+    """Return the error that this version of the API returns for `error_code`."""
+    error = response_error(api, api_version, error_code)
+    return error_code if error is None else error.error_code
 
 
 def check_error(api: ApiKey, error_code: ErrorCode, last_version: int) -> None:
-    """Raise ValueError, with all that the API tells, for an error that it tells in no version."""
-    if find_told(api, last_version, error_code) is None:
-        raise ValueError(f"{api.api_name} cannot tell {error_code.name}; it tells {_names_of(errors_of(api))}")
+    """Raise ValueError, listing the API's errors, if the API cannot return the error in any version."""
+    if response_error(api, last_version, error_code) is None:
+        raise ValueError(f"{api.api_name} cannot return {error_code.name}; it returns {_names_of(errors_of(api))}")
 
 
 def _names_of(errors: ApiErrors) -> str:
     of_things = [*errors.each, *errors.acknowledgement]
     names = sorted(error.name for error in errors.whole)
     if of_things:
-        names.append(f"and of each {errors.thing} {', '.join(sorted(error.name for error in of_things))}")
+        names.append(f"and for each {errors.thing} {', '.join(sorted(error.name for error in of_things))}")
     return ", ".join(names)
 
 
-def _parse(text: str) -> dict[ErrorCode, _Telling]:
-    tellings = {}
+def _parse(text: str) -> dict[ErrorCode, _ErrorVersions]:
+    errors = {}
     for word in text.split():
         name, _, version = word.partition(":")
         since, _, before = version.partition("=")
-        tellings[ErrorCode[name]] = _Telling(int(since or 0), ErrorCode[before] if before else None)
-    return tellings
+        errors[ErrorCode[name]] = _ErrorVersions(int(since or 0), ErrorCode[before] if before else None)
+    return errors
 
 
 _COORDINATOR: Final = "COORDINATOR_LOAD_IN_PROGRESS COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR"
@@ -400,5 +400,5 @@ _TABLE: Final[Mapping[ApiKey, ApiErrors]] = {
 
 
 def errors_of(api: ApiKey) -> ApiErrors:
-    """Return the errors of an API that is served."""
+    """Return the errors of a served API."""
     return _TABLE[api]

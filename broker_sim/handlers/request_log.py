@@ -1,4 +1,4 @@
-"""The last requests of clients and their answers, for tests that ask for them; Kafka has no counterpart."""
+"""The last client requests and their responses, for tests that ask for them; Kafka has no counterpart."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
 
 
 LOOK_LASTS_MS: Final = 60_000
-"""Time for which requests are counted after a look."""
+"""Time in ms for which requests are counted after the last `look`."""
 MOST_ROWS: Final = 1_000
-"""Number of pairs of API and client that are counted."""
+"""Maximum number of pairs of API and client that are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestStatus:
-    """One request of a client, and its answer if it was given by then."""
+    """One request of a client, and its response if there is one yet."""
 
     received_ms: int
     """Time of arrival in ms since the epoch."""
     broker: int
     api: str
-    """Kafka's name, such as `Produce`."""
+    """Kafka's name of the API, such as `Produce`."""
     api_version: int
     client_id: str | None
     client_host: str
     request: Any
     """The message, with the fields of Kafka's definitions in snake_case."""
     response: Any
-    """The response message; None before it, where the connection broke, and for acks=0."""
+    """The response message; None before the response, after a broken connection, and for acks=0."""
     elapsed_ms: int | None
     """Time in ms from request to response, None without a response."""
 
     @property
     def errors(self) -> tuple[ErrorCode, ...]:
-        """The different errors in the answer, wherever they stand."""
+        """The distinct errors anywhere in the response."""
         return tuple(sorted({ErrorCode(code) for code in error_codes(self.response) if code}))
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; messages as texts, in which long bytes are left out."""
+        """Return plain values; messages become texts without long byte strings."""
         return {
             "received_ms": self.received_ms,
             "broker": self.broker,
@@ -88,7 +88,7 @@ class LogEntry:
         self._elapsed_ms: int | None = None
 
     def note_response(self, message: Any) -> None:
-        """Keep the response, and report the request to `RequestLog.on_answer`."""
+        """Record the response, and pass the request to `RequestLog.on_answer`."""
         self._response = message
         self._elapsed_ms = self.context.broker.clock.now_ms() - self._begun_ms
         log = self._log
@@ -114,9 +114,9 @@ class LogEntry:
 
 
 class RequestTally:
-    """Counts answered requests by API and client while somebody looks, as the page does.
+    """Counts answered requests by API and client while `look` is called, as by the page.
 
-    Counting begins with the first look, and ends a minute after the last one.
+    Counting begins with the first call, and ends a minute after the last one.
     """
 
     def __init__(self) -> None:
@@ -124,12 +124,12 @@ class RequestTally:
         self._rows: dict[tuple[str, str | None], dict[str, Any]] = {}
 
     def look(self, now_ms: int) -> list[dict[str, Any]]:
-        """Return the rows since the first look; count for another minute."""
+        """Return the rows since the first call, and count for another minute."""
         self._until_ms = now_ms + LOOK_LASTS_MS
         return [{**row, "errors": dict(row["errors"])} for row in self._rows.values()]
 
     def is_over(self, now_ms: int) -> bool:
-        """Return whether the last look is more than a minute ago."""
+        """Return whether the last call of `look` is more than a minute ago."""
         return now_ms > self._until_ms
 
     def add(self, api: str, client_id: str | None, elapsed_ms: int, response: Any) -> None:
@@ -152,7 +152,7 @@ class RequestLog:
 
     def __init__(self) -> None:
         self.limit = 0
-        """Number of requests that are kept; 0 for none."""
+        """Maximum number of requests that are kept; 0 for none."""
         self.is_on = False
         """Whether requests are kept or counted."""
         self.tally: RequestTally | None = None
@@ -161,20 +161,20 @@ class RequestLog:
         self._entries: deque[LogEntry] = deque()
 
     def keep(self, count: int) -> None:
-        """Forget what is kept, and keep the last `count` requests from now on."""
+        """Drop the kept requests, and keep the last `count` requests from now on."""
         self.limit = count
         self._entries = deque(maxlen=count)
         self._switch()
 
     def look(self, now_ms: int) -> list[dict[str, Any]]:
-        """Return the number of requests by API and client since the first look; see `RequestTally`."""
+        """Return the number of requests by API and client; see `RequestTally.look`."""
         if self.tally is None:
             self.tally = RequestTally()
             self._switch()
         return self.tally.look(now_ms)
 
     def count(self, context: RequestContext, begun_ms: int, elapsed_ms: int, response: Any) -> None:
-        """Count an answered request, unless nobody has looked for long."""
+        """Count an answered request, if counting is on."""
         assert self.tally is not None
         if self.tally.is_over(begun_ms + elapsed_ms):
             self.tally = None
@@ -186,18 +186,18 @@ class RequestLog:
         self.is_on = self.limit > 0 or self.tally is not None
 
     def forget(self) -> None:
-        """Forget what is kept, and go on."""
+        """Drop the kept requests, and keep recording."""
         self._entries.clear()
 
     def begin(self, request: Any, context: RequestContext) -> LogEntry:
-        """Keep a request that has come; return its entry, which is given the response."""
+        """Record a request that has arrived; return its entry, which later gets the response."""
         entry = LogEntry(self, request, context)
         if self.limit:
             self._entries.append(entry)
         return entry
 
     def find(self, api: ApiKey | None, client_id: str | None) -> RequestsStatus:
-        """Return the requests of an API and a client that are kept, None for any."""
+        """Return the kept requests of an API and a client; None matches any."""
         return RequestsStatus(
             entry.status()
             for entry in self._entries

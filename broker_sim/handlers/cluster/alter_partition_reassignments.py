@@ -3,10 +3,10 @@
 Mirrors `ControllerApis.handleAlterPartitionReassignments`.
 
 Behaviour:
-* each partition succeeds or fails alone; replicas of null cancel its move
-* answers when the move has begun
+* each partition succeeds or fails alone; null replicas cancel its reassignment
+* answers once the reassignment has begun
 
-Version notes: 1 can forbid that a partition's number of replicas changes (KIP-860).
+Version notes: 1 can forbid a change of the replication factor (KIP-860).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def handle_alter_partition_reassignments(
     context: RequestContext,
     respond: Callable[[messages.AlterPartitionReassignmentsResponse], None],
 ) -> None:
-    """Start to move partitions to other replicas, or cancel moves (replicas None)."""
+    """Start to reassign partitions, or cancel their reassignment where the replicas are None."""
     moves = [
         Reassignment(topic.name, partition.partition_index, partition.replicas)
         for topic in request.topics

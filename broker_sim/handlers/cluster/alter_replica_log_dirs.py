@@ -4,10 +4,10 @@ Mirrors `KafkaApis.handleAlterReplicaLogDirsRequest` and `ReplicaManager.alterRe
 
 Behaviour:
 * every broker answers for itself, before its replica has moved to the directory (see `LogDirMoves`)
-* a path that is none of its directories is LOG_DIR_NOT_FOUND, also one that leads to the same place
-* a partition whose replicas are elsewhere is REPLICA_NOT_AVAILABLE, and UNKNOWN_TOPIC_OR_PARTITION if there is none;
-  when its replica comes here, it is made in that directory
-* of a partition that is named for several directories the last one counts
+* a path that is not in `log.dirs` is LOG_DIR_NOT_FOUND, even if it leads to one of those directories
+* a partition without a replica on this broker is REPLICA_NOT_AVAILABLE, one that does not exist
+  UNKNOWN_TOPIC_OR_PARTITION; a replica that this broker gets later is created in that directory
+* if a partition is listed for several directories, the last one counts
 
 Version notes: 2 is flexible.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LONGEST_NAME: Final = 255
 """Longest directory name a broker accepts, in characters."""
 FUTURE: Final = len(f".{'0' * 32}-future")
-"""Characters that follow the partition in a directory's name while its log is moved there."""
+"""Number of characters appended to the partition in a directory's name while its log moves there."""
 Response = messages.AlterReplicaLogDirsResponse
 Topic = Response.AlterReplicaLogDirTopicResult
 Partition = Response.AlterReplicaLogDirPartitionResult

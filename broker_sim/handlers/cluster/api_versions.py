@@ -1,13 +1,13 @@
 """ApiVersions (key 18), versions 0-5; mirrors `KafkaApis.handleApiVersionsRequest`.
 
 Behaviour:
-* lists the APIs that are served, in the versions that are advertised, and the features
+* lists the served APIs with their advertised versions, and the features
 * an unknown version is answered by `RequestDispatcher`, in version 0, with UNSUPPORTED_VERSION
 
 * a client that expects another cluster or node is answered REBOOTSTRAP_REQUIRED (KIP-1242)
 
-Version notes: 3 is flexible and names the client's software (KIP-511), 4 may carry features whose
-lowest version is 0, 5 names the cluster and the node that the client expects, both or neither.
+Version notes: 3 is flexible and has the client's software name (KIP-511), 4 may carry features whose
+lowest version is 0, 5 has the cluster and node that the client expects, both or neither.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def handle_api_versions(
     ranges: Iterable[tuple[int, int, int]], features: Sequence[SupportedFeature] = SUPPORTED_FEATURES
 ) -> Handler:
-    """Make the handler that advertises `ranges` of (API key, lowest, highest version)."""
+    """Return the handler that advertises `ranges` of (API key, lowest, highest version)."""
     api_keys = build_api_versions(ranges).api_keys
 
     def handle(

@@ -1,13 +1,13 @@
 """DescribeCluster (key 60), versions 0-2; mirrors `KafkaApis.handleDescribeCluster`.
 
 Behaviour:
-* lists the living brokers that have the client's listener, on demand the fenced ones too
-* the controller that is named is any living broker, which sends its clients' requests on to the controller
+* lists the live brokers that have the client's listener, on request also the fenced ones
+* the controller id is that of any live broker, which forwards requests to the controller
 
 * on a controllers' listener the one controller is listed, with its address at this broker
-* asking one for the other's endpoints is MISMATCHED_ENDPOINT_TYPE
+* a request for the other kind of endpoint is MISMATCHED_ENDPOINT_TYPE
 
-Version notes: 1 tells brokers from controllers (KIP-919), 2 can list fenced brokers (KIP-1073).
+Version notes: 1 distinguishes brokers and controllers (KIP-919), 2 can list fenced brokers (KIP-1073).
 """
 
 from __future__ import annotations

@@ -4,17 +4,17 @@ Mirrors `KafkaApis.handleDescribeLogDirsRequest` and `ReplicaManager.describeLog
 
 Behaviour:
 * every broker answers for itself, with each of its log directories in the order of `log.dirs`
-* without topics in the request all logs are described; a partition that is not here is left out
-* the lag of a log is 0, -1 for a log without a replica; of a future replica, which is in the directory that it moves
-  to, that of the copy
-* a directory that cannot be looked at is KAFKA_STORAGE_ERROR, without logs
+* a request without topics describes all logs; partitions that this broker does not have are left out
+* the lag of a log is 0, or -1 if the log has no replica; a future replica is listed in the directory that it moves
+  to, with the lag of the copy
+* a directory that cannot be read is KAFKA_STORAGE_ERROR, without logs
 
-Version notes: 2 is flexible, 3 adds an error code (before, a client without the right gets no directory),
-4 the total and the usable size of the disk (KIP-827), 5 whether the directory is cordoned, which it never is here.
+Version notes: 2 is flexible, 3 adds an error code (before, an unauthorized client gets no directories), 4 adds the
+total and usable size of the disk (KIP-827), 5 adds whether the directory is cordoned (always false here).
 
-Deliberate differences: logs in memory have directories that are only names, those of `log.dirs` or `/memory`, and a
-disk as large as the memory that all logs of the cluster may take. A log that has failed is left out, and the others of
-its directory are described; in Kafka the whole directory is offline then.
+Deliberate differences: for logs in memory the directories are only names, from `log.dirs` or `/memory`, and the disk
+is as large as the memory limit of all logs of the cluster. A failed log is left out while the others of its directory
+are described; in Kafka the whole directory goes offline.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def handle_describe_log_dirs(
     context: RequestContext,
     respond: Callable[[messages.DescribeLogDirsResponse], None],
 ) -> None:
-    """Describe the log directories of this broker, with the logs of the partitions that are asked for."""
+    """Describe the log directories of this broker, with the logs of the requested partitions."""
     broker = context.broker
     logs = list(broker.logs.logs)
     if request.topics is not None:

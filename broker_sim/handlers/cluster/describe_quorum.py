@@ -1,16 +1,16 @@
 """DescribeQuorum (key 55), versions 0-2 (KIP-595); mirrors `KafkaRaftClient.handleDescribeQuorumRequest`.
 
 Behaviour:
-* describes the one partition of the metadata; any other request, also one that names it beside
+* describes the single metadata partition; any other request, even one that lists it together with
   another partition, is UNKNOWN_TOPIC_OR_PARTITION for every partition
 * the controller is the only voter and leads in epoch 1, because it never fails
-* the brokers whose session lasts observe; a broker's last heartbeat stands for its last fetch, and
-  says how far its metadata had come
-* a broker was last caught up at a heartbeat that had all metadata, of that moment or of the next heartbeat
+* brokers with a live session are observers; a broker's last heartbeat stands for its last fetch, and
+  shows its metadata offset
+* a broker was last caught up at a heartbeat that had all metadata of that moment or of the next heartbeat
 
 Version notes: 1 adds timestamps (KIP-836), 2 error messages and the voters' addresses (KIP-853).
 
-Left out: the controller's address, unless the broker has a listener that leads to it.
+Left out: the controller's address, unless a listener of the broker leads to the controller.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def handle_describe_quorum(
     context: RequestContext,
     respond: Callable[[messages.DescribeQuorumResponse], None],
 ) -> None:
-    """Describe the quorum of the metadata."""
+    """Describe the metadata quorum."""
     requested_topics = [(topic.topic_name, [p.partition_index for p in topic.partitions])
               for topic in request.topics]  # fmt: skip
     if requested_topics != [(METADATA_TOPIC, [METADATA_PARTITION])]:

@@ -6,7 +6,7 @@ Behaviour:
   leader, until this broker's own metadata shows those leaders, or until the request's timeout, as in
   `ReplicaManager.electLeaders`
 
-Version notes: 0 knows preferred elections only (KIP-183), 1 unclean ones too and an error code for
+Version notes: 0 has only preferred elections (KIP-183), 1 adds unclean elections and an error code for
 the whole request (KIP-460), 2 is flexible.
 """
 
@@ -45,7 +45,7 @@ def handle_elect_leaders(
     context: RequestContext,
     respond: Callable[[messages.ElectLeadersResponse], None],
 ) -> None:
-    """Elect the leaders of the partitions (None: of all)."""
+    """Elect the leaders of the requested partitions, or of all if the list is None."""
     broker = context.broker
     deadline_ms = broker.clock.now_ms() + request.timeout_ms
 
@@ -82,7 +82,7 @@ def handle_elect_leaders(
 
 
 def _elect(controller: Controller, request: messages.ElectLeadersRequest) -> _Elections:
-    """Elect at the controller. Raises ApiError with INVALID_REQUEST for an unknown election."""
+    """Elect at the controller. Raises ApiError INVALID_REQUEST for an unknown election type."""
     try:
         election_type = ElectionType(request.election_type)
     except ValueError:
@@ -90,7 +90,7 @@ def _elect(controller: Controller, request: messages.ElectLeadersRequest) -> _El
     topics = request.topic_partitions
     if topics is None:
         outcomes = controller.elect_leaders(election_type, None)
-        # Every topic is listed, also those in which no partition needed an election.
+        # Every topic is listed, even if no partition of it needed an election.
         by_name = {name: TopicResult(name) for name in controller.image.topics}
         for outcome in outcomes:
             result = _partition_result(outcome.partition, outcome.outcome)

@@ -3,8 +3,8 @@
 Mirrors `ControllerApis.handleListPartitionReassignments`.
 
 Behaviour:
-* lists the partitions that are moving, of those named or of all
-* the request's timeout does not matter, as in Kafka
+* lists the ongoing reassignments, of the requested partitions or of all
+* ignores the request's timeout, as Kafka does
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def handle_list_partition_reassignments(
     context: RequestContext,
     respond: Callable[[messages.ListPartitionReassignmentsResponse], None],
 ) -> None:
-    """List the moves under way, of the partitions named (None: of all)."""
+    """List the ongoing reassignments of the requested partitions, or of all if the list is None."""
     partitions_by_topic: dict[str, list[int]] | None = None
     if request.topics is not None:
         partitions_by_topic = {}

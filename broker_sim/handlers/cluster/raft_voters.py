@@ -6,7 +6,7 @@ with one controller of a fixed quorum (kraft.version 0) answers them: valid requ
 Behaviour:
 * checked in this order: cluster id (INCONSISTENT_CLUSTER_ID; null is any), voter (INVALID_REQUEST without an id or a
   directory), and for a new voter the endpoint of the controllers' listener
-* the only controller cannot be unregistered (INVALID_REQUEST), others are not registered
+* the only controller cannot be unregistered (INVALID_REQUEST); any other id is not registered
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def handle_remove_raft_voter(
     context: RequestContext,
     respond: Callable[[messages.RemoveRaftVoterResponse], None],
 ) -> None:
-    """Refuse that a voter leaves the quorum."""
+    """Refuse to remove a voter from the quorum."""
     error = _first_error(request, context, "Remove") or _unsupported("removing")
     respond(messages.RemoveRaftVoterResponse(error_code=error[0], error_message=error[1]))
 
@@ -56,7 +56,7 @@ def handle_unregister_controller(
     context: RequestContext,  # noqa: ARG001 - a handler
     respond: Callable[[messages.UnregisterControllerResponse], None],
 ) -> None:
-    """Refuse to forget a controller."""
+    """Refuse to unregister a controller."""
     if request.controller_id == CONTROLLER_ID:
         code, text = ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active."
     else:

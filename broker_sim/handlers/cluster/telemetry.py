@@ -1,13 +1,15 @@
 """GetTelemetrySubscriptions (71) and PushTelemetry (72), version 0 (KIP-714).
 
-Served where `metric.reporters` names a class that is not Kafka's own, as by a real broker with a plugin that takes
-clients' metrics; otherwise they are not advertised, and clients push nothing.
+Served if `metric.reporters` names a class that is not Kafka's own, as by a real broker with a client telemetry
+plugin; otherwise they are not advertised, and clients push nothing.
 
 Behaviour:
-* a client gets an id, and what it is to push by the subscriptions (CLIENT_METRICS resources) that match it
-* before the interval is over, both are THROTTLING_QUOTA_EXCEEDED, but the first push after a get, and the last one
-* a push of a former subscription is UNKNOWN_SUBSCRIPTION_ID, one above `telemetry.max.bytes` TELEMETRY_TOO_LARGE,
-  one that is no OpenTelemetry INVALID_RECORD, and one after the last INVALID_REQUEST
+* a client gets an id, and the metrics of the subscriptions (CLIENT_METRICS resources) that match it
+* a request before the push interval has passed is THROTTLING_QUOTA_EXCEEDED, except the first push after a get and
+  the terminating push
+* a push with a former subscription id is UNKNOWN_SUBSCRIPTION_ID, one above `telemetry.max.bytes`
+  TELEMETRY_TOO_LARGE, one that is not OpenTelemetry INVALID_RECORD, and one after the terminating push
+  INVALID_REQUEST
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ def handle_get_telemetry_subscriptions(
     context: RequestContext,
     respond: Callable[[messages.GetTelemetrySubscriptionsResponse], None],
 ) -> None:
-    """Say which metrics the client is to push, and how often."""
+    """Return the metrics that the client shall push, and the interval."""
     manager = context.broker.client_metrics
     try:
         instance_id, instance = manager.subscribe(request.client_instance_id, _client(context), context.broker.image)
@@ -57,7 +59,7 @@ def handle_push_telemetry(
     context: RequestContext,
     respond: Callable[[messages.PushTelemetryResponse], None],
 ) -> None:
-    """Keep the client's metrics."""
+    """Store the client's metrics."""
     try:
         context.broker.client_metrics.push(
             request.client_instance_id,

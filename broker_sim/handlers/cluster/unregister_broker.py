@@ -1,10 +1,10 @@
 """UnregisterBroker (key 64), version 0 (KIP-500); mirrors `ControllerApis.handleUnregisterBroker`.
 
 Behaviour:
-* any broker that is registered can be unregistered, also one that runs: it is in no ISR and leads nothing then,
-  and is no broker of the cluster any more, fenced or not; its replicas stay assigned to it
-* one that runs stays unknown, because its heartbeats are refused, until it is started anew
-* who was never registered, or is no longer, is BROKER_ID_NOT_REGISTERED
+* any registered broker can be unregistered, even a running one: it leaves all ISRs, leads nothing and is no longer
+  listed, not even as fenced; its replicas stay assigned to it
+* a running broker stays unregistered until it is restarted, because its heartbeats are refused
+* a broker id that is not registered is BROKER_ID_NOT_REGISTERED
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def handle_unregister_broker(
     context: RequestContext,
     respond: Callable[[messages.UnregisterBrokerResponse], None],
 ) -> None:
-    """Let the controller forget a broker."""
+    """Make the controller remove a broker's registration."""
     context.broker.controller.call(
         lambda controller: controller.unregister_broker(request.broker_id),
         lambda _: respond(Response()),

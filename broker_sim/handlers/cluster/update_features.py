@@ -1,11 +1,11 @@
 """UpdateFeatures (key 57), versions 0-2; mirrors `ControllerApis.handleUpdateFeatures`.
 
 Behaviour:
-* all features are changed or none
+* either all features change or none
 * an upgrade of `kraft.version` changes nothing (docs/reference/differences.md)
 
-Version notes: 1 has `validate_only` and the type of the change; before, each is an upgrade, whatever
-`allow_downgrade` says. 2 tells no results of single features.
+Version notes: 1 has `validate_only` and the type of the change; before, every change is an upgrade, whatever
+`allow_downgrade` says. 2 has no results of single features.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """AlterConfigs (key 33), versions 0-2, deprecated; mirrors `KafkaApis.handleAlterConfigsRequest`.
 
 Behaviour:
-* sets exactly the given configurations of a resource and removes all its others
+* sets the given configurations of a resource and removes all others
 * each resource changes completely or not at all
-* loggers are a type that it does not know
+* BROKER_LOGGER is an unknown resource type here
 
 Version notes: 2 is flexible.
 """
@@ -32,7 +32,7 @@ def handle_alter_configs(
         context,
         request.resources,
         _configs,
-        _wanted,
+        _configs_after,
         lambda controller, changes: controller.alter_configs(changes, request.validate_only),
         messages.AlterConfigsResponse.AlterConfigsResourceResponse,
         lambda responses: respond(messages.AlterConfigsResponse(responses=responses)),
@@ -46,7 +46,7 @@ def _configs(
     return [(config.name, config.value) for config in resource.configs]
 
 
-def _wanted(
+def _configs_after(
     present: Mapping[str, str],  # noqa: ARG001 - all of it is replaced
     change: list[tuple[str, str | None]],
 ) -> Mapping[str, str]:

@@ -1,14 +1,14 @@
 """DescribeConfigs (key 32), versions 1-4; mirrors `ConfigHelper.handleDescribeConfigsRequest`.
 
 Behaviour:
-* a broker describes topics, itself and the configuration of all brokers, but no other broker; a
-  client asks the broker that it wants to know about
-* each resource succeeds or fails alone, but one of an unknown type makes the whole request fail
+* a broker describes topics, itself and the cluster-wide broker configuration, but no other broker; a
+  client sends the request to the broker in question
+* each resource succeeds or fails alone, but an unknown resource type fails the whole request
 
 Version notes: 1 has sources and synonyms (KIP-226), 3 types and documentation (KIP-569), 4 is
 flexible.
 
-Left out: the loggers are those of the simulator.
+Deliberate difference: the loggers are those of the simulator.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _describe(context: RequestContext, request: messages.DescribeConfigsRequest,
 
 
 def _entries(broker: BrokerServices, node_id: int, resource: Resource) -> list[ConfigEntry]:
-    """Return the resource's configurations, as that node knows them. Raises ApiError for one that does not exist."""
+    """Return the configurations of a resource as that node has them. Raises ApiError if it does not exist."""
     image = broker.image
     name = resource.resource_name
     keys = resource.configuration_keys or None
@@ -117,7 +117,7 @@ def _entries(broker: BrokerServices, node_id: int, resource: Resource) -> list[C
 
 
 def _with_listeners(broker: BrokerServices) -> BrokerConfig:
-    """Return the broker's configuration with what the cluster decides: where clients find it."""
+    """Return the broker's configuration with the listener addresses that the cluster has assigned."""
     me = broker.image.brokers.get(broker.broker_id)
     if me is None:
         return broker.config
@@ -132,7 +132,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def _check_own_id(broker_id: int, name: str, no_name: str = "") -> None:
-    """Raise ApiError unless `name` is this broker's; `no_name` is what is said to an empty one."""
+    """Raise ApiError unless `name` is this broker's id; `no_name` is the message for an empty name."""
     expected = f"{broker_id}" if no_name else f"{broker_id} or empty string,"
     if no_name and not name:
         _refuse(no_name)

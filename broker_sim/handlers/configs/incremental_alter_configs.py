@@ -5,7 +5,7 @@ Mirrors `KafkaApis.handleIncrementalAlterConfigsRequest`.
 Behaviour:
 * sets, deletes, appends to or subtracts from single configurations of a resource
 * each resource changes completely or not at all
-* loggers are those of the broker that is asked; their levels last as long as the process
+* loggers are those of this broker; their levels last as long as its process
 
 Version notes: 1 is flexible.
 """
@@ -36,7 +36,7 @@ def handle_incremental_alter_configs(
         context,
         request.resources,
         _alterations,
-        _wanted,
+        _configs_after,
         lambda controller, changes: controller.incremental_alter_configs(changes, request.validate_only),
         messages.IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
         lambda responses: respond(messages.IncrementalAlterConfigsResponse(responses=responses)),
@@ -54,8 +54,8 @@ def _alterations(
     ]
 
 
-def _wanted(present: Mapping[str, str], change: list[ConfigAlteration]) -> Mapping[str, str]:
-    """Return what is set then; APPEND and SUBTRACT concern no store, and are the controller's."""
+def _configs_after(present: Mapping[str, str], change: list[ConfigAlteration]) -> Mapping[str, str]:
+    """Return the configurations after the change, without APPEND and SUBTRACT, which only the controller applies."""
     configs = dict(present)
     for alteration in change:
         if alteration.op is AlterOp.DELETE:
@@ -66,7 +66,7 @@ def _wanted(present: Mapping[str, str], change: list[ConfigAlteration]) -> Mappi
 
 
 def _check_each(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
-    """Raise ApiError for a configuration named twice or set to nothing, before operations are read."""
+    """Raise ApiError for a duplicate configuration or a null value; operations are checked later."""
     names = [config.name for config in resource.configs]
     if len(set(names)) < len(names):
         raise ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -80,7 +80,7 @@ def _check_each(resource: messages.IncrementalAlterConfigsRequest.AlterConfigsRe
 def _alter_loggers(
     broker_id: int, resource: messages.IncrementalAlterConfigsRequest.AlterConfigsResource, validate_only: bool
 ) -> None:
-    """Set and remove levels. Raises ApiError; mirrors `RuntimeLoggerManager`."""
+    """Set and remove log levels; mirrors `RuntimeLoggerManager`. Raises ApiError."""
     _check_each(resource)
     name = resource.resource_name
     check_own_id(broker_id, name, "Unexpected node id. Expected {}, but received {}")
@@ -99,7 +99,7 @@ def _alter_loggers(
 
 
 def _alter_op(resource_type: ConfigResourceType, operation: int) -> AlterOp:
-    """Return the operation. Raises ApiError: with a server error except for brokers, as in Kafka."""
+    """Return the operation. Raises ApiError: UNKNOWN_SERVER_ERROR except for brokers, as in Kafka."""
     try:
         return AlterOp(operation)
     except ValueError:

@@ -1,12 +1,12 @@
 """ListConfigResources (key 74), versions 0-1; mirrors `KafkaApis.handleListConfigResources`.
 
 Behaviour:
-* lists what may have configurations: topics, living brokers that have the client's listener and their loggers;
-  of groups and subscriptions to client metrics only those for which something is set
-* a type that is not known makes the whole request fail
+* lists topics, the live brokers that have the client's listener, and their loggers; groups and client metrics
+  subscriptions are listed only if they have a configuration
+* an unknown resource type fails the whole request
 
-Version notes: 0 lists subscriptions to client metrics only (KIP-1000), 1 names the wanted types, all of
-them with none (KIP-1142).
+Version notes: 0 lists client metrics subscriptions only (KIP-1000), 1 has a list of types, where an empty
+list stands for all types (KIP-1142).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TYPES: Final = (
         ConfigResourceType.TOPIC,
     ),
 )
-"""The types that a version knows, in the order of Kafka's answer."""
+"""Resource types of each version, in the order of Kafka's response."""
 
 
 def handle_list_config_resources(
@@ -42,7 +42,7 @@ def handle_list_config_resources(
     context: RequestContext,
     respond: Callable[[messages.ListConfigResourcesResponse], None],
 ) -> None:
-    """List the resources of the wanted types."""
+    """List the resources of the requested types."""
     known_types = _TYPES[context.api_version]
     types = request.resource_types or known_types
     if any(each not in known_types for each in types):

@@ -1,9 +1,9 @@
 """DeleteRecords (key 21), versions 0-2; mirrors `KafkaApis.handleDeleteRecordsRequest`.
 
 Behaviour:
-* answers when every living replica has moved its log start, or at the timeout
+* answers when every live replica has moved its log start offset, or at the timeout
 * offset -1 stands for the high watermark
-* records of internal topics, and of topics that are only compacted, are not deleted
+* records of internal topics, and of topics with cleanup.policy=compact, cannot be deleted
 
 Version notes: 2 is flexible.
 """
@@ -33,7 +33,7 @@ def handle_delete_records(
     context: RequestContext,
     respond: Callable[[messages.DeleteRecordsResponse], None],
 ) -> None:
-    """Delete the records before the offsets asked for."""
+    """Delete the records before the requested offsets."""
     offsets: dict[TopicPartition, int] = {}
     refused: dict[TopicPartition, DeleteRecordsPartitionStatus] = {}
     names = (topic.name for topic in request.topics)
@@ -57,7 +57,7 @@ def handle_delete_records(
 
 
 def _check(context: RequestContext, key: TopicPartition, denied: AbstractSet[str]) -> None:
-    """Raise ApiError for a partition whose records a client cannot delete."""
+    """Raise ApiError if the client cannot delete records of the partition."""
     if key.topic in denied:
         raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     raise_injected_error(context, key.topic, key.partition)

@@ -1,20 +1,20 @@
 """Fetch (key 1), versions 4-18; mirrors `KafkaApis.handleFetchRequest`.
 
 Behaviour:
-* answers at once with an error or with enough data, else when data comes or at the timeout
-* with a quota, a client that has read more than it may is answered empty, and one fetch reads no more
-  than the whole window of the quota allows
-* a partition that does not exist is answered, but does not end the wait for the others
+* answers at once with an error or with enough data, otherwise when data arrives or at the timeout
+* a client above its quota gets an empty response, and one fetch reads no more than the whole window of
+  the quota allows
+* a partition that does not exist gets an error, but does not end the wait for the others
 * `fetch.max.bytes` limits what the request asks for
-* an incremental fetch (KIP-227) reads all partitions of its session and answers those with news; those
-  that had records are read last the next time
+* an incremental fetch (KIP-227) reads all partitions of its session and returns those that changed; those
+  with records are read last the next time
 
-A fetch goes through three modules, one after the other: this one, `fetch_request` (who fetches, which
-partitions, is each allowed and known) and, when the records are there, `fetch_response`.
+A fetch goes through three modules, one after the other: this one, `fetch_request` (the fetcher, and the check
+of its partitions) and, when the records are there, `fetch_response`.
 
 Version notes: 7 brings fetch sessions, 9 leader epochs, 11 racks and fetching from followers
 (KIP-392), 12 the last fetched epoch (KIP-595), 13 topic ids (KIP-516), 15 the replica state,
-16 tells where the leader is (KIP-951), 18 a follower's high watermark.
+16 the current leader (KIP-951), 18 a follower's high watermark.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 def handle_fetch(
     request: messages.FetchRequest, context: RequestContext, respond: Callable[[messages.FetchResponse], None]
 ) -> None:
-    """Read the partitions of the request or of its session, now or when there is enough."""
+    """Read the partitions of the request or of its session, now or when there is enough data."""
     fetcher = Fetcher(request, context)
     try:
         partitions = partitions_of_fetch(request, fetcher)
-        # As an error of the log does, an injected one ends the wait.
+        # An injected error ends the wait, as an error of the log does.
         params = fetcher.params(request, waits=not partitions.has_injected_error) if partitions.readable else None
     except ApiError as error:
         respond(failed_response(request, context.api_version, error.error_code))

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
 
 FULL_FETCHES: Final = (FINAL_EPOCH, INITIAL_EPOCH)
-"""Session epochs of requests that name every partition they want."""
+"""Session epochs of full fetch requests, which list all their partitions."""
 RACK_VERSION: Final = 11
 TOPIC_ID_VERSION: Final = 13
 REPLICA_STATE_VERSION: Final = 15
 _NOBODY: Final[AbstractSet[str]] = frozenset()
-# Python 3.11 takes 0.1 us to look an enum's member up, and every fetch needs one of these.
+# Python 3.11 takes 0.1 us to look up an enum member, and every fetch needs one of these.
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _LOG_END: Final = FetchIsolation.LOG_END
 _TXN_COMMITTED: Final = FetchIsolation.TXN_COMMITTED
 
 
 class Fetcher:
-    """A follower or a client that fetches, with its version, names and isolation; read from the request once."""
+    """The follower or client that fetches, with its version, ids and isolation, read from the request once."""
 
     __slots__ = ("context", "is_follower", "isolation", "replica_epoch", "replica_id", "uses_topic_ids")
 
@@ -49,7 +49,7 @@ class Fetcher:
         """The broker id of a follower, -1 for a client."""
         self.is_follower = replica_id >= 0
         self.uses_topic_ids = version >= TOPIC_ID_VERSION
-        """Whether topics are named by id."""
+        """Whether the request identifies topics by id."""
         isolation: FetchIsolation | None
         if request.isolation_level not in ISOLATION_LEVELS:
             isolation = None
@@ -60,12 +60,12 @@ class Fetcher:
         else:
             isolation = _HIGH_WATERMARK
         self.isolation = isolation
-        """Offset that limits the read; None for an isolation level that does not exist."""
+        """Offset that limits the read; None for an unknown isolation level."""
 
     def params(self, request: messages.FetchRequest, *, waits: bool) -> FetchParams:
-        """Return what holds for all partitions; unless it `waits`, the fetch is answered at once.
+        """Return the parameters for all partitions; unless `waits`, the fetch is answered at once.
 
-        Raises ApiError with UNKNOWN_SERVER_ERROR for an isolation level that does not exist.
+        Raises ApiError with UNKNOWN_SERVER_ERROR for an unknown isolation level.
         """
         context = self.context
         if self.isolation is None:
@@ -90,14 +90,14 @@ class Fetcher:
 
 
 class Refused(NamedTuple):
-    """A partition that is not read; its topic is empty where no name is known for the topic's id."""
+    """A partition that is not read; its topic name is empty if the topic id is unknown."""
 
     partition: CachedPartition
     error_code: ErrorCode
 
 
 class CheckedPartitions:
-    """The partitions of one fetch in order: those to read, and those that are refused without a read."""
+    """The partitions of one fetch in order: those to read, and those refused without reading."""
 
     __slots__ = ("has_injected_error", "infos", "readable", "refused", "session")
 
@@ -106,15 +106,15 @@ class CheckedPartitions:
         """The session that an incremental fetch continues, None for a full fetch."""
         self.readable: list[CachedPartition] = []
         self.infos: list[tuple[TopicPartition, FetchPartition]] = []
-        """The position to read from in each partition of `readable`."""
+        """The fetch position of each partition of `readable`."""
         self.refused: list[Refused] = []
         self.has_injected_error = False
 
 
 def partitions_of_fetch(request: messages.FetchRequest, fetcher: Fetcher) -> CheckedPartitions:
-    """Return the partitions that the request names or, if it continues a session, those of the session.
+    """Return the partitions of the request or, if it continues a session, those of the session.
 
-    A full fetch ends the session that it names. Raises ApiError as `FetchManager.close` and `resume` do.
+    A full fetch closes the session in the request. Raises ApiError as `FetchManager.close` and `resume` do.
     """
     manager = fetcher.context.broker.fetch_manager
     if request.session_epoch not in FULL_FETCHES:
@@ -128,7 +128,7 @@ def partitions_of_fetch(request: messages.FetchRequest, fetcher: Fetcher) -> Che
 
 
 def _change(session: FetchSession, request: messages.FetchRequest, fetcher: Fetcher) -> None:
-    """Add the partitions that the request names to the session, and remove those that it gives up."""
+    """Add the partitions of the request to the session, and remove those that it forgets."""
     if request.topics:
         for partition in _named_partitions(request, fetcher).values():
             session.add(partition)
@@ -139,9 +139,9 @@ def _change(session: FetchSession, request: messages.FetchRequest, fetcher: Fetc
 
 
 def _named_partitions(request: messages.FetchRequest, fetcher: Fetcher) -> dict[PartitionKey, CachedPartition]:
-    """Return the partitions that the request names, in its order.
+    """Return the partitions of the request, in its order.
 
-    As in Kafka, of a partition that is named twice the last one counts, at the first one's place.
+    As in Kafka, if a partition is listed twice, the last entry counts, at the position of the first.
     """
     topic_names = fetcher.context.broker.image.topic_names
     partitions: dict[PartitionKey, CachedPartition] = {}
@@ -176,7 +176,7 @@ def _check(
     for partition in partitions:
         number = partition.key[1]
         if not partition.topic:
-            # The topic may have become known to this broker since the session has it.
+            # This broker may have learned of the topic after it was added to the session.
             partition.topic = image.topic_names.get(partition.fetch.topic_id, "")
         name = partition.topic
         state = topics.get(name)
@@ -196,15 +196,15 @@ def _check(
         partition.update_response_data(FetchPartitionData.failed(error_code))
         checked.refused.append(Refused(partition, error_code))
     if len(checked.refused) > 1 and not fetcher.is_follower:
-        # As in Kafka, a client's unknown topic ids come before what else is refused.
+        # As in Kafka, a client's unknown topic ids come before other refused partitions.
         checked.refused.sort(key=lambda refused: refused.error_code is not ErrorCode.UNKNOWN_TOPIC_ID)
     return checked
 
 
 def _denied_topics(partitions: Collection[CachedPartition], fetcher: Fetcher) -> AbstractSet[str]:
-    """Return the topics that the fetcher may not read: for a follower all or none.
+    """Return the topics that the fetcher may not read; for a follower all or none.
 
-    A client is told that an id is unknown whatever it may read.
+    An unknown id is reported to any client, whatever it may read.
     """
     context = fetcher.context
     topic_names = context.broker.image.topic_names

@@ -1,4 +1,4 @@
-"""The answer to a fetch; see `fetch`."""
+"""The response to a fetch; see `fetch`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SESSION_VERSION: Final = 7
 LEADER_HINT_VERSION: Final = 16
 SIZE_BYTES: Final = 4
-"""Bytes of the size before a frame, which Kafka's quota counts too."""
+"""Bytes of a frame's size field, which Kafka's quota counts too."""
 SESSION_ERRORS: Final = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -36,9 +36,9 @@ SESSION_ERRORS: Final = (
 class FetchAnswer:
     """Answers one fetch in three steps.
 
-    1. the response is built: of a session only the partitions with news, then those that were refused
-    2. a client above its quota gets nothing, and its session stays where it is
-    3. the session notes what its fetcher has been told, or a new one is made
+    1. build the response: for a session only the changed partitions, then the refused ones
+    2. above the quota, send an empty response and leave the session as it is
+    3. record the returned partitions in the session, or make a new session
     """
 
     __slots__ = ("_fetcher", "_partitions", "_request", "_respond")
@@ -59,7 +59,7 @@ class FetchAnswer:
         """Answer with the results of the readable partitions, in their order."""
         session = self._partitions.session
         if session is not None and session.epoch != next_epoch(self._request.session_epoch):
-            # Another request has continued the session meanwhile.
+            # Another request has continued the session in the meantime.
             response = messages.FetchResponse(
                 error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id
             )
@@ -83,16 +83,16 @@ class FetchAnswer:
         self._respond(response)
 
     def _build(self, news: PartitionResults) -> messages.FetchResponse:
-        """Return the response of all partitions, with the leaders known now where this broker is not the leader."""
+        """Return the response for all partitions, with the current leaders of those that this broker does not lead."""
         fetcher = self._fetcher
         context = fetcher.context
         response = messages.FetchResponse()
         hints: LeaderHints | None = None
         topic: messages.FetchResponse.FetchableTopicResponse | None = None
         for partition, data in news:
-            # A session may have a topic twice, when it was deleted and made again.
+            # A session may have a topic twice, if it was deleted and created again.
             if topic is None or topic.topic != partition.topic or topic.topic_id != partition.fetch.topic_id:
-                # The id of the request: the topic may be gone by the time of the answer.
+                # The id from the request: the topic may have been deleted by now.
                 topic = messages.FetchResponse.FetchableTopicResponse(partition.topic, partition.fetch.topic_id)
                 response.responses.append(topic)
             number = partition.key[1]
@@ -120,7 +120,7 @@ class FetchAnswer:
         return throttle.refuses_fetch(SIZE_BYTES + encoded_size(encode(response, context.api_version)))
 
     def _new_session(self, news: PartitionResults) -> int:
-        """Make a session of the partitions as they are answered; return its id, 0 if there is no room for one."""
+        """Make a session of the partitions as returned; return its id, 0 if the session cache is full."""
         for partition, data in news:
             partition.update_response_data(data)
         partitions = self._partitions.readable + [refused.partition for refused in self._partitions.refused]
@@ -130,7 +130,7 @@ class FetchAnswer:
 
 
 def _note_in_session(session: FetchSession, news: PartitionResults) -> None:
-    """Note what the fetcher is told; partitions with records are read last the next time."""
+    """Record the returned partitions; those with records are read last the next time."""
     for partition, data in news:
         partition.update_response_data(data)
         if data.size_bytes:
@@ -138,10 +138,10 @@ def _note_in_session(session: FetchSession, news: PartitionResults) -> None:
 
 
 def failed_response(request: messages.FetchRequest, version: int, error_code: ErrorCode) -> messages.FetchResponse:
-    """Return the answer to a request that fails as a whole.
+    """Return the response to a request that fails as a whole.
 
-    An error of a session names no session. Otherwise, before topic ids, each partition of the request is
-    answered too.
+    The response to a session error has no session id. For other errors, versions before topic ids also
+    list each partition of the request.
     """
     response = messages.FetchResponse()
     if version >= SESSION_VERSION:
@@ -168,7 +168,7 @@ def _add_refused(topics: list[messages.FetchResponse.FetchableTopicResponse], re
 
 
 def _refused_data(number: int, error_code: ErrorCode) -> messages.FetchResponse.PartitionData:
-    """Return the answer of a partition that was not looked for in the logs."""
+    """Return the response of a partition that was not read."""
     answer = _partition_data(number, FetchPartitionData.failed(error_code))
     answer.aborted_transactions = []
     return answer

@@ -2,8 +2,8 @@
 
 Behaviour:
 * a consumer sees no offset beyond the high watermark or, reading committed, the last stable offset
-* a new leader whose high watermark is behind its epoch's start says OFFSET_NOT_AVAILABLE (KIP-207)
-* a partition that is asked for twice is answered once, with INVALID_REQUEST
+* a new leader whose high watermark is below its epoch's start returns OFFSET_NOT_AVAILABLE (KIP-207)
+* a partition that is listed twice is answered once, with INVALID_REQUEST
 
 Version notes: 2 brings the isolation level, 4 leader epochs, 7 the maximum timestamp (-3), 8 the
 earliest local offset (-4), 9 the latest tiered offset (-5), 10 a timeout for remote storage, 11 the
@@ -56,8 +56,8 @@ LEADER_EPOCH_VERSION = 4
 DEBUG_REPLICA_ID = -2
 
 
-class _Found(NamedTuple):
-    """An offset of a log; -1 stands for what there is not."""
+class _LogOffset(NamedTuple):
+    """An offset of a log; -1 for each field without a value."""
 
     timestamp: int = -1
     offset: int = -1
@@ -83,7 +83,7 @@ def _answer(
     searches: SlowSearches,
     respond: Callable[[messages.ListOffsetsResponse], None],
 ) -> None:
-    """Respond, at once or after the searches that take long."""
+    """Respond, at once or after the slow searches."""
     response = messages.ListOffsetsResponse
     requested_partitions = [
         (TopicPartition(topic.name, partition.partition_index), partition)
@@ -124,7 +124,7 @@ def _check(
     version: int,
     count: int,
 ) -> None:
-    """Raise ApiError for a question that no log can answer; `count` is how often it is asked."""
+    """Raise ApiError for an invalid lookup; `count` is how often the request has the partition."""
     if request.isolation_level not in ISOLATION_LEVELS:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if count > 1:
@@ -137,12 +137,12 @@ def _look_up(
     broker: BrokerServices,
     request: messages.ListOffsetsRequest,
     key: TopicPartition,
-    requested: messages.ListOffsetsRequest.ListOffsetsPartition,
+    lookup: messages.ListOffsetsRequest.ListOffsetsPartition,
     searches: SlowSearches,
-) -> _Found:
-    """Return the offset that the log has for the timestamp. Raises ApiError and SlowSearchError."""
+) -> _LogOffset:
+    """Return the log's offset for the timestamp. Raises ApiError and SlowSearchError."""
     partition = broker.replica_manager.get_partition(key)
-    log = partition.local_log(requested.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID)
+    log = partition.local_log(lookup.current_leader_epoch, require_leader=request.replica_id != DEBUG_REPLICA_ID)
     is_client = request.replica_id == CONSUMER_REPLICA_ID
     if not is_client:
         last_fetchable = log.log_end_offset
@@ -150,18 +150,18 @@ def _look_up(
         last_fetchable = log.last_stable_offset
     else:
         last_fetchable = log.high_watermark
-    if requested.timestamp == LATEST_TIMESTAMP:
+    if lookup.timestamp == LATEST_TIMESTAMP:
         if is_client:
             partition.check_high_watermark()
-        return _Found(offset=last_fetchable, leader_epoch=partition.leader_epoch)
-    if requested.timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        return _LogOffset(offset=last_fetchable, leader_epoch=partition.leader_epoch)
+    if lookup.timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         epoch = log.leader_epoch_cache.epoch_for_offset(log.log_start_offset)
-        return _Found(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
-    if requested.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
-        return _Found()
-    record = searches.look_up(key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, requested.timestamp))
+        return _LogOffset(offset=log.log_start_offset, leader_epoch=-1 if epoch is None else epoch)
+    if lookup.timestamp in (LATEST_TIERED_TIMESTAMP, EARLIEST_PENDING_UPLOAD_TIMESTAMP):
+        return _LogOffset()
+    record = searches.look_up(key, partition.leader_epoch, partial(log.fetch_offset_by_timestamp, lookup.timestamp))
     if record is None or record.offset >= last_fetchable:
         if is_client:
             partition.check_high_watermark()
-        return _Found()
-    return _Found(record.timestamp, record.offset, record.leader_epoch)
+        return _LogOffset()
+    return _LogOffset(record.timestamp, record.offset, record.leader_epoch)

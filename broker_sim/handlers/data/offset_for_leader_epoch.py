@@ -1,10 +1,10 @@
 """OffsetForLeaderEpoch (key 23), versions 0-4; mirrors `ReplicaManager.lastOffsetForLeaderEpoch`.
 
 Behaviour:
-* answers with the largest epoch up to the one asked for, and with the offset at which it ends
-* epoch and offset are -1 where the leader knows no such epoch
-* only the leader answers; FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH tell a client with another
-  current epoch
+* returns the largest epoch up to the requested one, and its end offset
+* epoch and offset are -1 if the leader has no such epoch
+* only the leader answers; a client with another current leader epoch gets FENCED_LEADER_EPOCH or
+  UNKNOWN_LEADER_EPOCH
 
 Version notes: 3 adds the replica id, 4 is flexible.
 """
@@ -55,7 +55,7 @@ def handle_offset_for_leader_epoch(
 
 
 def _denied_topics(request: messages.OffsetForLeaderEpochRequest, context: RequestContext) -> AbstractSet[str]:
-    """Return the topics that the client may not describe; one that may act as a broker may all."""
+    """Return the topics that the client may not describe; a client with CLUSTER_ACTION may describe all."""
     operation, cluster = AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER
     if is_authorized(context, operation, cluster, CLUSTER_NAME, logs_denial=False):
         return frozenset()

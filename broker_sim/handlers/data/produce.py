@@ -1,13 +1,13 @@
 """Produce (key 0), versions 3-13; mirrors `KafkaApis.handleProduceRequest`.
 
 Behaviour:
-* one response answers all partitions: those that fail at once wait for those that are parked
-* acks=0 has no response; an error closes the connection, so that the client finds the new leader
+* all partitions are in one response: those that fail at once wait for the parked ones
+* acks=0 has no response; an error closes the connection, so that the client looks up the new leader
 * records are checked before anything is appended, partition by partition
-* a batch of a transaction waits until the transaction's coordinator knows of the partition (KIP-890)
+* a transactional batch waits until the transaction coordinator has verified the partition (KIP-890)
 
-Version notes: 10 tells where the leader is (KIP-951), 11 may answer TRANSACTION_ABORTABLE, from 12 on
-the leader adds partitions to transactions (both KIP-890), 13 names topics by id (KIP-516).
+Version notes: 10 has the current leader (KIP-951), 11 may return TRANSACTION_ABORTABLE, from 12 on
+the leader adds partitions to transactions (both KIP-890), 13 identifies topics by id (KIP-516).
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ VALID_REQUIRED_ACKS = (-1, 0, 1)
 ADMIN_CLIENT_ID = "__admin_client"
 """The client id that may write to internal topics."""
 SHORT_EFFORT: Final = 8
-"""4 KB that are packed, 8 000 records: what most producers send does not wait for the largest batches of others."""
+"""Effort of 4 KB compressed or 8 000 records: below it, requests do not wait for other producers' large batches."""
 TOPIC_ID_VERSION = 13
 LEADER_HINT_VERSION = 10
 
-# Python 3.11 takes 0.1 us to look an enum's member up, and every topic and partition needs these.
+# Python 3.11 takes 0.1 us to look up an enum member, and every topic and partition needs these.
 _NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 _ALLOWED: Final = ErrorCode.NONE
 
 
 class _Refused(NamedTuple):
-    """A partition whose records are not appended, with its topic as the request names it."""
+    """A partition whose records are not appended, with its topic as in the request."""
 
     topic_name: str
     topic_id: bytes
@@ -61,7 +61,7 @@ def handle_produce(
     context: RequestContext,
     respond: Callable[[messages.ProduceResponse | None], None],
 ) -> None:
-    """Append to the partitions that are known and lead here; answer for all of them."""
+    """Append to the partitions that this broker leads, and answer for all partitions."""
     entries: dict[TopicPartition, memoryview] = {}
     if _has_unauthorized_transaction(request, context):
         refused = _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
@@ -96,7 +96,7 @@ class _ProduceAnswer:
         self.refused = refused
 
     def send(self, statuses: dict[TopicPartition, ProducePartitionStatus]) -> None:
-        """Answer with these results; without acks there is no response, and an error closes the connection."""
+        """Respond with these results; with acks=0 there is no response, and an error closes the connection."""
         if self._request.acks != 0:
             self._respond(_build_response(self._context, statuses, self.refused))
             return
@@ -111,7 +111,7 @@ class _ProduceAnswer:
 def _slow_validations(
     entries: Mapping[TopicPartition, memoryview], context: RequestContext
 ) -> tuple[dict[TopicPartition, Callable[[], ValidatedRecords]], float]:
-    """Return what validates the records that have to be read, and its effort, if that would take long in all."""
+    """Return validation functions by partition and their total effort; no functions if they are fast."""
     partitions = context.broker.replica_manager.partitions
     effort = 0.0
     logs = {}
@@ -134,7 +134,7 @@ def _topic_ids(entries: Iterable[TopicPartition], context: RequestContext) -> di
 def _take_recreated(
     entries: dict[TopicPartition, Appendable], topic_ids: Mapping[str, bytes], context: RequestContext
 ) -> list[_Refused]:
-    """Take out what is for topics that were deleted and created again since they had these ids.
+    """Remove the entries of topics that have been deleted and recreated with another id, and return them as refused.
 
     Mirrors `ReplicaManager.getPartitionOrException`, which compares the ids at each append.
     """
@@ -156,7 +156,7 @@ def _append_validated(
     answer: _ProduceAnswer,
     validated: Mapping[TopicPartition, ValidatedRecords],
 ) -> None:
-    """Append what has been validated beside the loop, and the rest."""
+    """Append the records validated on another thread, and the others."""
     appendable: dict[TopicPartition, Appendable] = {**entries, **validated}
     answer.refused += _take_recreated(appendable, topic_ids, context)
     _append(request, context, appendable, answer)
@@ -168,7 +168,7 @@ def _append(
     entries: Mapping[TopicPartition, Appendable],
     answer: _ProduceAnswer,
 ) -> None:
-    """Append, and answer now or when the acks have come."""
+    """Append, and respond now or when the records are acknowledged."""
     transactional_id = request.transactional_id
     try:
         if not entries:
@@ -197,7 +197,7 @@ def _append(
 
 
 def _has_unauthorized_transaction(request: messages.ProduceRequest, context: RequestContext) -> bool:
-    """Whether there are records of a transaction that the client may not write, or has not named."""
+    """Whether there are transactional records but no transactional id that the client may write with."""
     transactional_id = request.transactional_id
     if transactional_id is not None and context.broker.authorizer is None:
         return False
@@ -208,7 +208,7 @@ def _has_unauthorized_transaction(request: messages.ProduceRequest, context: Req
 
 
 def _has_transactional_records(request: messages.ProduceRequest) -> bool:
-    """Whether any batch belongs to a transaction by its flags; looks at one byte of each."""
+    """Whether the flags of any batch say that it is transactional; reads one byte of each."""
     for topic in request.topic_data:
         for partition in topic.partition_data:
             records = partition.records
@@ -232,7 +232,7 @@ def _refuse_all(request: messages.ProduceRequest, error_code: ErrorCode) -> list
 def _check_partitions(
     request: messages.ProduceRequest, context: RequestContext
 ) -> tuple[dict[TopicPartition, memoryview], list[_Refused]]:
-    """Return what can be appended, and what is refused before."""
+    """Return the records to append by partition, and the refused partitions."""
     image = context.broker.image
     by_id = context.api_version >= TOPIC_ID_VERSION
     entries: dict[TopicPartition, memoryview] = {}
@@ -256,7 +256,7 @@ def _check_partitions(
 
 
 def _check_partition(context: RequestContext, image: MetadataImage, key: TopicPartition, denial: ErrorCode) -> None:
-    """Raise ApiError for a topic's denial, an injected fault, and a partition that does not exist."""
+    """Raise ApiError if the topic is denied, a fault is injected, or the partition does not exist."""
     if denial:
         raise ApiError(denial)
     faults = context.faults
@@ -282,7 +282,7 @@ def _checked_records(context: RequestContext, key: TopicPartition, records: obje
 def _build_response(
     context: RequestContext, statuses: dict[TopicPartition, ProducePartitionStatus], refused: list[_Refused]
 ) -> messages.ProduceResponse:
-    """Answer for all partitions, with the leaders known now where this broker is not the leader."""
+    """Return the response for all partitions, with the current leaders of those that this broker does not lead."""
     api_version, image = context.api_version, context.broker.image
     response = messages.ProduceResponse()
     topics: dict[str | bytes, messages.ProduceResponse.TopicProduceResponse] = {}

@@ -1,4 +1,4 @@
-"""An injected fault: which requests it hits, and its effect; Kafka has no counterpart."""
+"""An injected fault: the requests that it hits, and its effect; Kafka has no counterpart."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from broker_sim.errors import ErrorCode, did_you_mean
 from broker_sim.handlers.api_table import ApiTable
-from broker_sim.handlers.error_table import check_error, find_told
+from broker_sim.handlers.error_table import check_error, response_error
 from broker_sim.handlers.faults.targets import (
     GROUP_FIELDS,
     PARTITIONS,
@@ -28,18 +28,18 @@ class Damage(Enum):
     """Kinds of damage to the first batch of a fetched partition."""
 
     CRC = "crc"
-    """A bit of its records is wrong, so that its checksum does not fit."""
+    """A bit of its records is flipped, so that its checksum does not match."""
     CUT = "cut"
-    """It ends in the middle."""
+    """The batch is truncated in the middle."""
 
 
 class Loss(Enum):
     """The message that is lost when the connection breaks."""
 
     REQUEST = "request"
-    """The connection breaks before the broker has done anything."""
+    """The connection breaks before the broker handles the request."""
     RESPONSE = "response"
-    """The broker does its work, and the client does not hear of it."""
+    """The broker handles the request, but the client gets no response."""
 
 
 @dataclass(init=False, frozen=True, slots=True)
@@ -47,24 +47,24 @@ class Fault:
     """An error, a delay or a loss, and the requests that it hits.
 
     `api` is Kafka's name, in any case and with or without underscores: "Produce", "LIST_OFFSETS".
-    `broker`, `topic` and `partition` narrow the fault down; None stands for all. `error` is the name
-    of an error code in any case, which is answered in place of the work: nothing is appended, nothing is read.
-    It stands where Kafka puts it: errors of a topic or partition answer that one, and the others that the request
-    names are served; others answer the whole request. Requests of versions that cannot tell it are not hit.
-    `lose` breaks the connection, before the broker does anything ("request") or when it answers
-    ("response"). `delay_ms` holds back the response, also one with the error. `throttle_ms` throttles the
-    client as a quota does: the answer tells it to wait so long, a consumer's fetch is answered empty, and
-    the broker takes no request from the connection meanwhile. `hold` keeps requests from the broker until the handle's
-    `release()`, or the end of the fault; what comes after them on their connections waits too. `damage` breaks
-    the first batch of what a fetch reads: a wrong checksum ("crc"), or an end in its middle ("cut").
-    `only_counts` does nothing but count.
+    `broker`, `topic` and `partition` narrow the fault down; None stands for all. `error` is the name of an error
+    code in any case, which is returned instead of handling the request: nothing is appended, nothing is read.
+    It is returned where Kafka returns it: an error of a topic or partition only for that one, while the rest of
+    the request is served; other errors for the whole request. Request versions that cannot return it are not hit.
+    `lose` breaks the connection, before the broker handles the request ("request") or when it would respond
+    ("response"). `delay_ms` delays the response, with or without an error. `throttle_ms` throttles the
+    client as a quota does: the response has that throttle time, a consumer's fetch is answered empty, and
+    the broker reads no further request from the connection for that time. `hold` keeps requests from the broker
+    until the handle's `release()` or the end of the fault; later requests of their connections wait too. `damage`
+    breaks the first batch that a fetch reads: a wrong checksum ("crc"), or a truncated batch ("cut").
+    `only_counts` counts matching requests and changes nothing.
 
-    Besides, `client_id`, `group` and `transactional_id` narrow the fault down to requests of that client, or that
-    name that group or transactional id. The first `skip` requests that would be hit pass, and each is hit with
-    `probability`, drawn from the cluster's seed. `count` is how many requests the fault hits before it ends, None
+    `client_id`, `group` and `transactional_id` narrow the fault down to requests of that client, or with that
+    group or transactional id. The first `skip` matching requests pass, and each later one is hit with
+    `probability`, drawn from the cluster's seed. `count` is the number of hits after which the fault ends, None
     for no limit.
 
-    Raises ValueError, with one line that says what is possible.
+    Raises ValueError with a one-line message that lists the allowed values.
     """
 
     api: ApiKey
@@ -137,9 +137,9 @@ class Fault:
         """Whether the fault hits this partition, in a request that it hits."""
         return self.topic in (None, topic) and self.partition in (None, partition)
 
-    def is_told_in(self, api_version: int) -> bool:
-        """Whether clients of that version can be told the error; True for a fault without one."""
-        return not self.error or find_told(self.api, api_version, self.error) is not None
+    def is_supported_in(self, api_version: int) -> bool:
+        """Whether that version of the API can return the error; True for a fault without an error."""
+        return not self.error or response_error(self.api, api_version, self.error) is not None
 
     def _check_effect(self) -> None:
         changes = self.error or self.delay_ms or self.throttle_ms or self.damage
@@ -148,13 +148,13 @@ class Fault:
                 "a fault needs an error, a loss, a delay_ms or a throttle_ms; also hold, damage or only_counts"
             )
         if self.lose and (changes or self.hold):
-            raise ValueError("what is lost can have no error, no delay_ms and no throttle_ms, hold or damage")
+            raise ValueError("a fault with lose= cannot have error, delay_ms, throttle_ms, hold or damage")
         if self.error and (self.hold or self.damage):
-            raise ValueError("a request with an error is neither held nor damaged; inject two faults")
+            raise ValueError("a fault with error= cannot have hold or damage; inject two faults")
         if self.only_counts and (changes or self.lose or self.hold):
-            raise ValueError("a fault that only counts has no other effect")
+            raise ValueError("a fault with only_counts cannot have another effect")
         if self.damage and self.api is not ApiKey.FETCH:
-            raise ValueError(f"only what a Fetch reads can be damaged, not {self.api.api_name}")
+            raise ValueError(f"damage is possible for Fetch only, not for {self.api.api_name}")
 
     def _check_scope(self) -> None:
         api = self.api
@@ -165,7 +165,7 @@ class Fault:
             raise ValueError(f"{api.api_name} cannot be narrowed to a topic; these can: {possible}")
         for field, fields in (("group", GROUP_FIELDS), ("transactional_id", TRANSACTION_FIELDS)):
             if getattr(self, field) is not None and not names_any(api, fields):
-                raise ValueError(f"{api.api_name} names no {field}")
+                raise ValueError(f"{api.api_name} requests have no {field}")
         if self.partition is not None and api not in PARTITIONS:
             possible = _names_of(*PARTITIONS)
             raise ValueError(f"{api.api_name} cannot be narrowed to a partition; these can: {possible}")
@@ -178,11 +178,11 @@ def _last_version(api: ApiKey) -> int:
 
 
 def served_api(api: object) -> ApiKey:
-    """Return the API of that name. Raises ValueError for one that is not served."""
+    """Return the API of that name. Raises ValueError if it is not served."""
     name = api.name if isinstance(api, ApiKey) else str(api)
-    wanted = name.replace("_", "").lower()
+    api_name = name.replace("_", "").lower()
     for key in ApiKey:
-        if key.name.replace("_", "").lower() == wanted:
+        if key.name.replace("_", "").lower() == api_name:
             if _API_TABLE.get(key) is None:
                 raise ValueError(f"{key.api_name} is not served; Produce, for example, is")
             return key
@@ -200,7 +200,7 @@ def _name(field: str, value: object) -> str | None:
 def _number(field: str, value: object, *, at_least: int) -> int | None:
     if value is None:
         return None
-    # bool is an int in Python, but no number to people.
+    # bool is an int in Python, but not a number here.
     if isinstance(value, int) and not isinstance(value, bool) and value >= at_least:
         return value
     raise ValueError(f"{field} must be a number of at least {at_least}, not {value!r}")
@@ -221,14 +221,14 @@ def _error_code(error: object) -> ErrorCode | None:
 
 
 def _member(field: str, value: object, kind: type[M]) -> M | None:
-    """Return the member of an enumeration with that value."""
+    """Return the enum member with that value."""
     if value is None:
         return None
     try:
         return kind(value)
     except ValueError:
-        known = " or ".join(str(member.value) for member in kind)
-        raise ValueError(f"{field} must be {known}, not {value!r}") from None
+        choices = " or ".join(str(member.value) for member in kind)
+        raise ValueError(f"{field} must be {choices}, not {value!r}") from None
 
 
 def _flag(field: str, value: object) -> bool:

@@ -1,9 +1,9 @@
-"""The faults that are injected into one cluster, and which of them hit a request.
+"""The faults injected into one cluster, and the choice of those that hit a request.
 
-Kafka has no counterpart. The gate of `RequestDispatcher` asks for the faults that hit a request and
-holds, loses or delays the whole of it, or answers it with an error. Handlers ask for errors of single topics and
-partitions where they make the answer (`context.faults.error_for`). A hit of a fault with an error is counted
-when the error is told. Only clients are hit; for what brokers send to each other there are `Links`.
+Kafka has no counterpart. The gate of `RequestDispatcher` looks up the faults that hit a request and
+holds, loses or delays the whole request, or answers it with an error. Handlers look up errors of single topics
+and partitions while they build the response (`context.faults.error_for`). A fault with an error counts a hit
+when the error is returned. Only client requests are hit; `Links` has faults between brokers.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from broker_sim.handlers.faults.fault import Fault
 
 NOTHING = TopicPartition("", -1)
-"""Stands for a request that names no topic: only faults without a topic hit it."""
+"""Stands for a request without topics: only faults without a topic hit it."""
 
 
 class InjectedFault:
-    """A fault that was injected, whether it has ended or not; a `with` block ends it. Thread rule: any thread."""
+    """Handle of an injected fault, active or ended; a `with` block ends it. Thread rule: any thread."""
 
     __slots__ = ("_injector", "fault", "hits", "id", "skipped", "waiting")
 
@@ -49,7 +49,7 @@ class InjectedFault:
         self.hits = 0
         """Number of requests the fault has hit."""
         self.waiting: deque[Callable[[], object]] = deque()
-        """Functions that let the held requests go on, in the order in which these came."""
+        """Functions that resume the held requests, in order of arrival."""
         self.skipped = 0
         """Number of requests that passed because of the fault's `skip`."""
 
@@ -59,9 +59,9 @@ class InjectedFault:
         return len(self.waiting)
 
     def release(self, count: int | None = None) -> int:
-        """Let held requests go on to their brokers, in their order, at most `count` (default: all).
+        """Pass up to `count` held requests on to their brokers, in order of arrival (default: all).
 
-        Returns how many.
+        Returns the number of released requests.
         """
         return self._injector.release(self, count)
 
@@ -71,7 +71,7 @@ class InjectedFault:
         return None if self.fault.count is None else self.fault.count - self.hits
 
     def remove(self) -> None:
-        """End the fault, and let the requests go on that it holds; does nothing if it has ended."""
+        """End the fault and release the requests that it holds; does nothing if it has ended."""
         self._injector.discard(self)
 
     def __enter__(self) -> Self:
@@ -81,7 +81,7 @@ class InjectedFault:
         self.remove()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fault as `/status` shows it; `count` is what remains."""
+        """Return the fault as `/status` shows it; `count` is the number of remaining hits."""
         fault = self.fault
         return {
             "id": self.id,
@@ -114,28 +114,28 @@ class InjectedFault:
 class FaultInjector:
     """The faults of one cluster, in the order in which they were injected.
 
-    A partition (or topic, or request, whichever the API answers by) is hit by the first fault that
-    names it. Thread rule: any thread; who only reads `injected` needs no lock, as it is replaced
-    whole.
+    A partition (or topic, or request, depending on what the API answers by) is hit by the first fault that
+    matches it. Thread rule: any thread; reading `injected` needs no lock, because it is only replaced
+    as a whole.
     """
 
     def __init__(self, rng: random.Random) -> None:
         self._random = rng
-        """Draws which requests a fault with a probability hits."""
+        """Decides which requests a fault with a probability hits."""
         self.injected: tuple[InjectedFault, ...] = ()
         """The faults that have not ended."""
         self._ids = count(1)
         self._lock = Lock()
 
     def inject(self, fault: Fault) -> InjectedFault:
-        """Let the fault hit requests from now on; returns its handle."""
+        """Activate the fault, and return its handle."""
         with self._lock:
             injected = InjectedFault(self, next(self._ids), fault)
             self.injected = (*self.injected, injected)
         return injected
 
     def heal(self, fault_id: int | None = None) -> None:
-        """End the fault of that id, or all of them. Raises LookupError if there is none of that id."""
+        """End the fault with that id, or all faults. Raises LookupError if no active fault has the id."""
         if fault_id is None:
             self.clear()
             return
@@ -159,7 +159,7 @@ class FaultInjector:
         self.release(injected)
 
     def hold(self, injected: InjectedFault, resume: Callable[[], object]) -> None:
-        """Hold a request until `resume()` is called, on any thread: at once if the fault has ended."""
+        """Hold a request: `resume()` is called on any thread when it is released, at once if the fault has ended."""
         with self._lock:
             if injected in self.injected:
                 injected.waiting.append(resume)
@@ -167,11 +167,11 @@ class FaultInjector:
         resume()
 
     def release(self, injected: InjectedFault, count: int | None = None) -> int:
-        """Let held requests of a fault go on; return how many."""
+        """Release held requests of a fault; return their number."""
         with self._lock:
-            held = injected.waiting
-            released = [held.popleft() for _ in range(len(held) if count is None else min(count, len(held)))]
-            if injected.remaining == 0 and not held:
+            waiting = injected.waiting
+            released = [waiting.popleft() for _ in range(len(waiting) if count is None else min(count, len(waiting)))]
+            if injected.remaining == 0 and not waiting:
                 self._discard(injected)
         for resume in released:
             resume()
@@ -182,7 +182,7 @@ class FaultInjector:
 
     def _count(self, injected: InjectedFault) -> None:
         injected.hits += 1
-        # A fault that holds requests can be found until they are released.
+        # A fault that holds requests stays listed until they are released.
         if injected.remaining == 0 and not injected.fault.hold:
             self._discard(injected)
 
@@ -203,7 +203,7 @@ class FaultInjector:
         return self._hit_by_name(possible, request, context) if possible else None
 
     def _ask(self, injected: InjectedFault, hook: Hook, request: Any, context: RequestContext) -> RequestFaults | None:
-        """Return what the hook decides; not under the lock, because it may end faults."""
+        """Return the hook's decision; called without the lock, because the hook may end faults."""
         with self._lock:
             if injected not in self.injected:
                 return None
@@ -212,14 +212,14 @@ class FaultInjector:
         fault = hooked.as_fault()
         if fault is None and hooked.response is None:
             return None
-        if fault is not None and not fault.is_told_in(context.api_version):
-            raise ValueError(f"{fault.api.api_name} {context.api_version} cannot tell {fault.error!r}")
+        if fault is not None and not fault.is_supported_in(context.api_version):
+            raise ValueError(f"{fault.api.api_name} {context.api_version} cannot return {fault.error!r}")
         return RequestFaults([] if fault is None else [fault], context, lambda _: True, hooked.response)
 
     def _hit_by_name(
         self, possible: Sequence[InjectedFault], request: Any, context: RequestContext
     ) -> RequestFaults | None:
-        """Return the faults that name what the request names."""
+        """Return the faults that match topics and partitions of the request."""
         targets = targets_of(request, context) or [NOTHING]
         with self._lock:
             possible = [one for one in possible if self._is_hit(one, targets, request, context)]
@@ -232,7 +232,7 @@ class FaultInjector:
                 first = next(matching, None)
                 if first is not None and first not in hits:
                     hits.append(first)
-            # Where the connection breaks, the others change nothing.
+            # If the connection breaks, the other faults have no effect.
             hits = [one for one in hits if one.fault.lose][:1] or hits
             for injected in hits:
                 if not (injected.fault.error or injected.fault.damage):
@@ -240,7 +240,7 @@ class FaultInjector:
         if not hits:
             return None
         hits.sort(key=lambda injected: injected.id)
-        faults = RequestFaults([injected.fault for injected in hits], context, partial(self._tell, hits))
+        faults = RequestFaults([injected.fault for injected in hits], context, partial(self._count_error, hits))
         holder = next((injected for injected in hits if injected.fault.hold), None)
         if holder is not None:
             faults.hold = partial(self.hold, holder)
@@ -249,11 +249,11 @@ class FaultInjector:
     def _is_hit(
         self, injected: InjectedFault, targets: Sequence[TopicPartition], request: Any, context: RequestContext
     ) -> bool:
-        """Whether a request is one of those that the fault is for, and neither skipped nor spared by chance."""
+        """Whether the fault matches the request, and neither `skip` nor `probability` spares it."""
         fault = injected.fault
         if injected not in self.injected or injected.remaining == 0:
             return False
-        if not (fault.is_told_in(context.api_version) and _is_about(fault, request, context)):
+        if not (fault.is_supported_in(context.api_version) and _is_about(fault, request, context)):
             return False
         if not any(fault.names(*target) for target in targets):
             return False
@@ -262,8 +262,8 @@ class FaultInjector:
             return False
         return fault.probability == 1 or self._random.random() < fault.probability
 
-    def _tell(self, hits: Sequence[InjectedFault], fault: Fault) -> bool:
-        """Count the hit of a fault whose error is told; return False if it has ended."""
+    def _count_error(self, hits: Sequence[InjectedFault], fault: Fault) -> bool:
+        """Count the hit of a fault whose error is returned; return False if the fault has ended."""
         with self._lock:
             injected = next(hit for hit in hits if hit.fault is fault)
             if injected not in self.injected:
@@ -273,7 +273,7 @@ class FaultInjector:
 
 
 def _is_about(fault: Fault, request: Any, context: RequestContext) -> bool:
-    """Whether the request is of the fault's client, and names its group and transactional id."""
+    """Whether the request has the fault's client, group and transactional id."""
     if fault.client_id not in (None, context.client_id):
         return False
     if fault.group is not None and fault.group not in named_in(request, GROUP_FIELDS, GROUP_KEY):

@@ -1,4 +1,4 @@
-"""A fault that a function of the user decides, request by request; Kafka has no counterpart."""
+"""A fault decided by a user's function, request by request; Kafka has no counterpart."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class HookedRequest:
-    """A request that has come and is not handled yet: what it is, and what becomes of it.
+    """A request that has arrived and is not handled yet, with methods that decide its fate.
 
-    It is handled as always unless one of the methods is called; `delay` goes with `fail` and `answer`.
+    It is handled as usual unless one of the methods is called; `delay` can be combined with `fail` and `answer`.
     """
 
     __slots__ = (
@@ -38,23 +38,23 @@ class HookedRequest:
         self.response: Any = None
 
     def fail(self, error: str | ErrorCode) -> None:
-        """Answer this error for all that the request names, and do nothing."""
+        """Answer everything in the request with this error, without handling it."""
         self.error = error
 
     def delay(self, delay_ms: int) -> None:
-        """Hold the response back; the work is done at once."""
+        """Delay the response; the request is handled at once."""
         self.delay_ms = delay_ms
 
     def lose(self, lose: Literal["request", "response"] | Loss) -> None:
-        """Break the connection, before the broker does anything or when it answers."""
+        """Break the connection, before the broker handles the request or when it would respond."""
         self.loss = lose
 
     def answer(self, response: Any) -> None:
-        """Answer with this message, of the response's class, and do nothing."""
+        """Answer with this message, of the API's response class, without handling the request."""
         self.response = response
 
     def as_fault(self) -> Fault | None:
-        """Return the fault that was decided on, None for a request that passes."""
+        """Return the fault that was chosen, None for a request that passes."""
         if not (self.error or self.loss or self.delay_ms):
             return None
         return Fault(api=self.api, error=self.error, lose=self.loss, delay_ms=self.delay_ms)
@@ -63,9 +63,9 @@ class HookedRequest:
 class Hook(Fault):
     """Calls `function(request)` for each request of an API, of one broker or of all.
 
-    `count` is how many requests it is called for. The function runs on the cluster's event loop: it must
-    not wait, and may call nothing of a `Cluster`. An error that it raises closes the connection, and is
-    logged in real time and raised in virtual time.
+    `count` is the maximum number of calls. The function runs on the cluster's event loop: it must not
+    block, and must not call a `Cluster`. An exception that it raises closes the connection; it is logged
+    in real time and raised in virtual time.
     """
 
     __slots__ = ("function",)
@@ -81,7 +81,7 @@ class Hook(Fault):
     ) -> None:
         if not callable(function):
             raise TypeError(f"a hook calls a function, not {function!r}")
-        # A fault has some effect; this one is for the check only.
+        # A fault must have an effect; this delay only satisfies the check.
         super().__init__(api=api, broker=broker, count=count, delay_ms=1)
         object.__setattr__(self, "delay_ms", 0)
         object.__setattr__(self, "function", function)
@@ -92,7 +92,7 @@ class Hook(Fault):
         return str(getattr(self.function, "__qualname__", type(self.function).__qualname__))
 
     def ask(self, request: Any, context: RequestContext) -> HookedRequest:
-        """Let the function decide on a request."""
+        """Call the function for a request, and return the request with its decision."""
         hooked = HookedRequest(request, context)
         self.function(hooked)
         return hooked

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.error_answers import answer_version, error_answer
-from broker_sim.handlers.error_table import Place, Told, find_told
+from broker_sim.handlers.error_table import Place, ResponseError, response_error
 from broker_sim.handlers.faults.fault import Damage
 from broker_sim.handlers.faults.targets import PARTITIONS, TOPICS
 from broker_sim.protocol.api_keys import ApiKey
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 LENGTH_START: Final = 8
 RECORDS_START: Final = 12
-"""Where the length of a batch stands, and where the bytes begin that it counts."""
+"""Bytes of a batch before those that its length field counts."""
 _BY_HANDLERS: Final = frozenset({*PARTITIONS, *TOPICS, ApiKey.DESCRIBE_LOG_DIRS})
-"""The APIs whose handlers tell the errors of single things, and serve the others."""
+"""APIs whose handlers return errors of single things themselves, and serve the rest of the request."""
 
 
 def damaged(records: bytes, damage: Damage) -> bytes:
-    """Return batches of which the first one is damaged."""
+    """Return the batches with the first one damaged."""
     end = RECORDS_START + int.from_bytes(records[LENGTH_START:RECORDS_START], "big")
     if damage is Damage.CUT:
         return records[: min(end, len(records)) // 2]
@@ -37,93 +37,94 @@ def damaged(records: bytes, damage: Damage) -> bytes:
 
 
 def whole_bytes(records: Any) -> bytes:
-    """Return the records of a response, which may be in parts or in a file."""
+    """Return the records of a response as bytes; they may be in parts or in a file."""
     if isinstance(records, FileView):
         return records.read()
     return bytes(records) if isinstance(records, bytes | bytearray | memoryview) else b"".join(records)
 
 
 class FaultAnswer(NamedTuple):
-    """The response to a request in place of its handler's."""
+    """The response to a request instead of its handler's."""
 
     message: Any
-    """The response; None for a request that gets none, whose connection is closed instead."""
+    """The response; None for a request without a response, whose connection is closed instead."""
     api_version: int
-    """The version that the response is written in."""
+    """The version in which the response is encoded."""
 
 
 class RequestFaults:
     """At least one fault, in the order in which they were injected, or an answer.
 
-    With `answer` the request is answered by that, after the longest delay of the faults. `on_told` is called with a
-    fault the first time that the request is told its error; it returns False for a fault that has ended.
+    With `answer` the request gets that response, after the longest delay of the faults. `on_error` is called with a
+    fault before its error is first returned for the request; it returns False for a fault that has ended.
     """
 
-    __slots__ = ("_answer", "_context", "_faults", "_on_told", "_told", "hold")
+    __slots__ = ("_answer", "_context", "_faults", "_is_returned", "_on_error", "hold")
 
     def __init__(
-        self, faults: Sequence[Fault], context: RequestContext, on_told: Callable[[Fault], bool], answer: Any = None
+        self, faults: Sequence[Fault], context: RequestContext, on_error: Callable[[Fault], bool], answer: Any = None
     ) -> None:
         self._faults = faults
         self._context = context
-        self._on_told = on_told
+        self._on_error = on_error
         self._answer = answer
-        self._told: dict[int, bool] = {}
-        """Whether the error of a fault was told, by the fault's place in the list."""
+        self._is_returned: dict[int, bool] = {}
+        """Whether a fault's error was returned, by the fault's index in the list."""
         self.hold: Callable[[Callable[[], object]], object] | None = None
-        """Calls a function when the request is released; None for a request that is not held."""
+        """Calls a function when the request is released; None if the request is not held."""
 
     @property
     def loss(self) -> Loss | None:
-        """Whether the connection breaks before the handler, or in place of the response."""
+        """The message that is lost when the connection breaks, None if it does not break."""
         return self._faults[0].lose if self._faults else None
 
     @property
     def delay_ms(self) -> int:
-        """Longest time in ms that the faults hold the response back; those whose error was not told hold nothing."""
-        in_effect = (fault for number, fault in enumerate(self._faults) if not fault.error or self._told.get(number))
+        """Longest delay of the faults in ms; faults whose error was not returned delay nothing."""
+        returned = self._is_returned
+        in_effect = (fault for number, fault in enumerate(self._faults) if not fault.error or returned.get(number))
         return max((fault.delay_ms for fault in in_effect), default=0)
 
     @property
     def throttle_ms(self) -> int:
-        """Longest time in ms that the faults mute the client after the response."""
+        """Longest throttle time of the faults in ms."""
         return max((fault.throttle_ms for fault in self._faults), default=0)
 
     def error_for(self, topic: str, partition: int = -1, *, acknowledges: bool = False) -> ErrorCode:
-        """Return the error that answers this partition, or this topic; NONE without one.
+        """Return the injected error of the partition, or of the topic if `partition` is -1; NONE if there is none.
 
-        `acknowledges` is for the records of the partition that a share fetch acknowledges.
+        With `acknowledges`, return the error of the acknowledgements in a share fetch.
         """
         for number, fault in enumerate(self._faults):
             if fault.names(topic, partition):
-                told = self._find(fault)
-                if told is None or told.place is Place.WHOLE:
+                error = self._find(fault)
+                if error is None or error.place is Place.WHOLE:
                     return ErrorCode.NONE
-                if told.place is Place.ACKNOWLEDGEMENT and not acknowledges:
+                if error.place is Place.ACKNOWLEDGEMENT and not acknowledges:
                     return ErrorCode.NONE
-                return told.error_code if self._tell(number) else ErrorCode.NONE
+                return error.error_code if self._count_error(number) else ErrorCode.NONE
         return ErrorCode.NONE
 
     def answer(self, request: Any) -> FaultAnswer | None:
-        """Return what answers the request in place of its handler, None if the handler answers."""
+        """Return the response that replaces the handler's, None if the handler answers."""
         context = self._context
         if self._answer is not None:
             return FaultAnswer(self._answer, context.api_version)
         for number, fault in enumerate(self._faults):
-            told = self._find(fault)
-            if told is None or (told.place is not Place.WHOLE and context.api_key in _BY_HANDLERS):
+            error = self._find(fault)
+            if error is None or (error.place is not Place.WHOLE and context.api_key in _BY_HANDLERS):
                 continue
             assert fault.error is not None
             message = error_answer(context.api_key, request, context.api_version, fault.error)
-            # A request that names nothing may have no place for the error: its handler answers.
-            is_told = message is None or told.error_code in error_codes(message)
-            if is_told and self._tell(number):
+            # The response to an empty request may have no place for the error: its handler answers.
+            has_error = message is None or error.error_code in error_codes(message)
+            if has_error and self._count_error(number):
                 version = answer_version(context.api_key, context.api_version, fault.error)
                 return FaultAnswer(message, version)
         return None
 
     def damage(self, response: Any) -> None:
-        """Damage the first batch of each partition of a fetch's response that a fault is to damage."""
+        """Damage the first batch of each partition of a fetch response that a damage fault matches."""
         if self._context.api_key is not ApiKey.FETCH or not any(fault.damage for fault in self._faults):
             return
         names = self._context.broker.image.topic_names
@@ -135,16 +136,16 @@ class RequestFaults:
     def _damage_partition(self, topic: str, partition: messages.FetchResponse.PartitionData) -> None:
         for number, fault in enumerate(self._faults):
             if fault.names(topic, partition.partition_index):
-                if fault.damage and partition.records and self._tell(number):
+                if fault.damage and partition.records and self._count_error(number):
                     partition.records = damaged(whole_bytes(partition.records), fault.damage)
                 return
 
-    def _find(self, fault: Fault) -> Told | None:
+    def _find(self, fault: Fault) -> ResponseError | None:
         context = self._context
-        return find_told(context.api_key, context.api_version, fault.error) if fault.error else None
+        return response_error(context.api_key, context.api_version, fault.error) if fault.error else None
 
-    def _tell(self, number: int) -> bool:
-        """Tell a fault's error; return False if the fault has ended by hits on other requests."""
-        if number not in self._told:
-            self._told[number] = self._on_told(self._faults[number])
-        return self._told[number]
+    def _count_error(self, number: int) -> bool:
+        """Count the fault's error as returned; return False if hits on other requests have ended the fault."""
+        if number not in self._is_returned:
+            self._is_returned[number] = self._on_error(self._faults[number])
+        return self._is_returned[number]

@@ -1,6 +1,6 @@
-"""The topics and partitions that a request names, for the APIs that answer by partition or by topic.
+"""The topics and partitions in a request, for the APIs that answer by partition or by topic.
 
-A fault can be narrowed to a topic or partition for these APIs, and their handlers ask
+A fault can be narrowed to a topic or partition for these APIs, and their handlers call
 `context.faults.error_for` for each of them.
 """
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 NO_PARTITION = -1
 GROUP_FIELDS: Final = ("group_id", "group_ids", "groups", "groups_names")
-"""The fields of requests that name groups, or list what names them."""
+"""Request fields that have group ids, or lists of structs with them."""
 TRANSACTION_FIELDS: Final = (
     "transactional_id",
     "transactional_ids",
     "transactions",
     "v3_and_below_transactional_id",
 )
-"""The fields of requests that name transactional ids, or list what names them."""
+"""Request fields that have transactional ids, or lists of structs with them."""
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 """Values of FindCoordinator's `key_type`."""
 
 
 def names_any(api: ApiKey, fields: Iterable[str]) -> bool:
-    """Whether requests of an API have one of these fields, or keys of coordinators."""
+    """Whether requests of the API have one of these fields, or coordinator keys."""
     of_request = {field.name for field in request_class(api).SPEC.root.fields}
     return api is ApiKey.FIND_COORDINATOR or not of_request.isdisjoint(fields)
 
 
 def named_in(request: Any, fields: Iterable[str], key_type: int) -> set[str]:
-    """Return the groups or transactional ids that a request names in these fields."""
+    """Return the group or transactional ids in these fields of a request."""
     if request.API_KEY == ApiKey.FIND_COORDINATOR:
         return {request.key, *request.coordinator_keys} if request.key_type == key_type else set()
     names: set[str] = set()
@@ -52,7 +52,7 @@ def named_in(request: Any, fields: Iterable[str], key_type: int) -> set[str]:
 
 
 def targets_of(request: Any, context: RequestContext) -> list[TopicPartition]:
-    """Return the partitions that a request names, or its topics with the partition -1.
+    """Return the partitions in a request, or its topics with the partition -1.
 
     The topic is "" for an unknown topic id. Empty for an API that answers for the request as a whole.
     """
@@ -83,7 +83,7 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
     session = context.broker.fetch_manager.find(request.session_id)
     if session is None or request.session_epoch <= INITIAL_EPOCH:
         return
-    # An incremental fetch asks for all that is in its session, but for what it forgets.
+    # An incremental fetch is for all partitions of its session, except those that it forgets.
     forgotten = {
         (topic.topic_id if session.uses_topic_ids else topic.topic, number)
         for topic in request.forgotten_topics_data

@@ -1,12 +1,12 @@
 """ConsumerGroupDescribe (key 69), versions 0-1; mirrors `KafkaApis.handleConsumerGroupDescribe`.
 
 Behaviour:
-* groups of the consumer protocol only: any other is GROUP_ID_NOT_FOUND, an empty id INVALID_GROUP_ID
-* what a member has to give up counts as its own until it has done so
+* describes groups of the consumer protocol; any other is GROUP_ID_NOT_FOUND, an empty id INVALID_GROUP_ID
+* partitions that a member has yet to revoke count as its own
 * a group whose members have topics that the client may not describe is TOPIC_AUTHORIZATION_FAILED
 * the groups are in the order of Kafka's hash map of partitions, not in that of the request
 
-Version notes: 1 tells which protocol a member uses.
+Version notes: 1 has the protocol of each member.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def handle_consumer_group_describe(
 
 
 def _topics_of(group: messages.ConsumerGroupDescribeResponse.DescribedGroup) -> list[str]:
-    """Return the topics that members have, or are to have."""
+    """Return the topics of the members' current and target assignments."""
     return [
         topic.topic_name
         for member in group.members

@@ -1,13 +1,13 @@
 """ConsumerGroupHeartbeat (key 68), versions 0-1; mirrors `KafkaApis.handleConsumerGroupHeartbeatRequest`.
 
 Behaviour:
-* a member joins with epoch 0, stays with the epoch that it was told, leaves with -1, and as a static
-  member that will be back with -2
-* the client may read the group and describe the topics that it names
-* the coordinator computes who gets what, see `broker_sim.group.modern.assigned_groups`
-* answered once what it has changed is committed
+* a member joins with epoch 0, stays with the epoch of the last response, leaves with -1, and leaves
+  temporarily as a static member with -2
+* the client must be allowed to read the group and to describe the topics in the request
+* the coordinator computes the assignments, see `broker_sim.group.modern.assigned_groups`
+* answered once its changes are committed
 
-Version notes: in 0 the coordinator may make the member's id; 1 subscribes to regular expressions.
+Version notes: in 0 the coordinator may generate the member id; 1 can subscribe to regular expressions.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def handle_consumer_group_heartbeat(
 
 
 def _denial(request: messages.ConsumerGroupHeartbeatRequest, context: RequestContext) -> ErrorCode:
-    """Return why the client may not be a member that is subscribed to these topics, NONE if it may."""
+    """Return the authorization error of a member with these subscriptions, NONE if it is allowed."""
     read, describe = AclOperation.READ, AclOperation.DESCRIBE
     denial = authorization_error(context, read, ResourceType.GROUP, request.group_id)
     names = request.subscribed_topic_names or ()

@@ -2,10 +2,10 @@
 
 Behaviour:
 * a group without members is deleted with its offsets; others fail with NON_EMPTY_GROUP
-* the groups of one partition of `__consumer_offsets` are deleted by one write
+* the groups of one partition of `__consumer_offsets` are deleted in one write
 * the results are in the order of Kafka's hash map of partitions, not in that of the request
 
-Version notes: 3 has a text beside an error; only a plugin of Kafka's gives one.
+Version notes: 3 has an error message, which only a Kafka plugin sets.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def handle_delete_groups(
     context: RequestContext,
     respond: Callable[[messages.DeleteGroupsResponse], None],
 ) -> None:
-    """Delete each group that can be, and answer once all are committed."""
+    """Delete the groups without members, and answer once all deletions are committed."""
     names = dict.fromkeys(request.groups_names)
     denied = unauthorized_names(context, AclOperation.DELETE, ResourceType.GROUP, names)
     refused = [

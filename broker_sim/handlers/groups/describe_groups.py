@@ -1,7 +1,7 @@
 """DescribeGroups (key 15), versions 0-6; mirrors `KafkaApis.handleDescribeGroupsRequest`.
 
 Behaviour:
-* classic groups only; one that does not exist, or is of the consumer protocol, is `Dead`
+* describes classic groups; one that does not exist, or uses the consumer protocol, is `Dead`
 * a stable group shows its protocol and what the members subscribed to and were assigned
 * the groups are in the order of Kafka's hash map of partitions, not in that of the request
 

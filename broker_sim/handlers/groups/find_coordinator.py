@@ -3,13 +3,13 @@
 Behaviour:
 * the coordinator of a group is the leader of the group's partition of `__consumer_offsets`, that of a
   transactional id the leader of the id's partition of `__transaction_state`
-* without such a topic the controller is asked to create it, and the answer is COORDINATOR_NOT_AVAILABLE
-  until the topic has a leader there that the client's listener has; where its
-  replication factor does not fit, for ever, with a warning in the log
-* the coordinator of a share partition is the leader of its partition of `__share_group_state`; only who
-  may act for the cluster is told, and another key than `groupId:topicId:partition` is INVALID_REQUEST
+* a missing topic is created at the controller, and the answer is COORDINATOR_NOT_AVAILABLE until its
+  partition has a leader with the client's listener; if there are too few brokers for its replication
+  factor it stays so, with a warning in the log
+* the coordinator of a share partition is the leader of its partition of `__share_group_state`; this needs
+  CLUSTER_ACTION, and a key other than `groupId:topicId:partition` is INVALID_REQUEST
 
-Version notes: 1 asks for transactional ids too, 4 for several keys, 6 for share partitions.
+Version notes: 1 adds transactional ids, 4 several keys, 6 share partitions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 MESSAGES: Final = {ErrorCode.NONE: "NONE", **ERROR_TEXTS}
-"""Messages of Kafka for errors; before version 4 also for NONE."""
+"""Kafka's error messages; before version 4 there is one for NONE, too."""
 
 _PROTECTED: Final = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 
@@ -50,7 +50,7 @@ def handle_find_coordinator(
     context: RequestContext,
     respond: Callable[[messages.FindCoordinatorResponse], None],
 ) -> None:
-    """Name the coordinator of each key."""
+    """Return the coordinator of each key."""
     by_keys = context.api_version >= KEYS_VERSION
     keys = request.coordinator_keys if by_keys else [request.key]
     if request.key_type == SHARE and _is_hidden(context):
@@ -75,7 +75,7 @@ def handle_find_coordinator(
 
 
 def _is_hidden(context: RequestContext) -> bool:
-    """Whether the client may not know where share partitions are kept."""
+    """Whether the client may not look up coordinators of share partitions."""
     return context.api_version >= SHARE_VERSION and not is_authorized(
         context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME
     )
@@ -96,7 +96,7 @@ def _coordinator(key: str, key_type: int, context: RequestContext) -> Coordinato
 
 
 def _partition(key: str, key_type: int, context: RequestContext) -> TopicPartition | None:
-    """Return the partition whose leader is the coordinator, None for a key that there cannot be."""
+    """Return the partition whose leader is the coordinator, None for an invalid key."""
     broker = context.broker
     if key_type == GROUP:
         return TopicPartition(GROUP_METADATA_TOPIC, broker.groups.partition_for(key))
@@ -114,7 +114,7 @@ def _partition(key: str, key_type: int, context: RequestContext) -> TopicPartiti
 
 
 def _answer(key: str, partition: TopicPartition, context: RequestContext) -> Coordinator:
-    """Return the living leader of the partition, or the answer that asks the client to come again."""
+    """Return the live leader of the partition, or COORDINATOR_NOT_AVAILABLE, which the client retries."""
     image = context.broker.image
     if partition.topic not in image.topics:
         create_coordinators_topic(partition.topic, context.broker)

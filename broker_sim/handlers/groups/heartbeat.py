@@ -1,11 +1,11 @@
 """Heartbeat (key 12), versions 0-4; mirrors `KafkaApis.handleHeartbeatRequest`.
 
 Behaviour:
-* keeps the member's session alive and tells it of a rebalance (REBALANCE_IN_PROGRESS)
-* answered once all that was written for the partition's groups is committed
-* NONE while the coordinator is loading: it cannot know better yet
+* keeps the member's session alive and reports a rebalance (REBALANCE_IN_PROGRESS)
+* answered once all earlier writes for the partition's groups are committed
+* NONE while the coordinator is loading
 
-Version notes: 3 knows static members; 4 is flexible.
+Version notes: 3 has static members; 4 is flexible.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def handle_heartbeat(
     request: messages.HeartbeatRequest, context: RequestContext, respond: Callable[[messages.HeartbeatResponse], None]
 ) -> None:
-    """Keep a member alive."""
+    """Keep a member's session alive."""
 
     def answer(error_code: ErrorCode) -> None:
         respond(messages.HeartbeatResponse(error_code=error_code))

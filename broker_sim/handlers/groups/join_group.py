@@ -1,16 +1,16 @@
 """JoinGroup (key 11), versions 0-9; mirrors `KafkaApis.handleJoinGroupRequest`.
 
 Behaviour:
-* checked first: the client may read the group, the group id is not empty, the session timeout is in the bounds of
+* checked first: READ on the group, a group id that is not empty, and a session timeout between
   `group.min.session.timeout.ms` and `group.max.session.timeout.ms`
-* a member without an id is given one and has to come again with it (MEMBER_ID_REQUIRED), see
+* a member without an id gets one and has to join again with it (MEMBER_ID_REQUIRED), see
   `broker_sim.group.classic.join`
 * the answer is parked until the next generation of the group begins, see
   `broker_sim.group.classic.rebalance`
 
-Version notes: 0 has no rebalance timeout, so the session timeout stands for it; before 4 a member joins
-without an id; 5 knows static members (KIP-345); 6 is flexible; 7 names the protocol type, and may have
-none; 8 tells why (KIP-800); 9 lets a static leader skip the assignment (KIP-814).
+Version notes: 0 has no rebalance timeout, so the session timeout is used; before 4 a member may join
+without an id; 5 has static members (KIP-345); 6 is flexible; 7 returns the protocol type, and the protocol
+may be null; 8 has a reason (KIP-800); 9 lets a static leader skip the assignment (KIP-814).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_PROTOCOL_VERSION: Final = 7
 def handle_join_group(
     request: messages.JoinGroupRequest, context: RequestContext, respond: Callable[[messages.JoinGroupResponse], None]
 ) -> None:
-    """Let a member into a group."""
+    """Join a member to a group."""
 
     def answer(response: messages.JoinGroupResponse) -> None:
         if context.api_version < NO_PROTOCOL_VERSION:

@@ -1,11 +1,11 @@
 """LeaveGroup (key 13), versions 0-5; mirrors `KafkaApis.handleLeaveGroupRequest`.
 
 Behaviour:
-* each member leaves or fails alone; a static member may be named by its group instance id only
+* each member leaves or fails alone; a static member may be identified by its group instance id only
 * answered once the record of a group that became empty is committed
 
-Version notes: before 3 one member leaves, whose error is the answer's; 3 is batched (KIP-345); 4 is
-flexible; 5 tells why (KIP-800).
+Version notes: before 3 a single member leaves, and its error is the error of the response; 3 is batched
+(KIP-345); 4 is flexible; 5 has a reason (KIP-800).
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 Behaviour:
 * lists the groups that this broker coordinates; clients ask every broker
-* COORDINATOR_LOAD_IN_PROGRESS, without any group, while a partition is being loaded
-* who may describe the cluster sees all groups, others those that they may describe
-* filters ignore case; states also blanks around them; an unknown state or type matches nothing
+* COORDINATOR_LOAD_IN_PROGRESS without groups while a partition is being loaded
+* a client with DESCRIBE on the cluster sees all groups, others see those that they may describe
+* filters ignore case, and state filters surrounding blanks; an unknown state or type matches nothing
 
 Version notes: 4 filters by state, 5 by type.
 
-Deliberate difference: groups are listed by partition and then in the order of their creation; Kafka
-lists them in the order of its hash maps.
+Deliberate difference: groups are listed by partition and then in order of creation, in Kafka in the order
+of its hash maps.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """OffsetCommit (key 8), versions 2-10; mirrors `KafkaApis.handleOffsetCommitRequest`.
 
 Behaviour:
-* partitions that do not exist fail by themselves; without any other the coordinator is not asked
-* the answer waits until the in-sync replicas have the offsets, at most `offsets.commit.timeout.ms`:
-  then COORDINATOR_NOT_AVAILABLE, and the offsets stay written
-* who commits without a generation to a group that does not exist makes a simple group
+* partitions that do not exist fail alone; if there are no others, the coordinator is not called
+* answered once the in-sync replicas have the offsets; after `offsets.commit.timeout.ms` with
+  COORDINATOR_NOT_AVAILABLE, but the offsets stay written
+* a commit without a generation to a group that does not exist creates a simple group
 
-Version notes: 2 to 4 name a retention, 9 tells GROUP_ID_NOT_FOUND and serves KIP-848, 10 names topics
-by id.
+Version notes: 2 to 4 have a retention time, 9 returns GROUP_ID_NOT_FOUND and serves KIP-848, 10 identifies
+topics by id.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def handle_offset_commit(
     context: RequestContext,
     respond: Callable[[messages.OffsetCommitResponse], None],
 ) -> None:
-    """Commit what is valid, and answer for every partition."""
+    """Commit the valid offsets, and answer for every partition."""
     by_id = context.api_version >= TOPIC_ID_VERSION
     offsets, refused = check_offsets(
         topics_of_commit(request.topics, context, by_id=by_id),
@@ -90,7 +90,7 @@ def handle_offset_commit(
 
 
 def topics_of_commit(topics: Iterable[RequestTopic], context: RequestContext, *, by_id: bool) -> list[CommitTopic]:
-    """Return name, id and partitions of each topic; an unknown id has no name, a topic that is named no id."""
+    """Return name, id and partitions of each topic; the name is empty for an unknown id."""
     topic_names = context.broker.image.topic_names
     return [
         (topic_names.get(topic.topic_id, ""), topic.topic_id, topic.partitions)
@@ -105,8 +105,7 @@ def check_offsets(
 ) -> tuple[list[OffsetToCommit], list[tuple[OffsetToCommit, ErrorCode]]]:
     """Return the offsets that may be committed, and the others with their errors.
 
-    A topic has its name, its id if the client has named it by that, and partitions. `denial` is the
-    error of all of them for a client that may not commit for the group.
+    `denial` is the error of all offsets if the client may not commit for the group, else NONE.
     """
     image = context.broker.image
     names = (name for name, topic_id, _ in topics if name or topic_id is None)

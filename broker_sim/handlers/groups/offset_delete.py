@@ -1,9 +1,9 @@
 """OffsetDelete (key 47), version 0; mirrors `KafkaApis.handleOffsetDeleteRequest`.
 
 Behaviour:
-* partitions that do not exist fail by themselves; the group is checked even where no others are left
-* offsets of topics that a member is subscribed to stay: GROUP_SUBSCRIBED_TO_TOPIC
-* the answer waits until the in-sync replicas have the deletion
+* partitions that do not exist fail alone; the group is checked even if there are no others
+* offsets of topics with a subscribed member are kept: GROUP_SUBSCRIBED_TO_TOPIC
+* answered once the in-sync replicas have the deletion
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """OffsetFetch (key 9), versions 1-10; mirrors `KafkaApis.handleOffsetFetchRequest`.
 
 Behaviour:
-* shows what is committed: offsets that the in-sync replicas do not have yet stay unseen
-* with `require_stable` the newest offsets are taken, and the answer waits until they are committed;
-  partitions of which a transaction has an offset that is not over have UNSTABLE_OFFSET_COMMIT
+* returns committed offsets only, not those that the in-sync replicas do not have yet
+* with `require_stable` it returns the newest offsets once they are committed; partitions with an offset
+  in an open transaction have UNSTABLE_OFFSET_COMMIT
 * a group or partition without an offset has the offset -1 and no error
 
-Version notes: 2 has an error for the group and can ask for all partitions, 7 require_stable, 8 several
-groups, 9 members of KIP-848, 10 names topics by id: an offset of a topic that was deleted is not shown
-for the new one.
+Version notes: 2 has an error for the group and can request all partitions, 7 require_stable, 8 several
+groups, 9 members of KIP-848, 10 identifies topics by id: an offset of a deleted topic is not returned for
+a new topic of the same name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def handle_offset_fetch(
     context: RequestContext,
     respond: Callable[[messages.OffsetFetchResponse], None],
 ) -> None:
-    """Answer once every group of the request has its answer."""
+    """Return the offsets of each group, once all groups are done."""
     requested_groups = _asked_groups(request, context.api_version)
     answers: list[Group | None] = [None] * len(requested_groups)
 
@@ -93,7 +93,7 @@ def _fetch(
         return denied_or_injected_error(context, topic, partition, denied)
 
     def show(answer: Group) -> None:
-        """Leave out topics of the group that the client has not named and may not describe."""
+        """Leave out topics that are not in the request and that the client may not describe."""
         if requested.topics is None:
             hidden = _hidden(context, (topic.name for topic in answer.topics))
             answer.topics = [topic for topic in answer.topics if topic.name not in hidden]
@@ -109,7 +109,7 @@ def _hidden(context: RequestContext, names: Iterable[str]) -> AbstractSet[str]:
 
 
 def _failed(requested: AskedGroup, error_code: ErrorCode, api_version: int) -> Group:
-    """Return the answer of a group that failed; version 1 has errors for partitions only."""
+    """Return the response of a failed group; version 1 has errors for partitions only."""
     if api_version >= GROUP_ERROR_VERSION:
         return Group(group_id=requested.group_id, error_code=error_code)
     topics = [

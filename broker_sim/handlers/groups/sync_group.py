@@ -1,11 +1,11 @@
 """SyncGroup (key 14), versions 0-5; mirrors `KafkaApis.handleSyncGroupRequest`.
 
 Behaviour:
-* the leader brings the assignments of all members, and they are written to `__consumer_offsets`
-* everybody gets an own assignment once that is committed; until then the answers are parked, see
+* the leader sends the assignments of all members, and they are written to `__consumer_offsets`
+* each member gets its assignment once that is committed; until then the responses are parked, see
   `broker_sim.group.classic.rebalance`
 
-Version notes: 3 knows static members; 4 is flexible; 5 must name the protocol and its type, else
+Version notes: 3 has static members; 4 is flexible; 5 must have the protocol and its type, otherwise
 INCONSISTENT_GROUP_PROTOCOL comes before all other errors.
 """
 
@@ -31,7 +31,7 @@ PROTOCOL_VERSION: Final = 5
 def handle_sync_group(
     request: messages.SyncGroupRequest, context: RequestContext, respond: Callable[[messages.SyncGroupResponse], None]
 ) -> None:
-    """Answer with the member's assignment."""
+    """Return the member's assignment."""
     if context.api_version >= PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None):
         respond(refuse(request, context, ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         return

@@ -2,14 +2,14 @@
 
 Behaviour:
 * the offsets are pending until the transaction's marker commits or drops them
-* before the group is looked at, the transaction's coordinator is asked whether the group's partition is
-  in the transaction, unless the partition has offsets of it already
-* partitions that do not exist fail by themselves; without any other nobody is asked
-* the answer waits until the in-sync replicas have the offsets, at most `offsets.commit.timeout.ms`:
-  then COORDINATOR_NOT_AVAILABLE, and the offsets stay written
+* first the transaction coordinator verifies that the group's partition is in the transaction, unless the
+  partition already has offsets of the transaction
+* partitions that do not exist fail alone; if there are no others, no coordinator is called
+* answered once the in-sync replicas have the offsets; after `offsets.commit.timeout.ms` with
+  COORDINATOR_NOT_AVAILABLE, but the offsets stay written
 
-Version notes: before 2 COORDINATOR_LOAD_IN_PROGRESS is told as COORDINATOR_NOT_AVAILABLE, 3 names the
-member, 4 knows TRANSACTION_ABORTABLE, 5 adds the group's partition to the transaction (KIP-890), 6 names topics by id.
+Version notes: before 2 COORDINATOR_NOT_AVAILABLE replaces COORDINATOR_LOAD_IN_PROGRESS, 3 has the member,
+4 has TRANSACTION_ABORTABLE, 5 adds the group's partition to the transaction (KIP-890), 6 identifies topics by id.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def handle_txn_offset_commit(
     context: RequestContext,
     respond: Callable[[messages.TxnOffsetCommitResponse], None],
 ) -> None:
-    """Write what is valid into the transaction, and answer for every partition."""
+    """Write the valid offsets into the transaction, and answer for every partition."""
     denial = authorization_error(
         context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id
     ) or authorization_error(context, AclOperation.READ, ResourceType.GROUP, request.group_id)

@@ -2,8 +2,8 @@
 
 Behaviour:
 * each entity succeeds or fails alone, and with `validate_only` nothing is set
-* one result for each entity, in the order of Java's hash tables; of a type that an entity has twice
-  the last name counts
+* one result for each entity, in the order of Java's hash tables; if an entity has a type twice, the last
+  name counts
 
 Version notes: 1 is flexible.
 """
@@ -53,7 +53,7 @@ def handle_alter_client_quotas(
 def _alteration(entry: Request.EntryData) -> ClientQuotaAlteration:
     entity = quota_entity({part.entity_type: part.entity_name for part in entry.entity})
     operations = [(each.key, None if each.remove else each.value) for each in entry.ops]
-    # Of several mistakes the first one is told, in the order of Kafka's table of operations.
+    # Of several errors the first is returned, in the order of Kafka's hash table of operations.
     order = hash_order([name for name, _ in operations], string_hash, table_capacity(len(operations)))
     operations.sort(key=lambda operation: order.index(operation[0]))
     return ClientQuotaAlteration(entity, operations)

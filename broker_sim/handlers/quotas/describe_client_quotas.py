@@ -1,8 +1,8 @@
 """DescribeClientQuotas (key 48), versions 0-1; mirrors `ClientQuotasImage.describe`.
 
 Behaviour:
-* a filter names for a type one name, its default, or that it is there at all; `strict` leaves out
-  entities of further types; without any component all entities fit
+* a filter component matches one name of a type, its default, or any name; `strict` leaves out entities
+  with further types; a filter without components matches all entities
 * entities and quotas come in the order of Java's hash tables
 
 Version notes: 1 is flexible.
@@ -35,7 +35,7 @@ def handle_describe_client_quotas(
     context: RequestContext,
     respond: Callable[[messages.DescribeClientQuotasResponse], None],
 ) -> None:
-    """Describe the quotas that fit a filter."""
+    """Describe the quotas that match a filter."""
     try:
         names, types = _filter(request.components)
     except ApiError as error:
@@ -51,7 +51,7 @@ def handle_describe_client_quotas(
 
 
 def _filter(components: Sequence[Request.ComponentData]) -> tuple[dict[str, str | None], set[str]]:
-    """Return the names wanted by type, and the types of which any name will do. Raises ApiError."""
+    """Return the requested names by type, and the types for which any name matches. Raises ApiError."""
     names: dict[str, str | None] = {}
     types: set[str] = set()
     for component in components:
@@ -112,11 +112,11 @@ def _entry(entity: QuotaEntity, quotas: Mapping[str, float]) -> Response.EntryDa
 
 
 def _capacity(size: int) -> int:
-    """Return the buckets of a table that was made for what there was before the last one came."""
+    """Return the number of buckets of a hash table that was sized before its last entry was added."""
     return table_capacity(size - 1)
 
 
 def entity_hash(entity: QuotaEntity) -> int:
-    """Return `ClientQuotaEntity.hashCode`, by which Kafka orders its answers, as an unsigned number of 32 bits."""
+    """Return `ClientQuotaEntity.hashCode`, which orders Kafka's responses, as an unsigned 32-bit number."""
     pairs = (string_hash(kind) ^ (0 if name is None else string_hash(name)) for kind, name in entity)
     return (_OF_ONE_VALUE + sum(pairs)) & INT_MASK

@@ -1,16 +1,15 @@
 """DescribeAcls (key 29), CreateAcls (30) and DeleteAcls (31), versions 0-3; mirrors `AclApis`.
 
 Behaviour:
-* without an authorizer all of them say SECURITY_DISABLED
-* each rule is created or refused alone; to create one that is there already is no error
-* each filter deletes what it means, and tells it
-* the code 0 closes the connection, as in Kafka, where such a request does not parse
-* a rule for ANY, which only a filter can be for, makes the whole request fail
+* without an authorizer all three return SECURITY_DISABLED
+* each ACL is created or refused alone; creating an existing ACL is not an error
+* each filter deletes the ACLs that it matches, and returns them
+* an enum code of 0 closes the connection, as in Kafka, which cannot parse such a request
+* an ACL with ANY, which is for filters only, fails the whole request
 
-Version notes: 1 has pattern types (KIP-290), 2 is flexible, 3 knows users as resources (KIP-373).
+Version notes: 1 has pattern types (KIP-290), 2 is flexible, 3 has users as resources (KIP-373).
 
-Deliberate difference: the rules come in the order of their fields; Kafka lists them in that of its hash
-tables.
+Deliberate difference: ACLs are sorted by their fields; Kafka lists them in the order of its hash tables.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def handle_describe_acls(
     context: RequestContext,
     respond: Callable[[messages.DescribeAclsResponse], None],
 ) -> None:
-    """List the rules that the filter means."""
+    """List the ACLs that match the filter."""
     acl_filter = _filter(request)
     if context.broker.authorizer is None:
         text = "No Authorizer is configured on the broker"
@@ -64,12 +63,12 @@ def handle_describe_acls(
 def handle_create_acls(
     request: messages.CreateAclsRequest, context: RequestContext, respond: Callable[[messages.CreateAclsResponse], None]
 ) -> None:
-    """Create the rules, each for itself."""
+    """Create the ACLs, each one alone."""
     acls = [_acl(creation) for creation in request.creations]
 
     def answer(outcomes: Sequence[Outcome]) -> None:
         results = [
-            # As in Kafka a rule that was created has an empty text, not none.
+            # As in Kafka, a created ACL has an empty error message, not null.
             Created(outcome.error_code, outcome.error_message) if outcome.error_code else Created()
             for outcome in outcomes
         ]
@@ -98,7 +97,7 @@ def handle_create_acls(
 def handle_delete_acls(
     request: messages.DeleteAclsRequest, context: RequestContext, respond: Callable[[messages.DeleteAclsResponse], None]
 ) -> None:
-    """Delete the rules that each filter means."""
+    """Delete the ACLs that match each filter."""
     filters = [_filter(each) for each in request.filters]
 
     def answer(results: Sequence[DeletedAcls]) -> None:
@@ -147,13 +146,13 @@ def _acl(creation: messages.CreateAclsRequest.AclCreation) -> Acl:
 
 
 def _check_given(*codes: int) -> None:
-    """Raise ProtocolError, which closes the connection, for a code that stands for nothing."""
+    """Raise ProtocolError, which closes the connection, for an enum code of 0."""
     if 0 in codes:
-        raise ProtocolError("a request for ACLs has a type that is not given")
+        raise ProtocolError("the enum code 0 is not allowed in an ACL request")
 
 
 def _is_for_filters(acl: Acl) -> bool:
-    """Whether a rule has what only a filter can have."""
+    """Whether an ACL has a value that is for filters only."""
     return (
         acl.resource_type is ResourceType.ANY
         or acl.pattern_type in (PatternType.ANY, PatternType.MATCH)
@@ -163,7 +162,7 @@ def _is_for_filters(acl: Acl) -> bool:
 
 
 def _refusal(acl: Acl) -> Outcome | None:
-    """Return why a rule is refused before the controller sees it."""
+    """Return the error of an ACL that is refused before it reaches the controller."""
     if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
         text = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
         return Outcome(ErrorCode.INVALID_REQUEST, text)

@@ -1,9 +1,8 @@
 """AlterUserScramCredentials (key 51), version 0; mirrors `ControllerApis.handleAlterUserScramCredentials`.
 
 Behaviour:
-* the controller keeps the credentials, and the next login by SCRAM is checked against them
-* one result for each user: what was deleted, then what was set, then what was refused; each of these in
-  the order of Java's hash tables
+* the controller stores the credentials, and the next SCRAM login is checked against them
+* one result for each user: first deletions, then upserts, then errors, each in the order of Java's hash tables
 """
 
 from __future__ import annotations

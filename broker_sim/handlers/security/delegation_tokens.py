@@ -4,11 +4,10 @@ CreateDelegationToken (key 38) and DescribeDelegationToken (41), versions 1-3; R
 ExpireDelegationToken (40), versions 1-2.
 
 Behaviour:
-* who has not shown who it is, or has by a token, gets DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-* everybody may create tokens for itself; for others CREATE_TOKENS on the user is needed
-* the HMAC of a token is what renews or expires it, if its owner or a renewer sends it
-* a description leaves out what the client may not see: tokens of others need DESCRIBE on the token, or
-  DESCRIBE_TOKENS on its owner
+* a client that has not authenticated, or only with a token, gets DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+* every client may create tokens for itself; tokens for others need CREATE_TOKENS on the user
+* a token is renewed or expired by its HMAC, sent by its owner or a renewer
+* tokens of others are described only with DESCRIBE on the token, or DESCRIBE_TOKENS on its owner
 
 Version notes: 2 is flexible, 3 has owners other than the client (KIP-373).
 """
@@ -76,7 +75,7 @@ def handle_renew_delegation_token(
     context: RequestContext,
     respond: Callable[[messages.RenewDelegationTokenResponse], None],
 ) -> None:
-    """Let the token end later."""
+    """Extend the token's lifetime."""
     _change(
         context,
         lambda controller: controller.renew_delegation_token(
@@ -91,7 +90,7 @@ def handle_expire_delegation_token(
     context: RequestContext,
     respond: Callable[[messages.ExpireDelegationTokenResponse], None],
 ) -> None:
-    """Let the token end sooner, or at once."""
+    """Shorten the token's lifetime, or expire it at once."""
     _change(
         context,
         lambda controller: controller.expire_delegation_token(
@@ -106,7 +105,7 @@ def handle_describe_delegation_token(
     context: RequestContext,
     respond: Callable[[messages.DescribeDelegationTokenResponse], None],
 ) -> None:
-    """Describe tokens of the owners, of all of them if the list is null, of none if it is empty."""
+    """Describe the tokens of the owners; of all owners if the list is null, of none if it is empty."""
     if not context.connection.may_ask_for_tokens:
         respond(Described(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED))
         return
@@ -118,12 +117,12 @@ def handle_describe_delegation_token(
         owners = [KafkaPrincipal(each.principal_type, each.principal_name) for each in request.owners]
     tokens = context.broker.image.delegation_tokens
     tokens_in_order = (tokens[token_id] for token_id in hash_order(tokens, string_hash))
-    rows = [_described(context, token) for token in tokens_in_order if _is_told(context, token, owners)]
+    rows = [_described(context, token) for token in tokens_in_order if _is_visible(context, token, owners)]
     respond(Described(tokens=rows))
 
 
 def _refusal(context: RequestContext, owner: KafkaPrincipal, renewers: Iterable[KafkaPrincipal]) -> ErrorCode | None:
-    """Return why a token is refused before the controller hears of it."""
+    """Return the error of a token that is refused before it reaches the controller."""
     if not context.connection.may_ask_for_tokens:
         return ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     if owner != context.principal and not is_authorized(
@@ -136,14 +135,14 @@ def _refusal(context: RequestContext, owner: KafkaPrincipal, renewers: Iterable[
 
 
 def _requester(context: RequestContext, requester: KafkaPrincipal) -> tuple[str, str]:
-    """Return type and name of who has asked for a token, as far as the version tells them."""
+    """Return the type and name of the token's requester; empty in versions without them."""
     return requester if context.api_version >= REQUESTERS_VERSION else ("", "")
 
 
 def _change(
     context: RequestContext, verb: Callable[[Controller], int], answer: Callable[[ErrorCode, int], None]
 ) -> None:
-    """Let the controller change when a token ends."""
+    """Make the controller change when a token expires."""
     if not context.connection.may_ask_for_tokens:
         answer(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, NO_TIMESTAMP)
         return
@@ -154,7 +153,7 @@ def _change(
     context.broker.controller.call(verb, lambda ms: answer(ErrorCode.NONE, ms), refuse)
 
 
-def _is_told(context: RequestContext, token: DelegationToken, owners: list[KafkaPrincipal] | None) -> bool:
+def _is_visible(context: RequestContext, token: DelegationToken, owners: list[KafkaPrincipal] | None) -> bool:
     if owners is not None and not any(map(token.is_owner_or_renewer, owners)):
         return False
     return (

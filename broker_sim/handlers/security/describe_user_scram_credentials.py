@@ -1,9 +1,9 @@
 """DescribeUserScramCredentials (key 50), version 0; mirrors `ScramImage.describe`.
 
 Behaviour:
-* tells mechanisms and iterations, never keys or salts
-* without users, or with an empty list of them, all users are described
-* the users come in the order of Java's hash tables
+* returns mechanisms and iterations, never keys or salts
+* a null or empty list of users describes all users
+* the users are in the order of Java's hash tables
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def handle_describe_user_scram_credentials(
 ) -> None:
     """Describe the SCRAM credentials of users."""
     scram = context.broker.image.scram
-    # In one bucket of the table those with SCRAM-SHA-256 come first.
+    # In a bucket of the hash table, users with SCRAM-SHA-256 come first.
     everyone = sorted(scram, key=lambda user: min(scram[user]))
     times = Counter([user.name for user in request.users] if request.users else everyone)
     results = [

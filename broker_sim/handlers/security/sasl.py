@@ -1,10 +1,10 @@
-"""SaslHandshake (key 17), versions 0-1, and SaslAuthenticate (key 36), versions 0-2, of a known client.
+"""SaslHandshake (key 17), versions 0-1, and SaslAuthenticate (key 36), versions 0-2, after the login.
 
 Mirrors `KafkaApis.handleSaslHandshakeRequest` and `handleSaslAuthenticateRequest`.
 
 Behaviour:
-* a login is served before requests are (`broker_sim.network.login`); one that comes here is too late, or
-  on a listener without logins: ILLEGAL_SASL_STATE
+* `broker_sim.network.login` serves logins; one that arrives here is too late, or on a listener without
+  SASL: ILLEGAL_SASL_STATE
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class AcknowledgingRequest(Protocol):
 def named_partitions(
     request: AcknowledgingRequest, context: RequestContext
 ) -> list[tuple[TopicIdPartition, list[AcknowledgementBatch]]]:
-    """Return the partitions that a request names, with their acknowledgements."""
+    """Return the partitions of a request, with their acknowledgements."""
     names = context.broker.image.topic_names
     return [
         (
@@ -101,7 +101,7 @@ def _error(
     denied: AbstractSet[str],
     is_renewable: bool,
 ) -> ErrorCode:
-    """Return why a partition cannot be acknowledged, NONE if it can."""
+    """Return the error of a partition that cannot be acknowledged, NONE if it can."""
     if partition.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     allowed = _ALL_TYPES if is_renewable and request.is_renew_ack else _OLD_TYPES
@@ -129,12 +129,12 @@ def _is_valid(batch: AcknowledgementBatch, allowed: frozenset[int]) -> bool:
 
 
 def in_mutable_map_order(answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
-    """Return answers in the order of a Scala map that is still being filled, where all partitions are refused."""
+    """Return answers in the order of a mutable Scala map, which Kafka uses if all partitions are refused."""
     return {partition: answers[partition] for partition in mutable_map_order(answers, _hash)}
 
 
 def in_to_map_order(answers: Mapping[TopicIdPartition, Answer]) -> dict[TopicIdPartition, Answer]:
-    """Return answers in the order of a finished Scala map."""
+    """Return answers in the order of an immutable Scala map."""
     return {partition: answers[partition] for partition in to_map_order(answers, _hash)}
 
 

@@ -1,9 +1,9 @@
 """AlterShareGroupOffsets (key 91), version 0; mirrors `KafkaApis.handleAlterShareGroupOffsetsRequest`.
 
 Behaviour:
-* share partitions of a group without members begin anew at the offsets of the request
+* share partitions of a group without members restart at the offsets of the request
 * a group that does not exist is created; a group of another kind is GROUP_ID_NOT_FOUND
-* topics that the client may not read, or that do not exist, fail by themselves, with each of their partitions
+* topics that the client may not read, or that do not exist, fail alone, with each of their partitions
 * a negative partition fails the whole request
 * answered once the share coordinator has the new state
 """
@@ -73,7 +73,7 @@ def handle_alter_share_group_offsets(
 
 
 class _AnsweredTopics:
-    """The topics of a response; a topic that the request names twice is answered once."""
+    """The topics of a response; a topic that is in the request twice is answered once."""
 
     __slots__ = ("_answers", "_existing")
 
@@ -86,7 +86,7 @@ class _AnsweredTopics:
         return list(self._answers.values())
 
     def get(self, name: str) -> messages.AlterShareGroupOffsetsResponse.AlterShareGroupOffsetsResponseTopic:
-        """Return the answer for a topic; it has the id of a topic that exists, even if the client may not read it."""
+        """Return the answer for a topic; it has the id of an existing topic even if the client may not read it."""
         if name not in self._answers:
             self._answers[name] = Topic(name)
             if name in self._existing:

@@ -27,14 +27,14 @@ def is_member_id(text: str | None) -> bool:
 
 
 def group_error(context: RequestContext, operation: AclOperation, group_id: str) -> ErrorCode:
-    """Return why the client may not do the operation on a share group, NONE if it may."""
+    """Return the error for a client that may not perform the operation on a share group, else NONE."""
     if not has_share_groups(context):
         return ErrorCode.UNSUPPORTED_VERSION
     return authorization_error(context, operation, ResourceType.GROUP, group_id)
 
 
 def member_error(context: RequestContext, group_id: str | None, member_id: str | None) -> ErrorCode:
-    """Return why the member is not served, NONE if it is."""
+    """Return the error of a member that is not served, else NONE."""
     if not has_share_groups(context):
         return ErrorCode.UNSUPPORTED_VERSION
     if group_id is None:
@@ -48,8 +48,8 @@ def member_error(context: RequestContext, group_id: str | None, member_id: str |
 def denied_topics(context: RequestContext, partitions: Collection[TopicIdPartition]) -> AbstractSet[str]:
     """Return the topics that the member may not read.
 
-    Raises ApiError UNKNOWN_SERVER_ERROR for a topic that does not exist if there is an authorizer: as in Kafka, it
-    cannot be asked about a topic without a name.
+    With an authorizer, raises ApiError UNKNOWN_SERVER_ERROR for a topic that does not exist: as in Kafka, a topic
+    without a name cannot be authorized.
     """
     if context.broker.authorizer is None:
         return frozenset()

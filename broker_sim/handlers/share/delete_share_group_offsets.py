@@ -1,8 +1,8 @@
 """DeleteShareGroupOffsets (key 92), version 0; mirrors `KafkaApis.handleDeleteShareGroupOffsetsRequest`.
 
 Behaviour:
-* deletes all state that a group without members has of topics
-* topics that the client may not read, that do not exist, or that have no state, fail by themselves
+* deletes all share state of the topics in a group without members
+* topics that the client may not read, that do not exist, or that have no state, fail alone
 * answered once the share coordinator and the group have deleted the state
 """
 

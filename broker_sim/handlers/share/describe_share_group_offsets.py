@@ -1,12 +1,12 @@
 """DescribeShareGroupOffsets (key 90), versions 0-1; mirrors `KafkaApis.handleDescribeShareGroupOffsetsRequest`.
 
 Behaviour:
-* answers with the start offset of each share partition, as its share coordinator has it
+* returns the start offset of each share partition, as its share coordinator has it
 * a share partition without state, or whose state cannot be read, has the offset -1 and no error
-* a group without a list of topics has all topics with state, apart from hidden ones; hidden topics that the request
-  names have an error
+* a group without a list of topics has all topics with state that the client may describe; topics in the request
+  that it may not describe have an error
 
-Version notes: 1 brings the lag (KIP-1226), for which the leaders of the partitions are asked.
+Version notes: 1 adds the lag (KIP-1226), for which the leaders of the partitions are queried.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _describe(
     context: RequestContext,
     on_group: OnGroup,
 ) -> None:
-    """Describe one group: the topics that the request names, or all that have state."""
+    """Describe one group: the topics of the request, or all topics with state."""
     error_code = group_error(context, AclOperation.DESCRIBE, described.group_id)
     if error_code:
         on_group(Group(described.group_id, error_code=error_code))

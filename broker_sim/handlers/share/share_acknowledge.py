@@ -3,10 +3,10 @@
 Behaviour:
 * answered once the share coordinator has written the changes
 * the first request of a session cannot acknowledge; the last one ends the session and releases all other records
-* with an authorizer, UNKNOWN_SERVER_ERROR answers all of a request with a topic that does not exist, as by Kafka
+* with an authorizer, a request with a topic that does not exist fails with UNKNOWN_SERVER_ERROR, as in Kafka
 * a partition with an invalid batch is answered with an error and is not changed
 
-Version notes: 2 brings the renewal of locks (KIP-1222) and the duration of locks.
+Version notes: 2 adds the renewal of locks (KIP-1222) and the duration of locks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def handle_share_acknowledge(
     context: RequestContext,
     respond: Callable[[messages.ShareAcknowledgeResponse], None],
 ) -> None:
-    """Acknowledge records of a member."""
+    """Acknowledge a member's records."""
     manager = context.broker.share_partitions
     key = ShareSessionKey(request.group_id or "", request.member_id or "")
     error_code = member_error(context, request.group_id, request.member_id)

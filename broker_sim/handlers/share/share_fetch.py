@@ -2,15 +2,15 @@
 
 Behaviour:
 * acknowledges first, if the request has acknowledgements, then fetches; answered when both are done
-* a session (KIP-932) has the partitions; the request has what changes of them, and the last one ends it
-* without room for its session a request is refused at the end of its wait
-* with a quota, a member that has read more than it may is answered empty; the records stay with it
-* a request that renews locks fetches nothing, and its limits are zero
-* partitions are answered that have records, an error, acknowledgements, or are new in the session
-* as by Kafka, UNKNOWN_SERVER_ERROR answers all of a request where a topic is to be answered that does not exist;
-  with an authorizer nothing is acknowledged or fetched then
+* a session (KIP-932) has the partitions; a request has the changes to them, and the final request ends the session
+* if the session cache is full, the request is refused at the end of its wait
+* a member above its quota gets an empty response, but keeps the acquired records
+* a request that renews locks fetches nothing, and its limits must be zero
+* the response has partitions with records, errors or acknowledgements, and those new in the session
+* as in Kafka, the whole request fails with UNKNOWN_SERVER_ERROR if the response would have a topic that does not
+  exist; with an authorizer nothing is acknowledged or fetched then
 
-Version notes: 2 brings limited records (KIP-1206) and the renewal of locks (KIP-1222).
+Version notes: 2 adds record limits (KIP-1206) and the renewal of locks (KIP-1222).
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ ACQUIRE_MODES: Final = (0, RECORD_LIMIT)
 
 
 def handle_share_fetch(request: messages.ShareFetchRequest, context: RequestContext, respond: Respond) -> None:
-    """Let a member acquire records, now or once there are some.
+    """Acquire records for a member, now or once there are some.
 
     1. Check the member.
-    2. Begin its session, or go on with it.
+    2. Begin or continue its session.
     3. Find the topics that the member may not read.
     4. Acknowledge.
     5. Fetch the partitions of the session.
@@ -87,7 +87,7 @@ def handle_share_fetch(request: messages.ShareFetchRequest, context: RequestCont
 
 
 def _request_error(request: messages.ShareFetchRequest, context: RequestContext) -> ErrorCode:
-    """Return why the request is not served, NONE if it is."""
+    """Return the error of a request that is not served, else NONE."""
     error_code = member_error(context, request.group_id, request.member_id)
     if error_code:
         return error_code
@@ -106,7 +106,7 @@ def _session(
     context: RequestContext,
     partitions: Sequence[tuple[TopicIdPartition, list[AcknowledgementBatch]]],
 ) -> ShareFetchContext:
-    """Return the session that the request begins, goes on with or ends. Raises ApiError."""
+    """Return the session that the request begins, continues or ends. Raises ApiError."""
     names = context.broker.image.topic_names
     forgotten = [
         TopicIdPartition(topic.topic_id, number, names.get(topic.topic_id))
@@ -126,7 +126,7 @@ def _session(
 def _refuse_session(
     request: messages.ShareFetchRequest, context: RequestContext, respond: Respond, error_code: ErrorCode
 ) -> None:
-    """Answer with the error of the session; without room for it at the end of the request's wait."""
+    """Answer with the session's error; if the session cache is full, at the end of the request's wait."""
     response = messages.ShareFetchResponse(error_code=error_code)
     if error_code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:
         waiting_fetches = context.broker.share_partitions.waiting_fetches
@@ -180,7 +180,7 @@ def _fetch(
 
 
 def _partition_error(context: RequestContext, partition: TopicIdPartition, denied: AbstractSet[str]) -> ErrorCode:
-    """Return why a partition of the session is not fetched, NONE if it is."""
+    """Return the error of a session partition that is not fetched, else NONE."""
     if partition.topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if partition.topic in denied:

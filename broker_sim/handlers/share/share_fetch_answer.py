@@ -1,4 +1,4 @@
-"""The answer to a share fetch, which waits for acknowledgements and records; see `share_fetch`."""
+"""The response to a share fetch, which waits for acknowledgements and records; see `share_fetch`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Answers = dict[TopicIdPartition, messages.ShareFetchResponse.PartitionData]
 
 SIZE_BYTES: Final = 4
-"""Bytes that Kafka counts for the size in front of a frame."""
+"""Bytes of a frame's size field, which Kafka's quota counts too."""
 
 
 class ShareFetchAnswer:
@@ -58,13 +58,13 @@ class ShareFetchAnswer:
         self._session = session
         self._respond = respond
         self._topic_names = context.broker.image.topic_names
-        """The topics at the arrival of the request."""
+        """Topic names by id when the request arrived."""
         self._refused: dict[TopicIdPartition, SharePartitionData] = {}
         self._acknowledged: Acknowledged | None = None
         self._fetched: Fetched | None = None
 
     def acknowledged(self, errors: Acknowledged) -> None:
-        """Take the errors of the acknowledgements."""
+        """Set the errors of the acknowledgements."""
         self._acknowledged = errors
         self._maybe_respond()
 
@@ -73,12 +73,12 @@ class ShareFetchAnswer:
         self._refused[partition] = SharePartitionData(error_code)
 
     def all_refused(self) -> None:
-        """Note that no partition is fetched."""
+        """Record that no partition is fetched."""
         self._fetched = in_mutable_map_order(self._refused)
         self._maybe_respond()
 
     def fetched(self, data: Fetched) -> None:
-        """Take the answers of the partitions that were fetched."""
+        """Set the results of the fetched partitions."""
         self._fetched = in_to_map_order({**data, **self._refused})
         self._maybe_respond()
 
@@ -87,7 +87,7 @@ class ShareFetchAnswer:
         self._respond(messages.ShareFetchResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _maybe_respond(self) -> None:
-        """Respond when both are there, with nothing fetched to a member that has read more than it may."""
+        """Respond once both results are there; a member above its quota gets no records."""
         if self._fetched is None or self._acknowledged is None:
             return
         throttle = self._context.throttle
@@ -102,7 +102,7 @@ class ShareFetchAnswer:
         self._respond(response)
 
     def _response_bytes(self, fetched: Fetched) -> int:
-        """Return the size of the response; the session does not move on."""
+        """Return the size of the response, without changing the session."""
         session = self._session
         in_response = {} if session.has_moved_on else session.in_response(fetched)
         answers = {partition: _partition_data(partition, data) for partition, data in in_response.items()}
@@ -112,7 +112,7 @@ class ShareFetchAnswer:
     def _response(self, fetched: Fetched, acknowledged: Acknowledged) -> messages.ShareFetchResponse:
         """Return the response, with the leaders of partitions that this broker does not lead.
 
-        Before 4.4 Kafka fails to count the bytes of a topic that was not there when the request came.
+        Before 4.4, Kafka does not count the bytes of a topic that did not exist when the request arrived.
         """
         context, session = self._context, self._session
         response = self._empty_response()
@@ -141,7 +141,7 @@ class ShareFetchAnswer:
 
 
 def _partition_data(partition: TopicIdPartition, data: SharePartitionData) -> messages.ShareFetchResponse.PartitionData:
-    """Return the answer for one partition; as in Kafka, without texts of errors."""
+    """Return the response for one partition; as in Kafka, without error messages."""
     response = messages.ShareFetchResponse
     return response.PartitionData(
         partition_index=partition.partition,
@@ -152,7 +152,7 @@ def _partition_data(partition: TopicIdPartition, data: SharePartitionData) -> me
 
 
 def _with_acknowledged(answers: Answers, acknowledged: Acknowledged) -> Answers:
-    """Add what became of the acknowledgements, also of partitions without another answer."""
+    """Add the results of the acknowledgements, including partitions that were not fetched."""
     for partition in _in_map_order(acknowledged):
         error = acknowledged[partition]
         answer = answers.get(partition)

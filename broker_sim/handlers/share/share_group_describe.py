@@ -1,7 +1,7 @@
 """ShareGroupDescribe (key 77), version 1; mirrors `KafkaApis.handleShareGroupDescribe`.
 
 Behaviour:
-* share groups only: any other is GROUP_ID_NOT_FOUND, an empty id INVALID_GROUP_ID
+* describes share groups; any other is GROUP_ID_NOT_FOUND, an empty id INVALID_GROUP_ID
 * a group whose members have topics that the client may not describe is TOPIC_AUTHORIZATION_FAILED
 * the groups are in the order of Kafka's hash map of partitions, not in that of the request
 """

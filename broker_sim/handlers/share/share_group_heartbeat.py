@@ -1,8 +1,8 @@
 """ShareGroupHeartbeat (key 76), version 1; mirrors `KafkaApis.handleShareGroupHeartbeat`.
 
 Behaviour:
-* a member chooses its id: it joins with epoch 0, stays with the epoch of the last answer, leaves with -1
-* the client must be allowed to read the group and to describe the topics that it names
+* a member chooses its id: it joins with epoch 0, stays with the epoch of the last response, leaves with -1
+* the client must be allowed to read the group and to describe the topics in the request
 * the coordinator computes the assignments, see `broker_sim.group.share.share_groups`; several members may
   have the same partition
 * answered once the changes are committed; the state of new share partitions is initialized after that
@@ -44,7 +44,7 @@ def handle_share_group_heartbeat(
 
 
 def _request_error(request: messages.ShareGroupHeartbeatRequest, context: RequestContext) -> ErrorCode:
-    """Return why the client may not be this member, NONE if it may."""
+    """Return the error for a client that may not be this member, else NONE."""
     error_code = group_error(context, AclOperation.READ, request.group_id)
     if error_code:
         return error_code

@@ -2,14 +2,14 @@
 
 InitializeShareGroupState (key 83), ReadShareGroupState (84) and DeleteShareGroupState (86), version 0;
 WriteShareGroupState (85) and ReadShareGroupStateSummary (87), versions 0-1. Brokers send them to each other; clients
-with the right to act for the cluster may send them, too.
+with CLUSTER_ACTION may send them, too.
 
 Behaviour:
-* for other clients each partition is CLUSTER_AUTHORIZATION_FAILED, with a text
-* each share partition is served by itself, see `broker_sim.share.coordinator.shard`
-* a request without a group, or with a topic without partitions, has an empty answer
+* for other clients each partition is CLUSTER_AUTHORIZATION_FAILED, with a message
+* each share partition is served separately, see `broker_sim.share.coordinator.shard`
+* a request without a group, or with a topic without partitions, gets an empty response
 * answered once the changes are committed
-* a read writes the leader epoch of its reader, which fences the leaders before it
+* a read writes the leader epoch of its reader, which fences earlier leaders
 
 Version notes: 1 has the number of completed records (KIP-1226).
 """

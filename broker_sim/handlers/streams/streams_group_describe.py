@@ -1,9 +1,9 @@
 """StreamsGroupDescribe (key 89), versions 0 and 1; mirrors `KafkaApis.handleStreamsGroupDescribe`.
 
 Behaviour:
-* streams groups only: any other is GROUP_ID_NOT_FOUND, an empty id INVALID_GROUP_ID
+* describes streams groups; any other is GROUP_ID_NOT_FOUND, an empty id INVALID_GROUP_ID
 * a group whose topology has topics that the client may not describe is TOPIC_AUTHORIZATION_FAILED
-* version 1 tells the assignor, and the topology as the application describes it, if it is kept (KIP-1331)
+* version 1 has the assignor, and the application's description of the topology if it is stored (KIP-1331)
 * the groups are in the order of Kafka's hash map of partitions, not in that of the request
 """
 

@@ -1,12 +1,13 @@
 """StreamsGroupHeartbeat (key 88), versions 0 and 1; mirrors `KafkaApis.handleStreamsGroupHeartbeat`.
 
 Behaviour:
-* a member names itself: it joins with epoch 0 and its topology, stays with the epoch that it was told, leaves
-  with -1; from Kafka 4.4 on a static one leaves for a while with -2, and members report their offsets of tasks
-* the client may read the group and describe all topics of the topology, none of which is one of Kafka's own
-* the coordinator computes who gets which task, see `broker_sim.group.modern.assigned_groups`
-* internal topics that are missing are created for a client that may do so; the answer does not wait for that,
-  and tells why the last attempt failed
+* a member chooses its id: it joins with epoch 0 and its topology, stays with the epoch of the last response, leaves
+  with -1; from Kafka 4.4 on a static member leaves temporarily with -2, and members report their task offsets
+* the client must be allowed to read the group and to describe all topics of the topology; Kafka's internal topics
+  are refused
+* the coordinator assigns the tasks, see `broker_sim.group.modern.assigned_groups`
+* missing internal topics are created for a client with CREATE; the response does not wait for that,
+  and has the error of the last failed attempt
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Response = messages.StreamsGroupHeartbeatResponse
 SHOWN_ERRORS: Final = 3
-"""Maximum number of topics whose failed creation is described in an answer."""
+"""Maximum number of topics whose failed creation is described in a response."""
 
 
 def handle_streams_group_heartbeat(
@@ -56,7 +57,7 @@ def handle_streams_group_heartbeat(
 
 
 def _check(request: messages.StreamsGroupHeartbeatRequest, context: RequestContext) -> None:
-    """Raise `ApiError` if the client may not be such a member."""
+    """Raise `ApiError` if the client may not be this member."""
     if not has_streams_groups(context):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
     read, describe = AclOperation.READ, AclOperation.DESCRIBE
@@ -90,7 +91,7 @@ def _topic_names(topology: messages.StreamsGroupHeartbeatRequest.Topology) -> It
 
 
 def _create_topics(group_id: str, answer: HeartbeatAnswer, context: RequestContext) -> None:
-    """Begin to create the missing topics, and tell what stands in the way."""
+    """Begin to create the missing topics; add denials and failures to the status details."""
     names = list(answer.topics_to_create)
     create = AclOperation.CREATE
     denied: list[str] = []
@@ -111,7 +112,7 @@ def _create_topics(group_id: str, answer: HeartbeatAnswer, context: RequestConte
 
 
 def _add_detail(answer: HeartbeatAnswer, detail: str) -> None:
-    """Add to what the member is told of missing internal topics."""
+    """Append to the status detail about missing internal topics."""
     statuses = answer.response.status
     assert statuses is not None
     for status in statuses:

@@ -3,10 +3,10 @@
 Mirrors `KafkaApis.handleStreamsGroupTopologyDescriptionUpdate`.
 
 Behaviour:
-* a member sends the description of its topology when the answer to a heartbeat asks for it; the client may read the
-  group
+* a member sends the description of its topology when a heartbeat response requests it; the client must be allowed
+  to read the group
 * a broker without `group.streams.topology.description.plugin.class` answers UNSUPPORTED_VERSION
-* the coordinator checks member and epoch, and keeps the description, see
+* the coordinator checks member and epoch, and stores the description, see
   `broker_sim.group.streams.topology_descriptions`
 """
 
@@ -33,7 +33,7 @@ def handle_streams_group_topology_description_update(
     context: RequestContext,
     respond: Callable[[messages.StreamsGroupTopologyDescriptionUpdateResponse], None],
 ) -> None:
-    """Keep the description of a group's topology."""
+    """Store the description of a group's topology."""
 
     def fail(error: ApiError) -> None:
         respond(Response(error_code=error.error_code, error_message=error.error_message))

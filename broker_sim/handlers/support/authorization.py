@@ -1,7 +1,7 @@
-"""Permissions of a request's client, in one line for a handler; mirrors `AuthHelper`.
+"""Permission checks of a request's client, in one line for a handler; mirrors `AuthHelper`.
 
-Without an authorizer everybody may do everything, and nothing is looked at. Deliberate difference: the
-broker that a client asks decides, also about what the controller does for it.
+Without an authorizer everything is allowed, and nothing is checked. Deliberate difference: the broker that
+receives a request decides, also for operations that the controller performs.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _EVERYTHING: Final[Mapping[ResourceType, int]] = {
 
 
 class RequestAuthorizer:
-    """A broker's authorizer; tells what it denies to those who asked for it."""
+    """A broker's authorizer, which reports denials."""
 
     __slots__ = ("_authorizer", "_on_denial")
 
@@ -84,7 +84,7 @@ class RequestAuthorizer:
         *,
         logs_denial: bool,
     ) -> bool:
-        """Return whether the client may do this with the resource, and tell a denial."""
+        """Return whether the client may perform the operation on the resource; report a denial if `logs_denial`."""
         connection = context.connection
         decision = self._authorizer.decide(
             context.broker.image.acls, connection.principal, connection.ip, operation, resource_type, name
@@ -94,7 +94,7 @@ class RequestAuthorizer:
         return decision.is_allowed
 
     def allows_on_any(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Return whether there is a resource of the type with which the client may do this."""
+        """Return whether the client may perform the operation on any resource of the type."""
         connection = context.connection
         return self._authorizer.is_allowed_on_any(
             context.broker.image.acls, connection.principal, connection.ip, operation, resource_type
@@ -102,7 +102,7 @@ class RequestAuthorizer:
 
 
 def make_authorizer(config: BrokerConfig, on_denial: OnDenial) -> RequestAuthorizer | None:
-    """Return what `authorizer.class.name` names. Raises ConfigError for wrong `super.users`."""
+    """Return the authorizer of `authorizer.class.name`, if any. Raises ConfigError for invalid `super.users`."""
     if not config.authorizer_class_name:
         return None
     authorizer = Authorizer(
@@ -119,9 +119,9 @@ def is_authorized(
     *,
     logs_denial: bool = True,
 ) -> bool:
-    """Return whether the client may do this with the resource.
+    """Return whether the client may perform the operation on the resource.
 
-    `logs_denial` is for what it has asked for, and not for what is only left out of a list.
+    `logs_denial` is False for resources that are only left out of a list.
     """
     authorizer = context.broker.authorizer
     return authorizer is None or authorizer.allows(context, operation, resource_type, name, logs_denial=logs_denial)
@@ -130,16 +130,16 @@ def is_authorized(
 def authorization_error(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> ErrorCode:
-    """Return NONE if the client may do this with the resource, or the error of its type."""
+    """Return NONE if the client may perform the operation, otherwise the error of the resource type."""
     if is_authorized(context, operation, resource_type, name):
         return ErrorCode.NONE
     return _ERRORS[resource_type]
 
 
 def is_authorized_on_cluster(context: RequestContext, operations: Sequence[AclOperation]) -> bool:
-    """Return whether the client may do one of these with the cluster; without any, whether it may ask.
+    """Return whether the client may perform any of the operations on the cluster; True without operations.
 
-    Only the last one is logged.
+    Only a denial of the last one is logged.
     """
     cluster = ResourceType.CLUSTER
     return not operations or any(
@@ -149,7 +149,7 @@ def is_authorized_on_cluster(context: RequestContext, operations: Sequence[AclOp
 
 
 def is_authorized_on_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-    """Return whether there is a resource of the type with which the client may do this."""
+    """Return whether the client may perform the operation on any resource of the type."""
     authorizer = context.broker.authorizer
     return authorizer is None or authorizer.allows_on_any(context, operation, resource_type)
 
@@ -162,7 +162,7 @@ def unauthorized_names(
     *,
     logs_denial: bool = True,
 ) -> AbstractSet[str]:
-    """Return those of the resources with which the client may not do this."""
+    """Return the names of the resources on which the client may not perform the operation."""
     authorizer = context.broker.authorizer
     if authorizer is None:
         return _NONE
@@ -174,7 +174,7 @@ def unauthorized_names(
 
 
 def cluster_operations(context: RequestContext) -> int:
-    """Return what the client may do with the cluster; nothing unless it may describe it."""
+    """Return the client's cluster operations as bits of `AclOperation`; none unless it may describe the cluster."""
     cluster = ResourceType.CLUSTER
     if not is_authorized(context, AclOperation.DESCRIBE, cluster, CLUSTER_NAME):
         return 0
@@ -182,7 +182,7 @@ def cluster_operations(context: RequestContext) -> int:
 
 
 def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
-    """Return what the client may do with the resource, as bits of `AclOperation` (KIP-430)."""
+    """Return the operations that the client may perform on the resource, as bits of `AclOperation` (KIP-430)."""
     authorizer = context.broker.authorizer
     if authorizer is None:
         return _EVERYTHING[resource_type]

@@ -1,4 +1,4 @@
-"""Topics that are created because a client asked for them; mirrors `AutoTopicCreationManager`."""
+"""Topics created automatically for a client's request; mirrors `AutoTopicCreationManager`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CREATE_TIMEOUT_MS: Final = 30_000
 
 
 def create_coordinators_topic(name: str, broker: BrokerServices) -> None:
-    """Ask the controller for the topic, and warn if it refuses: clients only see that they wait."""
+    """Create the topic at the controller; log a warning if that fails, because clients only see retriable errors."""
     topic = creatable_topic(name, broker.config)
 
     def tell(outcome: Outcome) -> None:
@@ -41,7 +41,7 @@ def create_coordinators_topic(name: str, broker: BrokerServices) -> None:
 
 
 def creatable_topic(name: str, config: BrokerConfig) -> CreatableTopic:
-    """Return the topic as this broker's configuration sets it, which has settings for coordinators' topics."""
+    """Return the topic with this broker's settings, which differ for coordinators' topics."""
     if name == GROUP_METADATA_TOPIC:
         return CreatableTopic(
             name,

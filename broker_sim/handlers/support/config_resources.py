@@ -1,8 +1,8 @@
 """Changes of configurations on their way through a broker; mirrors `ConfigAdminManager`.
 
-A broker takes changes of its own configuration and of that of all brokers, but not of another
-broker's. The levels of its loggers it changes itself. The rest is checked by the controller; the answer
-has what was refused here and there.
+A broker accepts changes of its own and of the cluster-wide broker configuration, but not of another
+broker's. It changes its log levels itself. The controller checks the rest; the response has the errors of
+both.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import BrokerServices, RequestContext
 
 BROKER_LOGGER: Final = 8
-"""The type of the resource that is never the controller's."""
+"""The resource type that the broker changes itself."""
 
 _INTEGER = re.compile(r"[+-]?\d+")
 _MOST_DIGITS = 100
@@ -32,11 +32,11 @@ _PROTECTED: Final[Mapping[int, ResourceType]] = {
     ConfigResourceType.TOPIC: ResourceType.TOPIC,
     ConfigResourceType.GROUP: ResourceType.GROUP,
 }
-"""Resources whose configurations have permissions of their own; those of all others are the cluster's."""
+"""Config resources with a resource type of their own for ACLs; all others need permissions on the cluster."""
 
 
 class AlterableResource(Protocol):
-    """A resource in either of the two requests."""
+    """A resource in a request that alters configurations."""
 
     resource_type: int
     resource_name: str
@@ -52,19 +52,18 @@ def alter_configs_of(
     context: RequestContext,
     resources: Sequence[Resource],
     change_of: Callable[[ConfigResourceType, Resource], Change],
-    wanted_of: Callable[[Mapping[str, str], Change], Mapping[str, str]],
+    configs_after: Callable[[Mapping[str, str], Change], Mapping[str, str]],
     verb: Callable[[Controller, Changes[Change]], Sequence[tuple[ConfigResource, Outcome]]],
     result_type: Callable[[ErrorCode, str | None, int, str], Result],
     on_results: Callable[[list[Result]], None],
     alter_loggers: Callable[[Resource], None] | None = None,
 ) -> None:
-    """Let the controller apply `verb` to the resources that may be changed from this broker.
+    """Apply `verb` at the controller to the resources that may be changed through this broker.
 
-    `change_of` returns the change of a resource of a known type, or raises ApiError; `wanted_of` what a
-    broker that has these configurations would have after its change; `result_type`
-    makes a result of error code, error message, type and name. `on_results` gets one result for
-    each resource, in order, when the controller has answered. `alter_loggers` changes the loggers of
-    this broker or raises ApiError; without it they are a type that is not known.
+    `change_of` returns the change of a resource of a known type, or raises ApiError; `configs_after` returns a
+    broker's configurations after the change; `result_type` makes a result from error code, error message, type
+    and name. `on_results` gets one result for each resource, in order, once the controller has answered.
+    `alter_loggers` changes this broker's loggers or raises ApiError; without it BROKER_LOGGER is an unknown type.
     """
     broker = context.broker
     counts = Counter(_key(resource) for resource in resources)
@@ -82,7 +81,7 @@ def alter_configs_of(
             check_config_access(context, AclOperation.ALTER_CONFIGS, resource)
             change = change_of(target.type, resource)
             if target.type is ConfigResourceType.BROKER and not context.is_for_controller:
-                _check_here(broker, target.name, wanted_of, change)
+                _check_here(broker, target.name, configs_after, change)
             changes.append((target, change))
         except ApiError as error:
             outcomes[_key(resource)] = Outcome(error.error_code, error.error_message)
@@ -106,15 +105,15 @@ def alter_configs_of(
 def _check_here(
     broker: BrokerServices,
     name: str,
-    wanted_of: Callable[[Mapping[str, str], Change], Mapping[str, str]],
+    configs_after: Callable[[Mapping[str, str], Change], Mapping[str, str]],
     change: Change,
 ) -> None:
-    """Raise ApiError unless this broker may have the change for it, or with an empty name for all, beside the rest."""
+    """Raise ApiError if the change makes this broker's configuration invalid; an empty name is for all brokers."""
     of_all, own = broker.image.dynamic_cluster_configs(), broker.image.dynamic_broker_configs(broker.broker_id)
     if name:
-        own = wanted_of(own, change)
+        own = configs_after(own, change)
     else:
-        of_all = wanted_of(of_all, change)
+        of_all = configs_after(of_all, change)
     try:
         broker.dynamic_config.validate(of_all, own, name)
     except (ConfigError, MissingExtraError) as error:
@@ -122,7 +121,7 @@ def _check_here(
 
 
 def check_config_access(context: RequestContext, operation: AclOperation, resource: AlterableResource) -> None:
-    """Raise ApiError unless the client may do this with the configurations of the resource."""
+    """Raise ApiError unless the client may perform the operation on the resource's configurations."""
     kind, name = _PROTECTED.get(resource.resource_type, ResourceType.CLUSTER), CLUSTER_NAME
     if kind is not ResourceType.CLUSTER:
         name = resource.resource_name
@@ -142,9 +141,9 @@ def _check_named_once(times: int) -> None:
 
 
 def _target(broker_id: int | None, resource: AlterableResource) -> ConfigResource:
-    """Return the resource as the controller names it. Raises ApiError with INVALID_REQUEST.
+    """Return the resource as the controller identifies it. Raises ApiError INVALID_REQUEST.
 
-    Of brokers only `broker_id` may be changed, None: every one, as at the controller.
+    The only broker that may be changed is `broker_id`; None allows every broker, as at the controller.
     """
     try:
         resource_type = ConfigResourceType(resource.resource_type)
@@ -157,7 +156,7 @@ def _target(broker_id: int | None, resource: AlterableResource) -> ConfigResourc
 
 
 def id_named(name: str) -> int | None:
-    """Return the number that Java's `Integer.parseInt` reads, or None."""
+    """Return the number as parsed by Java's `Integer.parseInt`, or None."""
     if len(name) > _MOST_DIGITS or not _INTEGER.fullmatch(name):
         return None
     number = int(name)
@@ -167,7 +166,7 @@ def id_named(name: str) -> int | None:
 def check_own_id(broker_id: int, name: str, otherwise: str) -> None:
     """Raise ApiError with INVALID_REQUEST unless `name` is this broker's id.
 
-    `otherwise` is what is said to another id, with places for both.
+    `otherwise` is the error message for another id, a format string for both ids.
     """
     requested_id = id_named(name)
     if requested_id is None:

@@ -1,8 +1,8 @@
-"""Requests that the controller decides on; mirrors `ForwardingManager` and `ControllerApis`.
+"""Requests forwarded to the controller; mirrors `ForwardingManager` and `ControllerApis`.
 
 A request's timeout is a deadline for the controller to begin. Here it begins at once, so only a
-timeout of nothing or less passes: as in Kafka, nothing is done, and the whole request fails with
-REQUEST_TIMED_OUT.
+timeout of 0 or less expires: as in Kafka, the whole request then fails with REQUEST_TIMED_OUT and
+changes nothing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def forward(
     on_result: Callable[[Result], None],
     on_refusal: Callable[[Outcome], None],
 ) -> None:
-    """Run `verb(controller)` at the controller and `on_result` here with what it returned.
+    """Run `verb(controller)` at the controller and `on_result` here with its result.
 
-    `on_refusal` runs instead when the request as a whole fails: by its timeout, or at the controller.
+    `on_refusal` runs instead if the request as a whole times out or fails at the controller.
     """
     if timeout_ms <= 0:
         on_refusal(Outcome(ErrorCode.REQUEST_TIMED_OUT))
@@ -42,7 +42,7 @@ def forward(
 
 
 def mutation_quota(context: RequestContext, strict_since_version: int) -> ControllerMutationQuota:
-    """Return the quota; requests of older versions are slowed down, but never refused."""
+    """Return the quota; requests below `strict_since_version` are throttled, but never refused."""
     return context.broker.controller_quotas.quota_for(
         Client(context.principal.name, context.client_id or ""), is_strict=context.api_version >= strict_since_version
     )

@@ -1,7 +1,7 @@
-"""Functions that handlers of several kinds of groups share; mirrors `KafkaApis`.
+"""Functions shared by the handlers of several kinds of groups; mirrors `KafkaApis`.
 
-A description has first the groups that the client may not describe, in the order of the request, then the others in
-that of the coordinator. A group with topics that the client may not describe is answered with an error alone.
+A describe response has first the groups that the client may not describe, in the order of the request, then the
+others in the coordinator's order. A group with topics that the client may not describe has only an error.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ TOPICS_HIDDEN: Final = "The group has described topic(s) that the client is not 
 
 
 class DescribeRequest(Protocol):
-    """One of the three requests."""
+    """A describe request of a modern group protocol: consumer, share or streams."""
 
     group_ids: list[str]
     include_authorized_operations: bool
 
 
 class DescribedGroup(Protocol):
-    """A group in one of the three answers."""
+    """A group in one of these responses."""
 
     error_code: int
     group_id: str
@@ -44,10 +44,10 @@ G_co = TypeVar("G_co", bound=DescribedGroup, covariant=True)
 
 
 class GroupType(Protocol[G_co]):
-    """The class of the groups in one of the three answers."""
+    """The class of the groups in one of these responses."""
 
     def __call__(self, error_code: int = ..., error_message: str | None = ..., *, group_id: str = ...) -> G_co:
-        """Make one."""
+        """Return a new group."""
 
 
 def described_groups(
@@ -60,9 +60,9 @@ def described_groups(
     topics_of: Callable[[G], Iterable[str]],
     hidden_text: str = TOPICS_HIDDEN,
 ) -> list[G]:
-    """Return the groups of a request.
+    """Return the described groups of a request.
 
-    `is_served` is whether there are groups of the kind at all. `describe` asks the coordinator.
+    `is_served` is whether the broker serves this kind of group. `describe` calls the coordinator.
     """
     group_ids = request.group_ids
     if not is_served:
@@ -88,7 +88,7 @@ def described_groups(
 
 
 def group_client(context: RequestContext) -> GroupClient:
-    """Return the client as DescribeGroups shows it: its host as Java writes an address."""
+    """Return the client as DescribeGroups shows it, with its host in Java's notation."""
 
     def hidden_topics(names: Iterable[str]) -> AbstractSet[str]:
         return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
@@ -107,7 +107,7 @@ def has_streams_groups(context: RequestContext) -> bool:
 
 
 def has_share_groups(context: RequestContext) -> bool:
-    """Return whether the feature `share.version` is on, without which their APIs are refused."""
+    """Return whether the feature `share.version` is on; otherwise the share group APIs are refused."""
     return _is_on(context, SHARE_VERSION)
 
 

@@ -1,4 +1,4 @@
-"""Answers for a partition that fails: the injected or denied error, and where the leader is (KIP-951)."""
+"""Errors of single partitions, injected or denied, and the current leader in responses (KIP-951)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
 
 HINTED_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-"""The errors of a fetch with which the leader is told."""
+"""Fetch errors that come with the current leader."""
 
 
 class LeaderIdAndEpoch(Protocol):
@@ -26,7 +26,7 @@ class LeaderIdAndEpoch(Protocol):
 
 
 class LeaderHints:
-    """Fills `current_leader` structs and remembers which brokers they name."""
+    """Fills `current_leader` structs and collects the brokers in them."""
 
     def __init__(self, image: MetadataImage, listener: str) -> None:
         self._image = image
@@ -34,7 +34,7 @@ class LeaderHints:
         self._leaders: dict[int, None] = {}
 
     def add(self, topic_partition: TopicPartition, current_leader: LeaderIdAndEpoch) -> None:
-        """Fill in the leader that this broker's metadata knows; leaves -1 if there is none."""
+        """Fill in the leader from this broker's metadata; leave -1 if there is none."""
         state = self._image.partition(topic_partition)
         if state is None:
             return
@@ -43,7 +43,7 @@ class LeaderHints:
         self._leaders[state.leader] = None
 
     def endpoints(self) -> list[tuple[int, str, int, str | None]]:
-        """Return (node id, host, port, rack) of the brokers named so far that the client can reach."""
+        """Return (node id, host, port, rack) of the collected brokers that the client can reach."""
         return [
             (broker.broker_id, endpoint.host, endpoint.port, broker.rack)
             for broker, endpoint in map(self._find, self._leaders)
@@ -56,7 +56,7 @@ class LeaderHints:
 
 
 def injected_error(context: RequestContext, topic: str, partition: int = -1) -> ErrorCode:
-    """Return the error that an injected fault gives this partition, or this topic; NONE without."""
+    """Return the injected error of the partition, or of the topic if `partition` is -1; NONE if there is none."""
     faults = context.faults
     return ErrorCode.NONE if faults is None else faults.error_for(topic, partition)
 
@@ -64,9 +64,9 @@ def injected_error(context: RequestContext, topic: str, partition: int = -1) -> 
 def denied_or_injected_error(
     context: RequestContext, topic: str, partition: int, denied: AbstractSet[str], *, acknowledges: bool = False
 ) -> ErrorCode:
-    """Return the error of a partition of one of the `denied` topics, or that of an injected fault.
+    """Return the error of a partition if its topic is in `denied`, otherwise the injected error.
 
-    `acknowledges` is for the records of the partition that a share fetch acknowledges.
+    With `acknowledges`, return the injected error of the acknowledgements in a share fetch.
     """
     if topic in denied:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -75,7 +75,7 @@ def denied_or_injected_error(
 
 
 def raise_injected_error(context: RequestContext, topic: str, partition: int = -1) -> None:
-    """Raise ApiError with the error that an injected fault gives this partition, or this topic."""
+    """Raise ApiError with the injected error of the partition or topic, if there is one."""
     error_code = injected_error(context, topic, partition)
     if error_code:
         raise ApiError(error_code)

@@ -1,8 +1,8 @@
-"""Searches for a record in batches that take long to unpack: they are done beside the loop.
+"""Searches for a record in batches that are slow to decompress: they run on another thread.
 
-A request may search a little at once. A lookup that needs more collects the batches and is given up with
-`SlowSearchError`; once `run` has searched them, it is done again from there on. So one request neither
-holds the loop nor begins anew with each batch, however many there are.
+A request may search a little on the loop. A lookup that needs more collects the batches and raises
+`SlowSearchError`; once `run` has searched them, the lookup is repeated and continues there. So a request
+neither blocks the loop nor restarts with each batch, however many there are.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MOST_BYTES: Final = 1 << 20
 
 
 class SlowSearchError(Exception):
-    """Batches are to be searched beside the loop before the lookup can end."""
+    """Raised by a lookup that needs `SlowSearches.run` before it can be completed."""
 
 
 class SlowSearches:
-    """The searches of one request. Thread rule: `run` on any thread while nobody else uses this."""
+    """The searches of one request. Thread rule: `run` on any thread while no other method is called."""
 
     def __init__(self) -> None:
         self._effort = 0.0
@@ -45,10 +45,10 @@ class SlowSearches:
         return any(lookup.waiting for lookup in self._lookups.values())
 
     def look_up(self, key: TopicPartition, leader_epoch: int, look_up: LookUp) -> TimestampAndOffset | None:
-        """Return what `look_up(search, from_offset)` does; before that offset there is no such record.
+        """Return the result of `look_up(search, from_offset)`; earlier offsets have been searched already.
 
-        The leader of one epoch cuts nothing off its log. Raises `SlowSearchError`, and `ApiError` as a
-        search does.
+        That holds because a leader never truncates its log within one epoch. Raises `SlowSearchError`, and
+        `ApiError` as a search does.
         """
         lookup = self._lookups.setdefault((key, leader_epoch), _Lookup(self._would_take_long))
         query = look_up(lookup.search, lookup.from_offset)
@@ -57,18 +57,18 @@ class SlowSearches:
         return query
 
     def _would_take_long(self, header: BatchHeader) -> bool:
-        """Count a batch in; return whether the request has searched too much with it."""
+        """Add a batch to the request's effort; return whether the effort is now too large for the loop."""
         self._effort += reading_effort(header.attributes, header.records_count, header.size_bytes)
         return self._effort > 1
 
     def run(self) -> None:
-        """Do the searches that lookups were given up for."""
+        """Search the batches that lookups have collected."""
         for lookup in self._lookups.values():
             lookup.run()
 
 
 class _Lookup:
-    """The search of one log."""
+    """The lookup in one log."""
 
     def __init__(self, would_take_long: Callable[[BatchHeader], bool]) -> None:
         self._would_take_long = would_take_long
@@ -78,7 +78,7 @@ class _Lookup:
         self._results: dict[tuple[RecordQuery, BatchHeader], tuple[int, int] | ApiError | None] = {}
 
     def search(self, header: BatchHeader, batch: bytes | memoryview, query: RecordQuery) -> tuple[int, int] | None:
-        """Return what `find_record` does, or nothing of a batch that has to wait for `run`."""
+        """Return the result of `find_record`, or None for a batch that is collected for `run`."""
         if (query, header) in self._results:
             result = self._results[query, header]
             if isinstance(result, ApiError):
@@ -93,7 +93,7 @@ class _Lookup:
         return None
 
     def run(self) -> None:
-        """Search the batches that wait, as far as the first one that has the record."""
+        """Search the collected batches, up to the first one that has the record."""
         waiting, self.waiting = self.waiting, []
         self._waiting_bytes = 0
         self._results.clear()

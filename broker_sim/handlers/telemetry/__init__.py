@@ -1,1 +1,1 @@
-"""Metrics that clients push to brokers (KIP-714): subscriptions, pushes, and what the last ones said."""
+"""Metrics that clients push to brokers (KIP-714): subscriptions, pushes, and the last values."""

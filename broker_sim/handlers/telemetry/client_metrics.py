@@ -1,11 +1,11 @@
-"""The clients that push metrics to a broker, and what they are to push; mirrors `ClientMetricsManager`.
+"""The clients that push metrics to a broker, and their subscriptions; mirrors `ClientMetricsManager`.
 
-A client asks for its subscription, and then pushes metrics, once in each interval. `check_get` and `check_push` raise
-what it is refused with; everybody's last pushes are kept in the cluster's `ClientMetricsLog`, which stands for the
-plugin (`metric.reporters`) that a real broker needs for all of this.
+A client requests its subscription, and then pushes metrics once per interval. The last pushes of all clients are
+stored in the cluster's `ClientMetricsLog`, which takes the place of the plugin (`metric.reporters`) that a real
+broker needs.
 
-Deliberate differences: metrics of a subscription are listed in the order of their names, and those in the
-subscription id too; Kafka has the order of a hash table.
+Deliberate differences: the metrics of a subscription, and in its id, are sorted by name; Kafka uses the order of a
+hash table.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ ACCEPTED_CODECS: Final = (
 INTERVAL_MS: Final = 300_000
 ALL_METRICS: Final = "*"
 LIMIT: Final = 16_384
-"""Maximum number of client instances of a broker, and of those whose metrics are kept."""
+"""Maximum number of client instances per broker, and of client instances whose metrics are stored."""
 EXPIRY_MS: Final = 60_000
 INTERVALS_TO_EXPIRY: Final = 3
 RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
-"""Ids that no instance has; a client without an id sends the first."""
+"""Ids that no client instance can have; a client without an id sends the first."""
 MAX_BYTES_CONFIG: Final = "telemetry.max.bytes"
 DEFAULT_MAX_BYTES: Final = "1048576"
 
 
 class Subscription(NamedTuple):
-    """Metrics that a client is to push."""
+    """The metrics that a client shall push."""
 
     metrics: tuple[str, ...]
-    """Prefixes of names of metrics, or `*` for all; none for no metrics."""
+    """Prefixes of metric names, or `*` for all; empty for no metrics."""
     interval_ms: int
 
 
@@ -63,16 +63,16 @@ class PushingClient(NamedTuple):
 
     client_id: str | None
     software: tuple[str, str]
-    """Name and version of its library."""
+    """Name and version of the client's library."""
     peer: str
-    """Its address and port."""
+    """The client's address and port."""
     when_lost: Callable[[Callable[[], object]], None]
-    """Calls a function when its connection has ended."""
+    """Registers a function to call when the client's connection closes."""
 
 
 @dataclass(slots=True)
 class _Instance:
-    """A client as one broker knows it."""
+    """The state of a client instance at one broker."""
 
     labels: Mapping[str, str]
     subscriptions: Mapping[tuple[int, str], Mapping[str, str]]
@@ -95,16 +95,16 @@ class ClientMetricsStatus:
     software: str
     """Name and version, such as `librdkafka 2.16.0`."""
     broker: int
-    """The broker that has got the last push."""
+    """Id of the broker that received the last push."""
     subscription: tuple[str, ...]
     interval_ms: int
     pushes: int
     terminated: bool
-    """Whether the last push was the one before its end."""
+    """Whether the last push was the terminating one."""
     metrics: tuple[ClientMetric, ...] = field(default=(), repr=False)
 
     def value(self, name: str) -> float | None:
-        """Return the sum of a metric's numbers, None without one."""
+        """Return the sum of the metric's values, None if there are none."""
         values = [metric.value for metric in self.metrics if metric.name == name]
         return sum(values) if values else None
 
@@ -130,7 +130,7 @@ class ClientMetricsLog:
         *,
         terminated: bool,
     ) -> None:
-        """Keep the metrics of a push in place of those before."""
+        """Replace the client instance's metrics with those of a push."""
         before = self._statuses.pop(instance_id, None)
         self._statuses[instance_id] = ClientMetricsStatus(
             uuid_text(instance_id),
@@ -147,11 +147,11 @@ class ClientMetricsLog:
             self._statuses.popitem(last=False)
 
     def forget(self) -> None:
-        """Forget all metrics."""
+        """Drop all metrics."""
         self._statuses.clear()
 
     def statuses(self) -> tuple[ClientMetricsStatus, ...]:
-        """Return the last metrics of all client instances, the last to push at the end."""
+        """Return the last metrics of all client instances, ordered by their last push."""
         return tuple(self._statuses.values())
 
 
@@ -166,11 +166,11 @@ class ClientMetricsManager:
         self._random = rng
         self._log = log
         self.max_bytes = int(config.others.get(MAX_BYTES_CONFIG, DEFAULT_MAX_BYTES))
-        """Largest size of a push in bytes, packed and unpacked."""
+        """Maximum size of a push in bytes, both compressed and uncompressed."""
         self._instances: OrderedDict[bytes, _Instance] = OrderedDict()
 
     def subscribe(self, instance_id: bytes, client: PushingClient, image: MetadataImage) -> tuple[bytes, _Instance]:
-        """Return the client's id, a new one in place of zeros, and what it is to push. Raises ApiError."""
+        """Return the client instance id (a new one for zeros) and its subscription. Raises ApiError."""
         while instance_id in RESERVED:
             instance_id = uuid.UUID(bytes=self._random.randbytes(16), version=4).bytes
         instance = self._instance(instance_id, client, image)
@@ -196,7 +196,7 @@ class ClientMetricsManager:
         compression: int,
         payload: bytes,
     ) -> None:
-        """Keep the metrics of a push. Raises ApiError."""
+        """Store the metrics of a push. Raises ApiError."""
         if instance_id in RESERVED:
             raise ApiError(ErrorCode.INVALID_REQUEST)
         instance = self._instance(instance_id, client, image)
@@ -237,7 +237,7 @@ class ClientMetricsManager:
             raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE)
 
     def _instance(self, instance_id: bytes, client: PushingClient, image: MetadataImage) -> _Instance:
-        """Return the client, which is made anew when subscriptions have changed."""
+        """Return the client instance; it is replaced if the subscriptions have changed."""
         now_ms = self._clock.now_ms()
         for old in [key for key, each in self._instances.items() if each.expires_ms <= now_ms]:
             del self._instances[old]
@@ -271,7 +271,7 @@ def _unpacked(compression: int, payload: bytes, most_bytes: int) -> list[ClientM
 
 
 def _labels(instance_id: bytes, client: PushingClient) -> dict[str, str]:
-    """Return what `match` of a subscription can look at."""
+    """Return the client labels that a subscription's `match` can use."""
     host, _, port = client.peer.rpartition(":")
     name, version = client.software
     return {
@@ -291,7 +291,7 @@ def _subscriptions(image: MetadataImage) -> dict[tuple[int, str], Mapping[str, s
 
 
 def _matching(labels: Mapping[str, str], subscriptions: Mapping[Any, Mapping[str, str]]) -> Subscription:
-    """Return what all subscriptions that match the client ask for together."""
+    """Return the union of all subscriptions that match the client."""
     from broker_sim.regex.java import compile_java  # noqa: PLC0415 - only where clients push metrics
 
     metrics: set[str] = set()

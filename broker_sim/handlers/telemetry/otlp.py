@@ -1,6 +1,6 @@
-"""The metrics in a push, which are OpenTelemetry's `MetricsData` in protobuf.
+"""Parser for the metrics in a push: OpenTelemetry's `MetricsData` in protobuf.
 
-Only what clients send is read: gauges and sums with one number for each set of attributes.
+It reads only what clients send: gauges and sums with one number for each set of attributes.
 
     MetricsData.resource_metrics 1 > ResourceMetrics.scope_metrics 2 > ScopeMetrics.metrics 2
     Metric.name 1, gauge 5, sum 7 > data_points 1 > attributes 7, as_double 4, as_int 6
@@ -26,13 +26,13 @@ _MOST_VARINT_BITS: Final = 70
 
 @dataclass(frozen=True, slots=True)
 class ClientMetric:
-    """One number that a client has pushed."""
+    """One value of a metric that a client has pushed."""
 
     name: str
-    """OpenTelemetry's name, such as `org.apache.kafka.producer.connection.creation.total`."""
+    """OpenTelemetry name, such as `org.apache.kafka.producer.connection.creation.total`."""
     value: float
     attributes: dict[str, str]
-    """Attributes of the number, such as `{"node_id": "1"}`."""
+    """Attributes of the value, such as `{"node_id": "1"}`."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -40,7 +40,7 @@ class ClientMetric:
 
 
 def parse_metrics(payload: bytes) -> list[ClientMetric]:
-    """Return the metrics of a push. Raises ValueError for what is no `MetricsData`."""
+    """Return the metrics of a push. Raises ValueError if the payload is not a `MetricsData`."""
     data = memoryview(payload)
     return [
         metric
@@ -69,11 +69,11 @@ def _point(name: str, point: memoryview) -> ClientMetric:
 
 
 def _attribute(fields: list[tuple[int, int, Any]]) -> tuple[str, str]:
-    """Return key and value of an attribute, the value as text."""
+    """Return the key and value of an attribute, the value as text."""
     key = value = ""
     for number, wire_type, content in fields:
         if wire_type != _BYTES:
-            raise ValueError("an attribute has a key and a value")
+            raise ValueError("an attribute needs a key and a value")
         if number == 1:
             key = _text(content)
         else:
@@ -83,7 +83,7 @@ def _attribute(fields: list[tuple[int, int, Any]]) -> tuple[str, str]:
 
 
 def _messages(data: memoryview, number: int) -> Iterator[memoryview]:
-    """Yield the embedded messages or texts of a field."""
+    """Yield the embedded messages or strings of a field."""
     for field, wire_type, content in _fields(data):
         if field == number:
             if wire_type != _BYTES:
@@ -122,7 +122,7 @@ def _varint(data: memoryview, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return number, position
         shift += 7
-    raise ValueError("a number has no end")
+    raise ValueError("a varint is truncated")
 
 
 def _text(content: memoryview) -> str:

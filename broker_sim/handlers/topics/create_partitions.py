@@ -2,7 +2,7 @@
 
 Behaviour:
 * each topic succeeds or fails alone
-* with `validate_only` nothing is created, and the answer is the same
+* with `validate_only` nothing is created, but the response is the same
 
 Version notes: 2 is flexible, 3 may be throttled (KIP-599).
 """
@@ -34,7 +34,7 @@ def handle_create_partitions(
     context: RequestContext,
     respond: Callable[[messages.CreatePartitionsResponse], None],
 ) -> None:
-    """Raise the topics' numbers of partitions, or only say whether it could be done."""
+    """Increase the topics' partition counts, or only validate the request."""
     injected = {topic.name: injected_error(context, topic.name) for topic in request.topics}
     refused = [TopicResult(name, error) for name, error in injected.items() if error]
     denied = unauthorized_names(context, AclOperation.ALTER, ResourceType.TOPIC, injected)

@@ -2,14 +2,14 @@
 
 Behaviour:
 * each topic succeeds or fails alone
-* with `validate_only` nothing is created, and the answer is the same
+* with `validate_only` nothing is created, but the response is the same
 
-Version notes: 4 may leave the numbers to the broker's defaults (KIP-464), 5 is flexible and returns
-the numbers and configurations of the new topic (KIP-525), 6 may be throttled (KIP-599), 7 returns
-topic ids (KIP-516).
+Version notes: 4 may leave partition count and replication factor to the broker's defaults (KIP-464), 5 is
+flexible and returns both, with the configurations of the new topic (KIP-525), 6 may be throttled (KIP-599),
+7 returns topic ids (KIP-516).
 
 Deliberate difference: a returned configuration that comes from a broker configuration in another
-unit (`log.retention.hours`) counts as a default, as it does in DescribeConfigs.
+unit (`log.retention.hours`) counts as a default, as in DescribeConfigs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def handle_create_topics(
     context: RequestContext,
     respond: Callable[[messages.CreateTopicsResponse], None],
 ) -> None:
-    """Create the topics, or only say whether they could be created."""
+    """Create the topics, or only validate the request."""
     injected = {topic.name: injected_error(context, topic.name) for topic in request.topics}
     refused = [TopicResult(name=name, error_code=error) for name, error in injected.items() if error]
     denied = _denied_topics(request, context)
@@ -84,7 +84,7 @@ def handle_create_topics(
 
 
 def _denied_topics(request: messages.CreateTopicsRequest, context: RequestContext) -> list[str]:
-    """Return the topics that the client may not create; who may create in the cluster may all."""
+    """Return the topics that the client may not create; with CREATE on the cluster, none."""
     create, cluster = AclOperation.CREATE, ResourceType.CLUSTER
     if is_authorized(context, create, cluster, CLUSTER_NAME, logs_denial=False):
         return []
@@ -94,7 +94,7 @@ def _denied_topics(request: messages.CreateTopicsRequest, context: RequestContex
 
 
 def _describe_configs(topic: TopicResult, context: RequestContext, configs: Mapping[str, str | None]) -> None:
-    """Add what has been set, or that the client may not see it, nor the numbers that were chosen."""
+    """Add the topic's configurations, or the error of a client that may not see them."""
     describe = AclOperation.DESCRIBE_CONFIGS
     if is_authorized(context, describe, ResourceType.TOPIC, topic.name, logs_denial=False):
         topic.configs = _effective_configs(context.broker, configs)
@@ -129,7 +129,7 @@ def _effective_configs(
 ) -> list[messages.CreateTopicsResponse.CreatableTopicConfigs]:
     """Return the topic's configurations by name, without the dynamic ones of single brokers.
 
-    As in Kafka, what the request sets is returned as it was written.
+    As in Kafka, values from the request are returned exactly as written.
     """
     requested_configs = {name: value for name, value in topic_configs.items() if value is not None}
     cluster = broker.image.dynamic_cluster_configs()

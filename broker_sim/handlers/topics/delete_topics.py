@@ -4,8 +4,8 @@ Behaviour:
 * each topic succeeds or fails alone
 * `delete.topic.enable=false` refuses the whole request
 
-Version notes: 3 has TOPIC_DELETION_DISABLED, 4 is flexible, 5 adds error messages and may be throttled, 6 names
-topics by id too (KIP-516).
+Version notes: 3 has TOPIC_DELETION_DISABLED, 4 is flexible, 5 adds error messages and may be throttled, 6 can
+identify topics by id (KIP-516).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def handle_delete_topics(
     context: RequestContext,
     respond: Callable[[messages.DeleteTopicsResponse], None],
 ) -> None:
-    """Delete the topics, each named by its name or its id."""
+    """Delete the topics, each identified by its name or its id."""
     requested_topics = [Topic(name) for name in request.topic_names] + request.topics
     names_and_ids: list[str | bytes] = []
     refused: list[TopicResult] = []
@@ -72,7 +72,7 @@ def handle_delete_topics(
 
 
 def _refusal(topic: Topic, context: RequestContext) -> TopicResult | None:
-    """Return the answer of a topic that the controller is not asked to delete."""
+    """Return the result of a topic that is refused before it reaches the controller."""
     has_name, has_id = topic.name is not None, topic.topic_id != NO_TOPIC_ID
     if has_name is has_id:
         message = "You may not specify both topic name and topic id."
@@ -87,10 +87,9 @@ def _refusal(topic: Topic, context: RequestContext) -> TopicResult | None:
 
 
 def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | None:
-    """Return the answer of a topic that the client may not delete.
+    """Return the result of a topic that the client may not delete.
 
-    Who may not describe it hears nothing of it: neither whether there is one of that name, nor the name
-    of that id.
+    A client that may not describe the topic learns neither whether the name exists nor the name of the id.
     """
 
     def may(operation: AclOperation, resource_type: ResourceType, resource: str) -> bool:
@@ -105,7 +104,7 @@ def _denial(topic: Topic, name: str, context: RequestContext) -> TopicResult | N
     if may_delete and (is_seen or by_id):
         return None
     if is_seen and name not in context.broker.image.topics:
-        return None  # the controller says that there is none
+        return None  # the controller reports the unknown topic
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     visible_name = name if is_seen and by_id else topic.name
     return TopicResult(visible_name, topic.topic_id, code, ERROR_TEXTS[code])

@@ -3,9 +3,9 @@
 Mirrors `DescribeTopicPartitionsRequestHandler` and `KRaftMetadataCache.describeTopicResponse`.
 
 Behaviour:
-* topics come in the order of their names
-* `max.request.partition.size.limit` and the request limit the number of partitions; the cursor of
-  the response says where the next request goes on
+* topics are sorted by name
+* `max.request.partition.size.limit` and the request limit the number of partitions; the next request
+  continues at the cursor of the response
 * without a cursor, an empty name fails the whole request with a server error
 """
 
@@ -37,7 +37,7 @@ def handle_describe_topic_partitions(
     context: RequestContext,
     respond: Callable[[messages.DescribeTopicPartitionsResponse], None],
 ) -> None:
-    """Describe the topics (none named: all), from the cursor on, as far as the limit allows."""
+    """Describe the topics (all if none are listed) from the cursor on, up to the limit."""
     image = context.broker.image
     requested_names = {topic.name for topic in request.topics}
     cursor = request.cursor
@@ -73,7 +73,7 @@ def _refused(
 
 
 class _Page:
-    """A response that takes no more than `limit` partitions."""
+    """A response with at most `limit` partitions."""
 
     def __init__(self, context: RequestContext, limit: int) -> None:
         self._image = context.broker.image
@@ -82,7 +82,7 @@ class _Page:
         self.response = messages.DescribeTopicPartitionsResponse()
 
     def add(self, name: str, start: int) -> bool:
-        """Add a topic from a partition on; False when the page is full and its cursor is set."""
+        """Add a topic from partition `start` on; return False if the page is full and its cursor is set."""
         if self._remaining == 0:
             self.response.next_cursor = Cursor(name, 0)
             return False
@@ -104,7 +104,7 @@ class _Page:
 
 
 def _is_invalid(cursor: messages.DescribeTopicPartitionsRequest.Cursor, requested_names: set[str]) -> bool:
-    """Whether the cursor lies outside of the requested topics, or before any partition."""
+    """Whether the cursor is outside the requested topics, or has a negative partition."""
     return cursor.partition_index < 0 or bool(requested_names and cursor.topic_name not in requested_names)
 
 

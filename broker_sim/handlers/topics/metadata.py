@@ -1,15 +1,15 @@
 """Metadata (key 3), versions 0-13; mirrors `KafkaApis.handleTopicMetadataRequest`.
 
 Behaviour:
-* lists the living brokers that have the client's listener, with its addresses, and the requested topics: by
+* lists the live brokers that have the client's listener, with its addresses, and the requested topics: by
   name, by id, or all
-* an unknown topic that may be created is asked of the controller and answered with
-  UNKNOWN_TOPIC_OR_PARTITION; the client asks again
-* the controller that is named is any living broker, as clients cannot reach KRaft's controllers
+* an unknown topic that may be auto-created is created at the controller and answered with
+  UNKNOWN_TOPIC_OR_PARTITION, which the client retries
+* the controller id is that of any live broker, because clients cannot reach KRaft controllers
 
-Version notes: 4 can forbid auto-creation, 5 lists offline replicas, 6 tells a leader without the
-client's listener (LISTENER_NOT_FOUND) from one that is not available, 7 leader epochs, 10 topic ids,
-12 looks topics up by id, 13 has an error for the whole request.
+Version notes: 4 can forbid auto-creation, 5 lists offline replicas, 6 has LISTENER_NOT_FOUND for a leader
+without the client's listener, 7 leader epochs, 10 topic ids, 12 can look up topics by id, 13 has an error
+for the whole request.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Topic = messages.MetadataResponse.MetadataResponseTopic
 def handle_metadata(
     request: messages.MetadataRequest, context: RequestContext, respond: Callable[[messages.MetadataResponse], None]
 ) -> None:
-    """Describe the living brokers and the topics asked for (None: all of them)."""
+    """Describe the live brokers and the requested topics, or all topics if the list is None."""
     if any(topic.name is None and topic.topic_id == NO_TOPIC_ID for topic in request.topics or ()):
         respond(whole_answer(context.api_key, request, context.api_version, ErrorCode.UNKNOWN_SERVER_ERROR))
         return
@@ -76,14 +76,14 @@ def handle_metadata(
         response.cluster_authorized_operations = cluster_operations(context)
     if request.include_topic_authorized_operations:
         for topic in topics:
-            # An unknown id is answered before anybody looks at what is allowed.
+            # An unknown id is reported before permissions are checked.
             if topic.error_code not in WITHOUT_OPERATIONS:
                 topic.topic_authorized_operations = authorized_operations(context, ResourceType.TOPIC, topic.name or "")
     respond(response)
 
 
 def _named_topics(request: messages.MetadataRequest, context: RequestContext) -> list[Topic]:
-    """Describe each topic asked for once; if one is asked for by id, names alone are ignored."""
+    """Describe each requested topic once; if any has an id, topics with only a name are ignored."""
     broker = context.broker
     image = broker.image
     requested_topics = request.topics or ()
@@ -123,7 +123,7 @@ def _named_topics(request: messages.MetadataRequest, context: RequestContext) ->
 
 
 def _denied(context: RequestContext, names: Iterable[str], *, is_asked: bool = True) -> AbstractSet[str]:
-    """Return the topics that the client may not describe: it is not told whether they exist."""
+    """Return the topics that the client may not describe; it does not learn whether they exist."""
     describe = AclOperation.DESCRIBE
     return unauthorized_names(context, describe, ResourceType.TOPIC, names, logs_denial=is_asked)
 
@@ -147,7 +147,7 @@ def _by_id(context: RequestContext, image: MetadataImage, topic_id: bytes, denie
 
 
 def _auto_create(context: RequestContext, names: list[str]) -> None:
-    """Create the topics as the client's own CreateTopics would; above its quota nothing is created."""
+    """Create the topics like the client's own CreateTopics request; above its quota nothing is created."""
     broker = context.broker
     topics = [creatable_topic(name, broker.config) for name in names]
     quota = mutation_quota(context, strict_since_version=0)
@@ -179,7 +179,7 @@ def _partition(
             error_code = ErrorCode.LEADER_NOT_AVAILABLE
     replicas, isr = list(state.replicas), list(state.isr)
     if version == 0:
-        # A client of version 0 looks every node up in the list of brokers, so the others are left out.
+        # A client of version 0 looks up every node in the list of brokers, so other nodes are left out.
         replicas = [node for node in replicas if image.alive_endpoint(node, listener)]
         isr = [node for node in isr if image.alive_endpoint(node, listener)]
         if leader and (len(replicas) < len(state.replicas) or len(isr) < len(state.isr)):

@@ -1,6 +1,6 @@
 """AddOffsetsToTxn (key 25), versions 0-4; mirrors `KafkaApis.handleAddOffsetsToTxnRequest`.
 
-Behaviour: adds the partition of `__consumer_offsets` that the group is in to the transaction.
+Behaviour: adds the group's partition of `__consumer_offsets` to the transaction.
 
 Version notes: 2 has PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH, 3 is flexible, 4 has
 TRANSACTION_ABORTABLE (KIP-890).

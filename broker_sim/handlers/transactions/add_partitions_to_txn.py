@@ -1,12 +1,12 @@
 """AddPartitionsToTxn (key 24), versions 0-5; mirrors `KafkaApis.handleAddPartitionsToTxnRequest`.
 
 Behaviour:
-* clients send versions 0-3, for one transaction; brokers 4 and 5, for many, to add or only to verify
-* where a partition does not exist, OPERATION_NOT_ATTEMPTED is told for the others of its transaction
-* the answer comes when all transactions are done
+* clients send versions 0-3, for one transaction; brokers send 4 and 5, for many, to add or only to verify
+* if a partition does not exist, the others of its transaction get OPERATION_NOT_ATTEMPTED
+* answered once all transactions are done
 
 Version notes: 2 has PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH, 3 is flexible, 4 is batched
-(KIP-890), 5 is for transactions with an epoch of their own.
+(KIP-890), 5 is for transactions that each have their own epoch.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def serve_transactions(
     image: MetadataImage,
     respond: Callable[[messages.AddPartitionsToTxnResponse], object],
 ) -> None:
-    """Serve what another broker asks, by a request or by a link; without transactions at once."""
+    """Serve another broker's request or call over a link; without transactions, respond at once."""
     results: list[messages.AddPartitionsToTxnResponse.AddPartitionsToTxnResult] = []
 
     def done(transactional_id: str, errors: Mapping[TopicPartition, ErrorCode]) -> None:

@@ -2,10 +2,9 @@
 
 Behaviour:
 * every replica answers, from its own log: a follower may know less than the leader
-* a producer with an open transaction has its first offset, by which hanging transactions are found
+* a producer with an open transaction has the transaction's first offset, which helps to find hanging transactions
 
-Deliberate difference: the producers come in the order in which they first wrote, not in that of Java's
-hash table.
+Deliberate difference: producers are in the order of their first write, not in that of Java's hash table.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def handle_describe_producers(
     context: RequestContext,
     respond: Callable[[messages.DescribeProducersResponse], None],
 ) -> None:
-    """List what each partition's log knows of producers."""
+    """List the producer states of each partition's log."""
     response = messages.DescribeProducersResponse()
     for topic in request.topics:
         problem = invalid_topic_name(topic.name)

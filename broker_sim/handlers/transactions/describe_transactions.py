@@ -1,6 +1,6 @@
 """DescribeTransactions (key 65), version 0; mirrors `TransactionCoordinator.handleDescribeTransactions`.
 
-Behaviour: each id is told alone; TRANSACTIONAL_ID_NOT_FOUND for one that the coordinator does not know.
+Behaviour: each id succeeds or fails alone; TRANSACTIONAL_ID_NOT_FOUND for an id that the coordinator does not have.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def handle_describe_transactions(
     context: RequestContext,
     respond: Callable[[messages.DescribeTransactionsResponse], None],
 ) -> None:
-    """Describe the transactional ids that were asked for."""
+    """Describe the requested transactional ids."""
     states = [_describe_visible(name, context) for name in request.transactional_ids]
     respond(messages.DescribeTransactionsResponse(transaction_states=states))
 
@@ -36,7 +36,7 @@ def handle_describe_transactions(
 def _describe_visible(
     transactional_id: str, context: RequestContext
 ) -> messages.DescribeTransactionsResponse.TransactionState:
-    """Describe an id that the client may describe, without the topics that it may not."""
+    """Describe an id that the client may describe, without topics that it may not describe."""
     describe = AclOperation.DESCRIBE
     denial = authorization_error(context, describe, ResourceType.TRANSACTIONAL_ID, transactional_id)
     if denial:

@@ -1,11 +1,11 @@
 """EndTxn (key 26), versions 0-5; mirrors `KafkaApis.handleEndTxnRequest`.
 
 Behaviour:
-* the answer comes when the end is decided, that is written and replicated; the markers follow
-* a commit or abort that is repeated succeeds again
+* answered once the end of the transaction is written and replicated; the markers follow
+* a repeated commit or abort succeeds again
 
 Version notes: 2 has PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH, 3 is flexible, 4 has
-TRANSACTION_ABORTABLE (KIP-890), 5 raises the producer's epoch and answers with it.
+TRANSACTION_ABORTABLE (KIP-890), 5 bumps the producer's epoch and returns it.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Behaviour:
 * an idempotent producer (KIP-98) gets the next id of the block that the controller gave this broker
-* COORDINATOR_LOAD_IN_PROGRESS tells the client to ask again while the next block is on its way
-* a transactional producer gets the next epoch of its transactional id's producer id, which fences the
-  producers before it; a transaction that is open is aborted first (CONCURRENT_TRANSACTIONS)
+* the client gets COORDINATOR_LOAD_IN_PROGRESS, and retries, while the broker requests the next block
+* a transactional producer gets the next epoch of its transactional id's producer id, which fences earlier
+  producers; an open transaction is aborted first (CONCURRENT_TRANSACTIONS)
 
-Version notes: 2 is flexible, 3 can name the producer's id and epoch (KIP-360), 4 has PRODUCER_FENCED
+Version notes: 2 is flexible, 3 can have the producer's id and epoch (KIP-360), 4 has PRODUCER_FENCED
 instead of INVALID_PRODUCER_EPOCH.
 
 Left out: version 6 (two-phase commit, KIP-939), which Kafka does not advertise either.
@@ -35,7 +35,7 @@ def handle_init_producer_id(
     context: RequestContext,
     respond: Callable[[messages.InitProducerIdResponse], None],
 ) -> None:
-    """Answer with a producer id and epoch, or say why not."""
+    """Return a producer id and epoch, or an error."""
 
     def answer(error_code: ErrorCode, producer_id: int, producer_epoch: int) -> None:
         if error_code:
@@ -64,9 +64,9 @@ def handle_init_producer_id(
 
 
 def _denial(transactional_id: str | None, context: RequestContext) -> ErrorCode:
-    """Return why the client may not have a producer id, NONE if it may.
+    """Return the error for a client that may not have a producer id, else NONE.
 
-    Without a transactional id it is enough to be allowed to write to some topic (KIP-679).
+    Without a transactional id, permission to write to any topic is enough (KIP-679).
     """
     write, cluster = AclOperation.WRITE, ResourceType.CLUSTER
     if transactional_id is not None:

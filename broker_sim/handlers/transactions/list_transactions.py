@@ -3,12 +3,12 @@
 Behaviour:
 * lists the transactional ids that this broker coordinates and that pass all filters
 * ids that the client may not describe are left out
-* states that there are not are told, and match nothing
+* unknown states in the filter are returned as such, and match nothing
 * COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded
-* a pattern that takes long to match is matched beside the loop
+* a pattern that is slow to match is matched on another thread
 
-Version notes: 1 filters by the duration of the transaction (KIP-994), 2 by a pattern that the whole id
-matches (KIP-1152); an invalid one is answered with INVALID_REGULAR_EXPRESSION.
+Version notes: 1 filters by the duration of the transaction (KIP-994), 2 by a pattern for the whole id
+(KIP-1152); an invalid pattern is INVALID_REGULAR_EXPRESSION.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def handle_list_transactions(
 
 
 def _pattern(request: messages.ListTransactionsRequest) -> Pattern | None:
-    """Return the expression that ids have to match, if any. Raises `RegexError` for an invalid one."""
+    """Return the pattern that ids have to match, if any. Raises `RegexError` for an invalid one."""
     text = request.transactional_id_pattern
     return compile_pattern(text) if text else None
 
@@ -91,7 +91,7 @@ def _matching(pattern: Pattern, transactions: Iterable[State]) -> list[State]:
 
 
 def _filter(request: messages.ListTransactionsRequest, now_ms: int) -> Callable[[TransactionMetadata], bool]:
-    """Return what tells whether an id is listed, as far as its pattern does not matter."""
+    """Return a predicate for all filters except the pattern."""
     states = {state_named(name) for name in request.state_filters}
     producer_ids = set(request.producer_id_filters)
 

@@ -1,10 +1,11 @@
 """WriteTxnMarkers (key 27), versions 1-2; mirrors `KafkaApis.handleWriteTxnMarkersRequest`.
 
 Behaviour:
-* a transaction's coordinator, or who aborts a hanging transaction, ends it in the partitions led here
-* a partition is answered when the in-sync replicas have its marker
+* a transaction coordinator, or a tool that aborts a hanging transaction, ends it in partitions that this
+  broker leads
+* answered once the in-sync replicas have the markers
 
-Version notes: 1 is flexible, 2 tells the transaction version, by which the marker's epoch is checked
+Version notes: 1 is flexible, 2 has the transaction version, by which the marker's epoch is checked
 (KIP-1228).
 """
 

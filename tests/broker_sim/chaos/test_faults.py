@@ -258,7 +258,7 @@ def test_leadership_moves_to_the_broker():
     ("action", "error"),
     [
         ("100 error broker-1 for=1000 value=ApiVersions/INVALID_REQUEST", None),
-        ("100 error broker-1 for=1000 value=ApiVersions/NOT_CONTROLLER", "ApiVersions cannot tell NOT_CONTROLLER"),
+        ("100 error broker-1 for=1000 value=ApiVersions/NOT_CONTROLLER", "ApiVersions cannot return NOT_CONTROLLER"),
         ("100 lose broker-1 for=1000 value=Prodoose", "there is no API 'Prodoose'"),
         ("100 delay broker-1 for=1000 value=Prodoose/5", "there is no API 'Prodoose'"),
         ("100 hold brokers for=1000 value=EndTxn", None),

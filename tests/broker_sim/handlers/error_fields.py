@@ -1,7 +1,7 @@
 """Where each API of Kafka 4.4.0 tells its errors: the fields of the response in which they stand."""
 
 from broker_sim.handlers.error_answers import answer_version
-from broker_sim.handlers.error_table import Place, errors_of, find_told
+from broker_sim.handlers.error_table import Place, errors_of, response_error
 from broker_sim.protocol.api_keys import ApiKey
 from tests.broker_sim.handlers.kafka_error_responses import recorded
 
@@ -52,7 +52,7 @@ def told_errors(api):
 
 def expected_fields(api, version, error):
     """Return the fields of a response in which the API tells an error, none if it cannot."""
-    told = find_told(api, version, error)
+    told = response_error(api, version, error)
     if told is None:
         return []
     place = told.place

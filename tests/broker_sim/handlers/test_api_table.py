@@ -35,7 +35,7 @@ def served(table, key):
 
 
 @pytest.mark.parametrize("release", [None, *releases()])
-def test_advertised_is_what_is_served_but_for_the_lowest_versions_of_produce(broker, release):
+def test_advertised_versions_are_the_served_ones_except_for_produce(broker, release):
     # librdkafka takes its compression types from Produce's lowest version, so Kafka advertises 0.
     table = ApiTable(release)
     ranges = advertised(broker, table)
@@ -70,7 +70,7 @@ def test_old_release_advertises_its_own_highest_versions_and_no_later_apis(broke
     assert ApiKey.DESCRIBE_CLUSTER not in advertised(broker, ApiTable("2.7"))
 
 
-def test_client_newer_than_the_release_is_told_the_releases_range_of_api_versions():
+def test_client_newer_than_the_release_gets_the_range_of_api_versions():
     table = ApiTable("2.1")
     assert table.find(ApiKey.API_VERSIONS, 3) is None
     answer = table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
@@ -140,7 +140,7 @@ def test_topics_are_created_and_deleted_by_clients_of_old_releases(version):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_clients_of_old_releases_ask_where_an_epoch_ends(version):
+def test_clients_of_old_releases_can_request_the_end_of_an_epoch(version):
     cluster = VirtualCluster(1, as_version="3.7", topics=["t:1:1"])
     request = OffsetForLeaderEpochRequest
     asked = request.OffsetForLeaderTopic("t", [request.OffsetForLeaderPartition(0, leader_epoch=0)])
@@ -148,7 +148,7 @@ def test_clients_of_old_releases_ask_where_an_epoch_ends(version):
     assert [(end.partition, end.error_code, end.end_offset) for end in topic.partitions] == [(0, ErrorCode.NONE, 0)]
 
 
-def test_clients_of_old_releases_are_told_the_log_directories():
+def test_clients_of_old_releases_can_describe_log_directories():
     cluster = VirtualCluster(1, as_version="3.7", topics=["t:1:1"])
     (directory,) = ask_as(cluster, DescribeLogDirsRequest(None), 0).response.results
     assert "t" in {topic.name for topic in directory.topics}

@@ -5,7 +5,7 @@ import pytest
 from broker_sim import Fault, VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.handlers.error_answers import answer_version, whole_answer
-from broker_sim.handlers.error_table import Place, find_told
+from broker_sim.handlers.error_table import Place, response_error
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey, response_class
 from broker_sim.protocol.codec import decode, encode
@@ -86,15 +86,15 @@ def told_cases(api):
         (version, error)
         for version in (version for each, version in VERSIONS if each is api)
         for error in told_errors(api)
-        if find_told(api, version, error) and answer_version(api, version, error) == version
+        if response_error(api, version, error) and answer_version(api, version, error) == version
     ]
 
 
 @pytest.mark.parametrize("api", APIS, ids=name_of)
-def test_injected_error_stands_in_each_version_where_kafka_puts_it(cluster, api):
+def test_injected_error_is_in_kafkas_field_in_each_version(cluster, api):
     client = cluster.client("shop")
     for version, error in told_cases(api):
-        told = find_told(api, version, error)
+        told = response_error(api, version, error)
         if api in NEED_SESSIONS and told.place is not Place.WHOLE:
             continue
         with cluster.inject(Fault(api=api, error=error)) as fault:
@@ -115,13 +115,13 @@ def test_errors_of_running_brokers_are_in_the_table_at_their_places():
 
 
 @pytest.mark.parametrize("api", APIS, ids=name_of)
-def test_error_that_an_api_cannot_tell_is_refused_with_what_it_can(api):
+def test_error_that_an_api_cannot_return_is_refused_with_a_list(api):
     untold = next(error for error in ErrorCode if error and error not in told_errors(api))
-    with pytest.raises(ValueError, match=f"{api.api_name} cannot tell {untold.name}; it tells .*UNKNOWN_SERVER_ERROR"):
+    with pytest.raises(ValueError, match=f"{api.api_name} cannot return {untold.name}; it returns .*UNKNOWN"):
         Fault(api=api, error=untold)
 
 
-def test_untellable_error_passes_a_request_by_and_counts_no_hit(cluster):
+def test_error_unknown_to_the_version_spares_the_request(cluster):
     fault = cluster.inject(Fault(api="Metadata", error="REBOOTSTRAP_REQUIRED", count=1))
     client = cluster.client("shop")
     assert error_places(ask(cluster, client, messages.MetadataRequest(topics=None), 12)) == set()
@@ -132,7 +132,7 @@ def test_untellable_error_passes_a_request_by_and_counts_no_hit(cluster):
     assert (fault.hits, fault.remaining) == (1, 0)
 
 
-def test_error_of_the_request_answers_all_of_it_where_the_fault_names_a_topic(cluster):
+def test_request_error_answers_the_whole_request_despite_a_topic(cluster):
     with cluster.inject(Fault(api="OffsetFetch", topic="name-0", error="NOT_COORDINATOR")) as fault:
         answer = ask(cluster, cluster.client("shop"), sample_request(ApiKey.OFFSET_FETCH, 8), 8)
     assert [(group.group_id, group.error_code, group.topics) for group in answer.groups] == [

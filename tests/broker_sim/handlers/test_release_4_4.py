@@ -119,7 +119,7 @@ def test_assignor_of_a_streams_group_is_one_of_the_brokers():
         ("4.4", "streams.task.offset.interval.ms", "1", "greater than or equal to 15000"),
     ],
 )
-def test_limit_of_a_groups_configuration_is_told_by_its_numbers_from_4_4_on(release, name, value, text):
+def test_group_config_limits_are_in_the_message_from_4_4_on(release, name, value, text):
     cluster = VirtualCluster(1, topics=[], as_version=release)
     config = ALTER.AlterableConfig(name, 0, value)
     request = ALTER([ALTER.AlterConfigsResource(ConfigResourceType.GROUP, "g", [config])])

@@ -48,7 +48,7 @@ def test_request_is_kept_with_its_answer(cluster, ask):
     assert json.loads(json.dumps(plain)) == plain
 
 
-def test_they_are_found_by_api_and_client(cluster, ask):
+def test_requests_are_found_by_api_and_client(cluster, ask):
     ask(produce_request(KEY))
     ask(produce_request(KEY), client="billing")
     ask(fetch_request(KEY), FETCH_VERSION)
@@ -66,7 +66,7 @@ def test_only_the_last_ones_are_kept(cluster, ask):
     assert offsets == [1, 2, 3]
 
 
-def test_errors_are_told_and_so_is_that_an_answer_is_not_there_yet(cluster, ask, send):
+def test_status_has_errors_and_shows_missing_responses(cluster, ask, send):
     cluster.inject(Fault(api="Produce", error="NOT_LEADER_OR_FOLLOWER", delay_ms=7, count=1))
     ask(produce_request(KEY))
     send(fetch_request(KEY, max_wait_ms=500), FETCH_VERSION, client="billing")
@@ -86,7 +86,7 @@ def test_reset_forgets_them_and_keeps_those_that_come(cluster, ask):
     assert len(cluster.requests()) == 1
 
 
-def test_nothing_is_kept_unasked(cluster):
+def test_no_request_is_kept_by_default(cluster):
     cluster.keep_requests(0)
     with pytest.raises(WrongStateError, match=r"call keep_requests\(\) first"):
         cluster.requests()

@@ -80,7 +80,7 @@ def test_last_directory_of_a_partition_counts(replicas):
 
 
 @pytest.mark.parametrize(("length", "told"), [(213, UNKNOWN), (214, TOO_LONG), (300, TOO_LONG)])
-def test_name_must_leave_room_for_that_of_a_moving_log(replicas, length, told):
+def test_topic_name_must_leave_room_for_the_suffix_of_a_moving_log(replicas, length, told):
     assert replicas.alter((HERE, {"x" * length: [0]})) == [("x" * length, [(0, told)])]
     # Before anything else is looked at.
     (row,) = replicas.alter((NOWHERE, {"x" * length: [10]}))
@@ -116,7 +116,7 @@ def test_replica_whose_log_is_offline_is_a_storage_error():
     assert told == [("t", [(1, NONE), (0, ErrorCode.KAFKA_STORAGE_ERROR)])]
 
 
-def test_request_that_fails_as_a_whole_tells_of_each_partition_as_asked():
+def test_failed_request_has_an_error_for_each_requested_partition():
     request = request_of((HERE, {"b": [1, 0], "a": [0]}), (NOWHERE, {"b": [1]}))
     error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     response = whole_answer(ApiKey.ALTER_REPLICA_LOG_DIRS, request, 2, error)
@@ -192,7 +192,7 @@ def throttled():
     return replicas
 
 
-def test_throttled_replica_copies_until_it_has_caught_up_and_then_takes_the_place(throttled):
+def test_throttled_future_replica_replaces_the_log_once_caught_up(throttled):
     assert throttled.alter((B, {"t": [0]})) == [("t", [(0, NONE)])]
     whole = BATCHES * len(BATCH)
     lags = []
@@ -216,7 +216,7 @@ def test_move_back_ends_the_future_replica(throttled):
     assert ("t", 0) not in throttled.described()[B]
 
 
-def test_future_replica_goes_with_its_topic(throttled):
+def test_future_replica_is_deleted_with_its_topic(throttled):
     throttled.alter((B, {"t": [0]}))
     throttled.cluster.delete_topic("t")
     throttled.cluster.advance(30_000)

@@ -38,7 +38,7 @@ def test_malformed_software_name_or_version_is_refused_without_apis(broker, text
 
 
 @pytest.mark.parametrize("text", ["a", "1", "librdkafka", "apache-kafka-java", "4.3.1-rc1"])
-def test_letters_digits_dots_and_dashes_make_a_software_name_and_version(broker, text):
+def test_software_name_may_have_letters_digits_dots_and_dashes(broker, text):
     assert ask(broker, name=text, software_version=text).error_code == ErrorCode.NONE
 
 
@@ -143,7 +143,7 @@ def test_unserved_version_is_answered_in_version_0_with_the_served_range(version
     assert not closed
 
 
-def test_connection_stays_open_for_the_client_to_ask_again():
+def test_connection_stays_open_for_a_retry():
     sent, closed = exchange(request_header(18, 99, 1) + b"\0", request_header(18, 0, 2))
     correlation_id, response = decode_response(18, 0, memoryview(sent[1])[4:])
     assert (correlation_id, response.error_code) == (2, ErrorCode.NONE)

@@ -69,7 +69,7 @@ def test_follower_describes_its_own_log(dirs):
     assert dirs.describe(3).topics == []
 
 
-def test_only_partitions_that_are_asked_for_and_here_are_described(dirs):
+def test_only_requested_local_partitions_are_described(dirs):
     assert set(dirs.sizes(topics=[TOPIC("a", [1, 7]), TOPIC("none", [0])])) == {("a", 1)}
     assert dirs.describe(topics=[]).topics == []
     assert dirs.describe(topics=[]).log_dir == "/memory"

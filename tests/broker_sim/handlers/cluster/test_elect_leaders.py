@@ -107,7 +107,7 @@ def test_preferred_replica_that_is_down_is_not_available(broker, version):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_unclean_election_takes_a_replica_outside_of_the_isr(leaderless, version):
+def test_unclean_election_elects_a_replica_outside_the_isr(leaderless, version):
     (response,) = elect(leaderless, [("t", [0])], election=UNCLEAN, version=version)
     assert results_of(response) == {"t": {0: ErrorCode.NONE}}
     assert leaderless.image.partition(TopicPartition("t", 0)).leader == 2
@@ -129,7 +129,7 @@ def test_unknown_election_type_refuses_the_whole_request(moved, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_timeout_of_zero_elects_nobody(moved, version):
+def test_timeout_of_zero_elects_no_leader(moved, version):
     before = moved.image
     (response,) = elect(moved, [("t", [0])], version=version, timeout_ms=0)
     assert results_of(response) == {"t": {0: ErrorCode.REQUEST_TIMED_OUT}}

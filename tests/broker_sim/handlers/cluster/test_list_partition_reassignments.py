@@ -38,7 +38,7 @@ def test_null_means_all_moves(moving):
     assert moves(moving, None) == {"t": [0, 2], "u": [0]}
 
 
-def test_only_moving_partitions_that_were_asked_for_are_listed(moving):
+def test_only_requested_ongoing_reassignments_are_listed(moving):
     asked = [Named("t", [1, 2, 9]), Named("v", [0])]
     assert moves(moving, asked) == {"t": [2]}
 

@@ -41,7 +41,7 @@ def brokers():
 
 
 @pytest.mark.parametrize("broker_id", [9, -1, 2**31 - 1])
-def test_who_is_not_registered_is_refused(brokers, broker_id):
+def test_unregistered_broker_id_is_refused(brokers, broker_id):
     told = f"Broker ID {broker_id} is not currently registered"
     assert brokers.unregister(broker_id) == (ErrorCode.BROKER_ID_NOT_REGISTERED, told)
     assert brokers.listed() == {1: False, 2: False, 3: False}
@@ -62,7 +62,7 @@ def test_dead_broker_is_forgotten_at_once_and_known_again_when_it_is_started(bro
     assert set(brokers.partition.isr) == {1, 2, 3}
 
 
-def test_fenced_broker_is_not_even_listed_as_fenced_then(brokers):
+def test_unregistered_broker_is_not_listed_as_fenced(brokers):
     brokers.cluster.kill(3)
     brokers.cluster.advance(12_000)
     assert brokers.listed() == {1: False, 2: False, 3: True}
@@ -71,7 +71,7 @@ def test_fenced_broker_is_not_even_listed_as_fenced_then(brokers):
     assert brokers.listed() == {1: False, 2: False}
 
 
-def test_running_broker_stays_unknown_until_it_is_started_anew(brokers):
+def test_running_broker_stays_unregistered_until_restarted(brokers):
     epoch = brokers.partition.leader_epoch
     assert brokers.unregister(3, by=3) == (ErrorCode.NONE, "")
     brokers.cluster.advance(30_000)

@@ -30,7 +30,7 @@ def level(broker):
     return broker.image.features.get(TRANSACTION_VERSION, 0)
 
 
-def test_level_goes_down_and_up(broker):
+def test_feature_level_can_be_downgraded_and_upgraded(broker):
     for wanted, kind in ((1, SAFE), (0, UNSAFE), (0, SAFE), (2, UPGRADE), (2, UPGRADE)):
         response = update(broker, (TRANSACTION_VERSION, wanted, kind))
         assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
@@ -42,7 +42,7 @@ def test_level_goes_down_and_up(broker):
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_older_versions_tell_each_feature(broker, version):
+def test_older_versions_return_a_result_for_each_feature(broker, version):
     response = update(broker, (TRANSACTION_VERSION, 2, UPGRADE), version=version)
     told = [(one.feature, one.error_code, one.error_message) for one in response.results]
     assert told == [(TRANSACTION_VERSION, ErrorCode.NONE, "NONE")]
@@ -95,7 +95,7 @@ def test_eligible_leader_replicas_are_turned_off(broker):
     assert "eligible.leader.replicas.version" not in broker.image.features
 
 
-def test_version_of_the_quorum_is_taken_and_not_told(broker):
+def test_kraft_version_update_is_accepted_but_not_returned(broker):
     assert update(broker, ("kraft.version", 1, UPGRADE)).error_code == ErrorCode.NONE
     assert "kraft.version" not in broker.image.features
 
@@ -119,7 +119,7 @@ def test_request_without_updates_succeeds(broker):
     assert update(broker).error_code == ErrorCode.NONE
 
 
-def test_timeout_of_nothing_changes_nothing(broker):
+def test_timeout_of_zero_updates_no_feature(broker):
     response = update(broker, (TRANSACTION_VERSION, 1, SAFE), timeout_ms=0)
     assert response.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert level(broker) == 2

@@ -78,7 +78,7 @@ def test_each_change_and_each_entry_is_kafkas(played, recorded, classes):
     assert compared(played, classes) == compared(recorded, classes)
 
 
-def test_public_entries_stand_in_kafkas_order(played, recorded):
+def test_public_entries_are_in_kafkas_order(played, recorded):
     public = {name for name, definition in every_broker_config().items() if not definition.internal}
 
     def orders(lines):

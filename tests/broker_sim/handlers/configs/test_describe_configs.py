@@ -106,7 +106,7 @@ def test_synonyms_are_listed_on_demand_only(broker, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_types_come_since_version_3(broker, version):
+def test_config_types_are_returned_from_version_3_on(broker, version):
     asked = ["retention.ms", "cleanup.policy", "preallocate", "min.cleanable.dirty.ratio"]
     (result,) = describe(broker, Resource(TOPIC, "t", asked), version=version)
     found = {name: config.config_type for name, config in configs_of(result).items()}
@@ -168,7 +168,7 @@ def test_unknown_resource_type_refuses_the_whole_request(broker, unknown_type):
     ]
 
 
-def test_broker_tells_where_it_listens_and_who_it_is(broker):
+def test_broker_configs_have_its_listeners_and_its_id(broker):
     (result,) = describe(broker, Resource(BROKER, "1", None))
     configs = configs_of(result)
     assert len(configs) == 350
@@ -178,7 +178,7 @@ def test_broker_tells_where_it_listens_and_who_it_is(broker):
         assert (configs[name].value, configs[name].config_source) == (static[name], 4)
 
 
-def test_password_is_sensitive_and_never_told(make_broker):
+def test_password_is_sensitive_and_never_returned(make_broker):
     broker = make_broker({"ssl.key.password": "secret"})
     (result,) = describe(broker, Resource(BROKER, "1", ["ssl.key.password"]))
     (config,) = result.configs
@@ -201,7 +201,7 @@ def test_groups_subscriptions_and_loggers_are_described(broker):
     assert configs_of(loggers)["root"].value in {"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
 
 
-def test_unknown_configuration_of_a_broker_is_kept_for_plugins_and_its_value_is_not_told(broker):
+def test_unknown_broker_configuration_is_listed_without_its_value(broker):
     # Seen on Kafka 4.3.1.
     for name in ("1", ""):
         change = [ConfigAlteration("no.such.key", AlterOp.SET, "secret")]

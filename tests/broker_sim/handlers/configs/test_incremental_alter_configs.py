@@ -156,7 +156,7 @@ def test_unknown_operation_on_a_topic_is_a_server_error_as_in_kafka(alter):
     assert error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_missing_value_is_told_before_an_unknown_operation(alter):
+def test_missing_value_comes_before_an_unknown_operation(alter):
     change = Resource(TOPIC, "t", [Config("retention.ms", 7, None)])
     message = "Null value not supported for : retention.ms"
     assert alter(change) == [(ErrorCode.INVALID_REQUEST, message)]
@@ -362,7 +362,7 @@ def test_change_of_loggers_that_kafka_refuses_changes_none(alter, name, changes,
 
 
 @pytest.mark.usefixtures("levels")
-def test_levels_are_only_validated_if_that_was_asked(alter):
+def test_validate_only_does_not_change_log_levels(alter):
     level = logging.getLogger(LOGGER).level
     change = Resource(LOGGERS, "1", [Config(LOGGER, SET, "TRACE")])
     assert alter(change, validate_only=True) == [(ErrorCode.NONE, None)]

@@ -54,7 +54,7 @@ def test_the_first_version_lists_subscriptions_to_client_metrics(broker):
     assert listed(broker, version=0) == {METRICS: ["m"]}
 
 
-def test_what_has_no_configuration_any_more_is_not_listed(broker):
+def test_resource_without_remaining_configurations_is_not_listed(broker):
     change(broker, GROUP, "g", "consumer.session.timeout.ms", None, AlterOp.DELETE)
     change(broker, METRICS, "m", "interval.ms", None, AlterOp.DELETE)
     assert listed(broker, GROUP, METRICS) == {}

@@ -111,7 +111,7 @@ def test_partitions_take_turns(cluster, client_in, version):
     assert turns == [[(0, 0, True)], [(1, 0, True)], [(2, 0, True)], [(0, 0, True)]]
 
 
-def test_error_code_names_what_is_wrong_with_the_session(client_in):
+def test_session_errors_have_distinct_error_codes(client_in):
     client, other = client_in(BY_NAME), client_in(BY_ID)
     full = client.fetch(("t", 0, 0))
 
@@ -242,7 +242,7 @@ def test_fault_hits_the_partitions_that_the_session_has_and_does_not_forget(clus
     assert kept.session_id == session_id
 
 
-def test_broker_without_slots_gives_no_sessions(make_frame_client):
+def test_broker_without_session_slots_creates_no_sessions(make_frame_client):
     cluster = VirtualCluster(1, configs={"max.incremental.fetch.session.cache.slots": 7})
     cluster.create_topic("t", 1, 1)
     frames = make_frame_client(cluster.nodes.brokers[1].dispatcher.handle_frame)
@@ -250,7 +250,7 @@ def test_broker_without_slots_gives_no_sessions(make_frame_client):
     assert (response.session_id, answers(response)) == (0, [(0, 0, False)])
 
 
-def test_restarted_broker_gives_other_ids(cluster, client_in, make_frame_client):
+def test_restarted_broker_uses_new_session_ids(cluster, client_in, make_frame_client):
     ids = {client_in(17).fetch(("t", 0, 0)).session_id for _ in range(4)}
     cluster.kill(1)
     cluster.start(1)

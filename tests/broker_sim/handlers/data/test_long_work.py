@@ -90,7 +90,7 @@ def test_batches_of_many_records_do_not_hold_up_smaller_ones(setup, batches, is_
     assert setup.are_short == [is_short]
 
 
-def test_batches_that_take_long_together_are_validated_beside_the_loop(setup):
+def test_batches_that_are_slow_together_are_validated_on_another_thread(setup):
     for topic in ("t", "other", "any"):
         setup.create(topic, cleanup_policy="delete" if topic == "any" else "compact")
     batch = build_batch(KEYED[:600])
@@ -119,7 +119,7 @@ def test_batch_that_is_quick_to_validate_is_appended_at_once(setup):
     assert not setup.waiting
 
 
-def test_topic_that_is_configured_anew_meanwhile_counts_as_it_is_then(setup):
+def test_topic_reconfigured_during_validation_uses_the_new_configuration(setup):
     setup.create("t", compression_type="gzip")
     answers = setup.produce(build_batch([Record(b"v" * 70_000, None, 5)]))
     log = setup.broker.replica_manager.partitions[TopicPartition("t", 0)].log
@@ -129,7 +129,7 @@ def test_topic_that_is_configured_anew_meanwhile_counts_as_it_is_then(setup):
 
 
 @pytest.mark.parametrize("version", [9, 13])
-def test_records_for_a_topic_that_is_created_anew_meanwhile_are_refused(setup, version):
+def test_records_for_a_topic_recreated_during_validation_are_refused(setup, version):
     for topic in ("t", "other"):
         setup.create(topic, cleanup_policy="compact")
     answers = setup.produce_to(["t", "other"], build_batch(KEYED, codec=GZIP), version)

@@ -131,7 +131,7 @@ def test_other_acks_are_refused(setup, acks):
         (ELSEWHERE, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     ],
 )
-def test_partition_that_is_not_led_here_is_refused_at_once(setup, key, error, acks):
+def test_partition_led_elsewhere_is_refused_at_once(setup, key, error, acks):
     (response,) = setup.send(key, acks=acks)
     ((_, answer),) = answers(response)
     assert (answer.error_code, answer.base_offset) == (error, -1)
@@ -225,7 +225,7 @@ def test_transactional_batch_without_a_producer_is_appended(setup):
 
 
 @pytest.mark.parametrize(("version", "is_hinted"), [(9, False), (10, True), (12, True)])
-def test_other_leader_is_told_with_its_address_from_version_10(setup, version, is_hinted):
+def test_current_leader_is_returned_with_its_address_from_version_10(setup, version, is_hinted):
     (response,) = setup.send(LED, ELSEWHERE, acks=1, version=version)
     leaders = {key: answer.current_leader.leader_id for key, answer in answers(response)}
     assert leaders == {LED: -1, ELSEWHERE: 2 if is_hinted else -1}

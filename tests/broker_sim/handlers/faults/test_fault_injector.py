@@ -1,4 +1,4 @@
-"""Which faults hit a request, and what their handles tell."""
+"""The faults that hit a request, and the state of their handles."""
 
 import random
 import threading
@@ -81,7 +81,7 @@ def test_other_requests_are_not_hit_and_not_counted(hit, faults, fields):
     assert faults.injected == (injected,)
 
 
-def test_first_fault_that_names_a_partition_hits_it_and_only_those_count(hit, faults):
+def test_first_matching_fault_hits_a_partition_and_only_it_counts(hit, faults):
     one = faults.inject(Fault(api="Produce", topic="t", partition=1, error=CORRUPT))
     every = faults.inject(Fault(api="Produce", error=NOT_LEADER))
     late = faults.inject(Fault(api="Produce", topic="t", error=CORRUPT))
@@ -104,20 +104,20 @@ def test_where_the_connection_breaks_only_the_loss_counts(hit, faults):
     assert (error.hits, loss.hits) == (0, 1)
 
 
-def test_request_that_names_nothing_is_hit_by_faults_without_a_topic(hit, faults):
+def test_request_without_topics_is_hit_by_faults_without_a_topic(hit, faults):
     faults.inject(Fault(api="Produce", topic="t", delay_ms=1))
     assert hit(produce_request()) is None
     faults.inject(Fault(api="Produce", delay_ms=1))
     assert hit(produce_request())
 
 
-def test_error_that_is_not_told_is_not_counted(hit, faults):
+def test_error_that_is_not_returned_is_not_counted(hit, faults):
     injected = faults.inject(Fault(api="Produce", error=NOT_LEADER, count=1))
     assert hit(produce_request(0))
     assert (injected.hits, injected.remaining) == (0, 1)
 
 
-def test_request_is_not_told_the_error_of_a_fault_that_ended_on_another(hit, faults):
+def test_fault_ended_by_another_request_returns_no_error(hit, faults):
     injected = faults.inject(Fault(api="Produce", error=NOT_LEADER, count=1))
     first, second = hit(produce_request(0, 1)), hit(produce_request(0))
     assert errors(first, 0, 1) == [NOT_LEADER, NOT_LEADER]
@@ -125,13 +125,13 @@ def test_request_is_not_told_the_error_of_a_fault_that_ended_on_another(hit, fau
     assert injected.hits == 1
 
 
-def test_version_that_cannot_be_told_an_error_is_not_hit_by_it(hit, faults):
+def test_version_that_cannot_return_the_error_is_not_hit(hit, faults):
     faults.inject(Fault(api="Produce", error="UNKNOWN_TOPIC_ID"))
     assert hit(produce_request(0), 12) is None
     assert errors(hit(produce_request(0), 13), 0) == [ErrorCode.UNKNOWN_TOPIC_ID]
 
 
-def test_older_version_is_told_the_error_that_it_knows(hit, faults):
+def test_older_version_gets_its_own_error(hit, faults):
     faults.inject(Fault(api="Produce", error="TRANSACTION_ABORTABLE"))
     assert errors(hit(produce_request(0), 10), 0) == [ErrorCode.INVALID_TXN_STATE]
     assert errors(hit(produce_request(0), 11), 0) == [ErrorCode.TRANSACTION_ABORTABLE]
@@ -180,7 +180,7 @@ def test_handle_shows_the_fault_as_json(hit, faults):
 
 
 @pytest.mark.threads
-def test_faults_may_come_and_go_on_other_threads_while_requests_are_hit(hit, faults):
+def test_faults_may_be_injected_and_ended_on_other_threads(hit, faults):
     stays = faults.inject(Fault(api="Produce", topic="t", error=NOT_LEADER))
 
     def change():

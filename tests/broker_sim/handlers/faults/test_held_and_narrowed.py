@@ -121,14 +121,14 @@ def test_commit_of_one_group_is_held_and_that_of_another_passes(cluster, send):
     assert not held.done
 
 
-def test_fault_of_a_transactional_id_hits_only_requests_that_name_it(cluster, ask):
+def test_fault_of_a_transactional_id_hits_only_its_requests(cluster, ask):
     fault = cluster.inject(Fault(api="InitProducerId", transactional_id="tx-1", error="NOT_COORDINATOR"))
     codes = [ask(messages.InitProducerIdRequest(name, 1_000), 4).response.error_code for name in (None, "tx-1")]
     assert (codes[1], fault.hits) == (ErrorCode.NOT_COORDINATOR, 1)
 
 
 @pytest.mark.parametrize(("key_type", "hits"), [(0, 1), (1, 0)])
-def test_coordinator_of_a_group_is_no_coordinator_of_a_transaction(cluster, ask, key_type, hits):
+def test_fault_of_a_group_coordinator_spares_transaction_coordinators(cluster, ask, key_type, hits):
     fault = cluster.inject(Fault(api="FindCoordinator", group="g", only_counts=True))
     ask(messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"]), 4)
     assert fault.hits == hits
@@ -197,14 +197,14 @@ def test_fetch_without_records_is_not_damaged_and_not_counted(cluster, ask):
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        ({"api": "Produce", "hold": True, "error": "NOT_ENOUGH_REPLICAS"}, "neither held nor damaged"),
-        ({"api": "Produce", "hold": True, "lose": "request"}, "what is lost can have no"),
+        ({"api": "Produce", "hold": True, "error": "NOT_ENOUGH_REPLICAS"}, "cannot have hold or damage"),
+        ({"api": "Produce", "hold": True, "lose": "request"}, "a fault with lose= cannot have"),
         ({"api": "Produce", "hold": 1}, "hold must be true or false, not 1"),
-        ({"api": "Produce", "damage": "crc"}, "only what a Fetch reads can be damaged, not Produce"),
+        ({"api": "Produce", "damage": "crc"}, "damage is possible for Fetch only, not for Produce"),
         ({"api": "Fetch", "damage": "half"}, "damage must be crc or cut, not 'half'"),
         ({"api": "Produce", "only_counts": True, "delay_ms": 1}, "only counts has no other effect"),
-        ({"api": "Produce", "delay_ms": 1, "group": "g"}, "Produce names no group"),
-        ({"api": "Heartbeat", "delay_ms": 1, "transactional_id": "t"}, "Heartbeat names no transactional_id"),
+        ({"api": "Produce", "delay_ms": 1, "group": "g"}, "Produce requests have no group"),
+        ({"api": "Heartbeat", "delay_ms": 1, "transactional_id": "t"}, "Heartbeat requests have no transactional_id"),
         ({"api": "Produce", "delay_ms": 1, "probability": 0}, "probability must be above 0 and at most 1, not 0"),
         ({"api": "Produce", "delay_ms": 1, "skip": -1}, "skip must be a number of at least 0"),
     ],

@@ -78,7 +78,7 @@ def test_function_may_fail_some_requests_only(cluster, ask):
     assert error_of(ask(produce_request(KEY))) == ErrorCode.NONE
 
 
-def test_function_may_delay_what_the_broker_answers(cluster, ask):
+def test_hook_may_delay_the_brokers_response(cluster, ask):
     cluster.hook("Produce", lambda request: request.delay(70))
     assert ask(produce_request(KEY)).elapsed_ms == 70
 
@@ -116,18 +116,18 @@ def test_hook_ends_after_its_count_and_is_shown_until_then(cluster, ask):
     assert (hook.hits, hook.remaining, cluster.status().faults) == (2, 0, ())
 
 
-def test_hook_of_another_broker_is_not_asked(cluster, ask):
+def test_hook_of_another_broker_is_not_called(cluster, ask):
     cluster.nodes.faults.inject(Hook("Produce", pytest.fail, broker=2))
     ask(produce_request(KEY))
 
 
-def test_faults_hit_what_a_hook_lets_pass(cluster, ask):
+def test_faults_hit_requests_that_a_hook_passes(cluster, ask):
     cluster.inject(Fault(api="Produce", error="NOT_LEADER_OR_FOLLOWER"))
     cluster.hook("Produce", lambda _: None)
     assert error_of(ask(produce_request(KEY))) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_function_may_end_its_own_hook(cluster, ask):
+def test_hook_function_may_end_its_own_hook(cluster, ask):
     hooks = []
     hooks.append(cluster.hook("Produce", lambda _: hooks[0].remove()))
     ask(produce_request(KEY))
@@ -161,7 +161,7 @@ def test_two_hooks_with_the_same_function_are_two():
     assert repr(Hook("Produce", print)) == "Hook('Produce', print)"
 
 
-def test_commit_in_a_transaction_and_add_partitions_fail_as_asked_for(user):
+def test_txn_offset_commit_and_add_partitions_return_the_injected_error(user):
     cluster = user.cluster
     cluster.inject(Fault(api="TxnOffsetCommit", error="COORDINATOR_LOAD_IN_PROGRESS"))
     cluster.inject(Fault(api="AddPartitionsToTxn", error="CONCURRENT_TRANSACTIONS"))

@@ -96,7 +96,7 @@ def end_offset(cluster, partition=0):
     return cluster.status().partition(TOPIC, partition).replicas[0].log_end_offset
 
 
-def test_error_is_answered_count_times_and_nothing_is_appended(cluster, client):
+def test_error_is_returned_count_times_and_nothing_is_appended(cluster, client):
     before = end_offset(cluster)
     fault = cluster.inject(Fault(api="Produce", error=NOT_LEADER, count=2))
     assert [client.produce(0)[0] for _ in range(3)] == [NOT_LEADER, NOT_LEADER, ErrorCode.NONE]

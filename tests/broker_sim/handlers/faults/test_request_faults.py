@@ -33,7 +33,7 @@ def test_longest_delay_holds():
     assert faults.loss is None
 
 
-def test_error_that_is_not_told_delays_nothing():
+def test_error_that_is_not_returned_delays_nothing():
     faults = made(Fault(api="Produce", topic="t", error="CORRUPT_MESSAGE", delay_ms=9))
     assert faults.delay_ms == 0
     faults.error_for("t", 0)
@@ -44,18 +44,18 @@ def test_error_of_a_partition_is_left_to_the_handler():
     assert answer_of(Fault(api="Produce", error="CORRUPT_MESSAGE")) is None
 
 
-def test_error_of_the_request_answers_all_of_it():
+def test_error_of_the_request_answers_the_whole_request():
     response = answer_of(Fault(api="InitProducerId", error="NOT_COORDINATOR"))
     assert isinstance(response, messages.InitProducerIdResponse)
     assert response.error_code == ErrorCode.NOT_COORDINATOR
 
 
-def test_request_that_names_nothing_has_no_place_for_an_error_of_groups():
+def test_empty_request_has_no_place_for_a_group_error():
     assert answer_of(Fault(api="DescribeGroups", error="NOT_COORDINATOR")) is None
     assert answer_of(Fault(api="DescribeGroups", error="NOT_COORDINATOR"), groups=["g"]) is not None
 
 
-def test_topic_is_asked_for_without_a_partition():
+def test_topic_error_is_looked_up_without_a_partition():
     faults = made(Fault(api=ApiKey.METADATA, topic="t", error="INVALID_TOPIC_EXCEPTION"))
     assert faults.error_for("t") == ErrorCode.INVALID_TOPIC_EXCEPTION
     assert faults.error_for("u") == ErrorCode.NONE
@@ -82,5 +82,5 @@ def test_error_of_a_session_or_group_answers_all_of_the_request(api, version, er
     assert not response.responses
 
 
-def test_version_without_sessions_is_not_told_their_errors():
+def test_version_without_sessions_gets_no_session_errors():
     assert answer_of(Fault(api="Fetch", error="FETCH_SESSION_ID_NOT_FOUND"), 6) is None

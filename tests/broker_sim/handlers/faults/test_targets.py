@@ -22,7 +22,7 @@ def topic_id(broker):
     return broker.create("t", [1], [1])
 
 
-def test_produce_names_partitions_by_topic_name_or_id(targets, topic_id):
+def test_targets_of_produce_by_topic_name_or_id(targets, topic_id):
     topic = messages.ProduceRequest.TopicProduceData
     partitions = [messages.ProduceRequest.PartitionProduceData(index) for index in (1, 0)]
     by_name = messages.ProduceRequest(topic_data=[topic(name="u", partition_data=partitions)])
@@ -33,7 +33,7 @@ def test_produce_names_partitions_by_topic_name_or_id(targets, topic_id):
     assert targets(unknown, 13) == [("", 1), ("", 0)]
 
 
-def test_fetch_names_partitions_by_topic_name_or_id(targets, topic_id):
+def test_targets_of_fetch_by_topic_name_or_id(targets, topic_id):
     topic = messages.FetchRequest.FetchTopic
     partitions = [messages.FetchRequest.FetchPartition(1)]
     assert targets(messages.FetchRequest(topics=[topic("u", partitions=partitions)]), 12) == [("u", 1)]
@@ -41,7 +41,7 @@ def test_fetch_names_partitions_by_topic_name_or_id(targets, topic_id):
     assert targets(by_id, 13) == [("t", 1)]
 
 
-def test_other_apis_of_partitions_name_them(targets):
+def test_targets_of_other_apis_with_partitions(targets):
     list_offsets = messages.ListOffsetsRequest
     delete_records = messages.DeleteRecordsRequest
     epochs = messages.OffsetForLeaderEpochRequest
@@ -53,7 +53,7 @@ def test_other_apis_of_partitions_name_them(targets):
         assert targets(request, 2) == [("t", 2)]
 
 
-def test_metadata_names_topics_or_all_that_there_are(targets, topic_id):
+def test_targets_of_metadata_are_the_listed_or_all_topics(targets, topic_id):
     topic = messages.MetadataRequest.MetadataRequestTopic
     named = messages.MetadataRequest(topics=[topic(name="u"), topic(topic_id, None)])
     assert targets(named, 12) == [("u", -1), ("t", -1)]
@@ -62,7 +62,7 @@ def test_metadata_names_topics_or_all_that_there_are(targets, topic_id):
     assert targets(messages.MetadataRequest(topics=[]), 1) == []
 
 
-def test_admin_requests_name_topics(targets, topic_id):
+def test_targets_of_admin_requests_are_topics(targets, topic_id):
     create, extend = messages.CreateTopicsRequest, messages.CreatePartitionsRequest
     delete = messages.DeleteTopicsRequest
     assert targets(create(topics=[create.CreatableTopic("u")]), 7) == [("u", -1)]
@@ -71,11 +71,11 @@ def test_admin_requests_name_topics(targets, topic_id):
     assert targets(delete(topics=[delete.DeleteTopicState(None, topic_id)]), 6) == [("t", -1)]
 
 
-def test_apis_that_answer_for_the_request_name_nothing(targets):
+def test_apis_with_one_error_for_the_request_have_no_targets(targets):
     assert targets(messages.DescribeClusterRequest(), 0) == []
 
 
-def test_commits_in_a_transaction_and_descriptions_of_producers_name_partitions(targets):
+def test_targets_of_txn_offset_commit_and_describe_producers(targets):
     commit = messages.TxnOffsetCommitRequest
     offsets = [commit.TxnOffsetCommitRequestPartition(index) for index in (1, 0)]
     topic = commit.TxnOffsetCommitRequestTopic("t", partitions=offsets)

@@ -118,7 +118,7 @@ def test_quota_is_kept_and_removed(broker, names, quota, value):
     assert describe(broker) == []
 
 
-def test_what_is_not_there_is_removed_without_a_word(broker):
+def test_removing_a_missing_quota_succeeds(broker):
     assert alter(broker, entry(A, ("nope", None))) == [([("user", "a")], NONE, None)]
 
 
@@ -127,7 +127,7 @@ def test_only_validated_changes_are_not_made(broker):
     assert describe(broker) == []
 
 
-def test_entity_named_twice_keeps_what_came_first(broker):
+def test_duplicate_entity_keeps_the_first_alteration(broker):
     assert alter(broker, entry(A, (PRODUCE, 1)), entry(A, (FETCH, 1))) == [([("user", "a")], INVALID, TWICE)]
     assert describe(broker) == [([("user", "a")], [(PRODUCE, 1)])]
 
@@ -209,7 +209,7 @@ IN_ORDER = [
 ]
 
 
-def test_entities_and_quotas_come_as_from_kafkas_hash_tables(broker):
+def test_entities_and_quotas_are_in_the_order_of_kafkas_hash_tables(broker):
     for names in sorted(IN_ORDER, key=len):
         alter(broker, entry(names, (CONNECTIONS if "ip" in names else PRODUCE, 1)))
         if "ip" not in names:

@@ -64,7 +64,7 @@ def test_topic_that_a_member_may_not_read_any_more(bench, member):
     assert bench.share_partition().records.start_offset == 0
 
 
-def test_session_keeps_nothing_that_may_not_be_read_any_more(bench, member):
+def test_session_drops_topics_that_may_no_longer_be_read(bench, member):
     bench.produce(5)
     bench.deny(AclOperation.READ, ResourceType.TOPIC, TOPIC)
     pending = bench.wait(member.fetch())  # It names no partition.
@@ -88,7 +88,7 @@ def test_denied_topic_leaves_the_others_to_a_member(bench, member):
     assert member.acknowledged({0: [(0, 1, ACCEPT)]}, topic_id=other_id) == {0: NONE}
 
 
-def test_denied_topic_is_told_before_that_it_has_no_such_partition(bench, member):
+def test_denied_topic_comes_before_an_unknown_partition(bench, member):
     bench.deny(AclOperation.READ, ResourceType.TOPIC, TOPIC)
     assert member.acknowledged({9: [(0, 4, ACCEPT)]}) == {9: DENIED}
     pending = bench.wait(member.fetch([9]))
@@ -105,7 +105,7 @@ def test_member_needs_to_read_its_topics_only(bench):
 
 
 @pytest.mark.parametrize("api", STATE_OF_A_GROUP, ids=lambda api: api.verb)
-def test_state_is_only_for_those_who_act_for_the_cluster(bench, api):
+def test_share_state_apis_need_cluster_action(bench, api):
     asked = STATE_OF_A_GROUP[api]
     keys = [SharePartitionKey(GROUP, bench.topic_id, number) for number in (0, 1)]
     request = api.request_of(GROUP, [(key, asked) for key in keys])
@@ -130,7 +130,7 @@ def state(bench):
 
 
 @pytest.mark.parametrize(("epoch", "next_epoch"), [(2, 3), (-1, 2)])
-def test_authorizer_fails_on_a_topic_that_there_is_not(bench, member, epoch, next_epoch):
+def test_authorizer_fails_on_a_missing_topic(bench, member, epoch, next_epoch):
     """As in Kafka, the whole request fails, and nothing of it is done; the session goes on."""
     failed = ErrorCode.UNKNOWN_SERVER_ERROR
     member.epoch = epoch

@@ -62,7 +62,7 @@ def test_broken_acknowledgement_changes_nothing(bench, member, api):
     assert starts == [2, 0]
 
 
-def test_error_of_acknowledged_records_is_told_of_them_and_the_partition_is_fetched(bench, member):
+def test_acknowledgement_error_does_not_stop_the_fetch_of_the_partition(bench, member):
     bench.produce(2)
     assert member.fetched() == {0: [acquired(0, 1)]}
     bench.produce(1)

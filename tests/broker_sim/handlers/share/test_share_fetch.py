@@ -126,7 +126,7 @@ def test_start_offset_that_moves_makes_room_and_wakes_a_fetch(make_bench):
     assert pending.elapsed_ms == 300
 
 
-def test_fetch_lock_that_is_given_back_wakes_a_fetch(bench):
+def test_released_fetch_lock_wakes_a_fetch(bench):
     """Two members wait; the record of a produce wakes the first, the next one the second."""
     first, second = bench.member("first"), bench.member("second")
     pending = [first.fetch(max_wait_ms=20_000), second.fetch(max_wait_ms=20_000)]
@@ -177,7 +177,7 @@ def test_min_bytes_may_be_just_there(bench):
         member.acknowledged({0: [(3, 5, RELEASE)]})
 
 
-def test_fetch_that_wants_nothing_is_answered_at_once(bench):
+def test_fetch_without_partitions_is_answered_at_once_by_share_fetch(bench):
     member = bench.member()
     bench.produce()
     for nothing in ({"max_records": 0}, {"max_bytes": 0}):
@@ -189,7 +189,7 @@ def test_fetch_that_wants_nothing_is_answered_at_once(bench):
 # -- what is acquired -----------------------------------------------------------------------------
 
 
-def test_answer_has_the_batches_of_what_was_acquired(bench):
+def test_response_has_the_batches_of_the_acquired_records(bench):
     member = bench.member()
     for _ in range(4):
         bench.produce(5)
@@ -210,7 +210,7 @@ def test_records_are_shared_out_among_partitions(make_bench):
     assert member.fetched(max_records=5) == {0: [acquired(0, 4)]}
 
 
-def test_group_of_its_own_gets_the_records_too(bench):
+def test_another_group_gets_the_records_too(bench):
     bench.begin("other", 0)
     member, other = bench.member(), bench.member("member", "other")
     bench.produce(2)
@@ -227,7 +227,7 @@ def test_log_that_starts_later_is_followed(bench):
     assert member.fetched() == {0: [acquired(7, 9)]}
 
 
-def test_state_goes_on_with_another_leader(make_bench):
+def test_share_state_survives_a_leader_change(make_bench):
     """What was acquired and not acknowledged is delivered again, as if it never was."""
     bench = make_bench(brokers=2)
     member = bench.member()
@@ -241,7 +241,7 @@ def test_state_goes_on_with_another_leader(make_bench):
     assert other.fetched(max_wait_ms=10_000) == {0: [acquired(5, 5, deliveries=2), acquired(6, 9)]}
 
 
-def test_leader_that_is_one_no_more_says_so(make_bench):
+def test_former_leader_returns_not_leader(make_bench):
     bench = make_bench(brokers=2)
     member = bench.member()
     bench.produce(5)
@@ -269,7 +269,7 @@ def test_fetch_acknowledges_first(bench):
     assert pending.elapsed_ms == 0
 
 
-def test_acknowledgement_that_fails_is_told_beside_what_was_acquired(bench):
+def test_failed_acknowledgement_is_returned_beside_acquired_records(bench):
     member = bench.member()
     bench.produce(3)
     pending = bench.wait(member.fetch(acknowledges={0: [(0, 0, ACCEPT)], 7: [(0, 0, ACCEPT)]}))
@@ -313,14 +313,14 @@ def test_request_without_a_valid_group_or_member(bench, group, member_id):
     assert pending.response.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_session_that_there_is_not(bench):
+def test_unknown_share_session_is_refused(bench):
     member = bench.member(opens=False)
     member.epoch = 3
     pending = bench.wait(member.fetch())
     assert pending.response.error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
-def test_no_room_for_a_session_is_told_after_the_wait(make_bench):
+def test_full_session_cache_is_reported_after_the_wait(make_bench):
     bench = make_bench(group_share_max_share_sessions="1", group_share_max_size="1")
     bench.member()
     pending = bench.wait(bench.member("other", opens=False).fetch(max_wait_ms=700))
@@ -354,7 +354,7 @@ def test_topic_that_is_deleted_while_a_fetch_waits(bench):
     assert pending.elapsed_ms == 3_000
 
 
-def test_broker_that_does_not_lead_the_partition_says_who_does(make_bench):
+def test_broker_that_does_not_lead_the_partition_returns_the_leader(make_bench):
     bench = make_bench(brokers=2)
     member = bench.member(broker=2, opens=False)
     pending = bench.wait(member.fetch())
@@ -428,7 +428,7 @@ def test_member_that_has_read_too_much_is_answered_empty_and_keeps_the_records(b
     assert bench.share_partition().records.start_offset == 100
 
 
-def test_refused_fetch_tells_what_became_of_its_acknowledgements(bench):
+def test_refused_fetch_returns_the_results_of_its_acknowledgements(bench):
     member = bench.member()
     bench.produce()
     assert member.fetched() == {0: [acquired(0, 0)]}

@@ -120,7 +120,7 @@ def test_member_subscribes_to_topics_that_it_may_describe_only(user):
 # -- ShareGroupDescribe -------------------------------------------------------------------------
 
 
-def test_denied_group_is_told_first_and_without_its_members(user):
+def test_denied_group_comes_first_and_without_its_members(user):
     user.deny(DESCRIBE, group=GROUP)
     denied, described = user.describe(EMPTY, GROUP)
     row = messages.ShareGroupDescribeResponse.DescribedGroup
@@ -138,7 +138,7 @@ def test_group_with_a_hidden_topic_is_not_described(user):
     assert (described.error_code, described.group_id) == (NONE, EMPTY)
 
 
-def test_client_is_told_what_it_may_do_with_a_group(user):
+def test_description_has_the_authorized_operations_of_a_group(user):
     user.deny(DELETE, group=GROUP)
     user.deny(DESCRIBE, group=EMPTY)
     refused, described = user.describe(GROUP, EMPTY)

@@ -87,7 +87,7 @@ def client(cluster):
     return made
 
 
-def test_without_a_plugin_it_is_not_advertised_and_the_verb_says_so():
+def test_without_a_plugin_telemetry_is_not_advertised_and_the_verb_fails():
     cluster = VirtualCluster(1, seed=4)
     keys = {each.api_key for each in Client(cluster).ask(messages.ApiVersionsRequest("library", "1.2"), 3).api_keys}
     assert keys.isdisjoint({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
@@ -95,7 +95,7 @@ def test_without_a_plugin_it_is_not_advertised_and_the_verb_says_so():
         cluster.client_metrics()
 
 
-def test_client_gets_an_id_and_what_all_matching_subscriptions_ask_for(cluster):
+def test_client_gets_an_id_and_the_metrics_of_all_matching_subscriptions(cluster):
     subscribe(cluster)
     subscribe(cluster, "consumers", metrics="org.apache.kafka.consumer.", match="client_software_name=lib.*")
     subscribe(cluster, "others", metrics="*", match="client_software_name=lib", **{"interval.ms": "100"})
@@ -112,7 +112,7 @@ def test_client_without_a_subscription_pushes_nothing_every_five_minutes(cluster
     assert (response.requested_metrics, response.push_interval_ms) == ([], 300_000)
 
 
-def test_last_metrics_are_seen_by_the_verb_and_in_the_metrics(cluster, client):
+def test_last_metrics_are_returned_by_the_verb_and_in_the_metrics(cluster, client):
     assert client.push(metrics_data(NAME, 3.0)) is ErrorCode.NONE
     cluster.advance(INTERVAL_MS)
     packed = compress(CompressionCodec.GZIP, metrics_data(NAME, 4.0, **{"node.id": "1"}))
@@ -137,7 +137,7 @@ def test_push_and_get_before_the_interval_is_over_are_throttled(cluster, client,
     assert client.get().error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
-def test_last_push_may_come_early_and_nothing_comes_after_it(cluster, client):
+def test_terminating_push_may_be_early_and_ends_all_pushes(cluster, client):
     assert client.push() is ErrorCode.NONE
     assert client.push(terminating=True) is ErrorCode.NONE
     cluster.advance(2 * INTERVAL_MS)
@@ -145,7 +145,7 @@ def test_last_push_may_come_early_and_nothing_comes_after_it(cluster, client):
     assert [status.terminated for status in cluster.client_metrics()] == [True]
 
 
-def test_former_subscription_is_refused_and_the_new_one_is_told_at_once(cluster, client):
+def test_former_subscription_is_refused_and_the_new_one_returned_at_once(cluster, client):
     former = client.subscription
     subscribe(cluster, "more", metrics="org.apache.kafka.consumer.")
     assert client.push() is ErrorCode.UNKNOWN_SUBSCRIPTION_ID
@@ -171,7 +171,7 @@ def test_former_subscription_is_refused_and_the_new_one_is_told_at_once(cluster,
         ({"metrics": b"no gzip", "compression_type": 1}, ErrorCode.INVALID_RECORD),
     ],
 )
-def test_push_that_cannot_be_taken_is_refused(cluster, client, changes, error):
+def test_invalid_push_is_refused(cluster, client, changes, error):
     assert client.push(**changes) is error
     assert cluster.client_metrics() == ()
 

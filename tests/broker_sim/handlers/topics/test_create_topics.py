@@ -30,7 +30,7 @@ def test_topic_is_in_the_metadata_when_the_response_comes(broker, create, versio
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_numbers_configs_and_ids_come_in_the_versions_that_carry_them(broker, create, version):
+def test_counts_configs_and_ids_are_returned_in_versions_that_have_them(broker, create, version):
     topic = create(Topic("t", 2, 3), version=version)["t"]
     numbers = (topic.num_partitions, topic.replication_factor)
     assert numbers == ((2, 3) if version >= 5 else (-1, -1))
@@ -121,7 +121,7 @@ def test_failed_topic_has_no_numbers_configs_or_id(broker, create):
     assert topic.topic_id == bytes(16)
 
 
-def test_name_that_comes_twice_is_refused_once_and_not_created(broker, create):
+def test_duplicate_name_is_refused_once_and_not_created(broker, create):
     request = CreateTopicsRequest([Topic("t", 1, 1), Topic("u", 1, 1), Topic("t", 2, 1)], 1_000)
     response = broker.ask(handle_create_topics, request, 7)
     assert sorted((topic.name, topic.error_code) for topic in response.topics) == [

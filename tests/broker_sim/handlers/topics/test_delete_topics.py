@@ -66,7 +66,7 @@ def test_name_and_id_together_are_refused_and_neither_alone_is(broker, delete):
     assert set(broker.image.topics) == {"t"}
 
 
-def test_name_or_id_that_comes_twice_is_refused(broker, delete):
+def test_duplicate_name_or_id_is_refused(broker, delete):
     topic_id = broker.create("t", [1])
     broker.create("u", [1])
     results = delete(State("u", NO_TOPIC_ID), State("u", NO_TOPIC_ID), State(None, topic_id), State(None, topic_id))
@@ -96,7 +96,7 @@ def test_timeout_of_zero_deletes_nothing(broker, delete, version):
     assert set(broker.image.topics) == {"t"}
 
 
-def test_topic_that_comes_by_name_and_by_id_is_kept_and_answered_once(broker, delete):
+def test_topic_given_by_name_and_id_is_not_deleted_and_answered_once(broker, delete):
     topic_id = broker.create("t", [1])
     (result,) = delete(State("t", NO_TOPIC_ID), State(None, topic_id))
     assert (result.name, result.topic_id) == ("t", topic_id)
@@ -129,7 +129,7 @@ def test_injected_error_answers_its_topic_and_the_others_are_deleted(broker, del
         (["ALL"], ["DELETE"], ("t", False), ("t", False)),
     ],
 )
-def test_the_name_of_an_id_is_told_to_who_may_describe_the_topic(make_broker, delete, allowed, denied, by_name, by_id):
+def test_name_of_an_id_is_returned_to_clients_with_describe(make_broker, delete, allowed, denied, by_name, by_id):
     rules = [(name, Permission.ALLOW) for name in allowed]
     rules += [(name, Permission.DENY) for name in denied]
     for is_by_id, (name, is_deleted) in ((False, by_name), (True, by_id)):

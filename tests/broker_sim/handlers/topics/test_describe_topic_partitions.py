@@ -32,7 +32,7 @@ def numbers(response):
     )
 
 
-def test_no_names_mean_all_topics_in_the_order_of_their_names(three_topics):
+def test_empty_list_means_all_topics_sorted_by_name(three_topics):
     assert numbers(describe(three_topics)) == ([("a", [0, 1]), ("b", [0, 1, 2]), ("c", [0])], None)
 
 
@@ -49,7 +49,7 @@ def test_internal_topic_is_marked_as_internal(broker):
     assert topic.is_internal
 
 
-def test_unknown_and_illegal_names_are_answered_when_asked_for(three_topics):
+def test_unknown_and_illegal_requested_names_have_errors(three_topics):
     response = describe(three_topics, "c", "b/d", "aa", "c")
     assert [(t.name, t.error_code, t.partitions != []) for t in response.topics] == [
         ("aa", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
@@ -99,7 +99,7 @@ def test_cursor_behind_the_last_partition_leaves_the_topic_empty(three_topics):
     assert numbers(describe(three_topics, "b", cursor=("b", 7))) == ([("b", [])], None)
 
 
-def test_cursor_on_a_deleted_topic_goes_on_with_the_next(three_topics):
+def test_cursor_on_a_deleted_topic_continues_with_the_next_topic(three_topics):
     assert numbers(describe(three_topics, cursor=("ab", 5))) == ([("b", [0, 1, 2]), ("c", [0])], None)
 
 

@@ -22,7 +22,7 @@ def test_partition_of_the_group_is_added(txn, version):
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_fenced_producer_is_told_as_its_version_knows_it(txn, version):
+def test_fenced_producer_gets_the_error_of_its_version(txn, version):
     producer_id, _ = txn.producer()
     request = messages.AddOffsetsToTxnRequest("tx", producer_id, 7, "g")
     error = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH

@@ -18,7 +18,7 @@ def test_client_adds_partitions(txn, version):
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_fenced_client_is_told_as_its_version_knows_it(txn, version):
+def test_fenced_client_gets_the_error_of_its_version(txn, version):
     old = txn.producer()
     txn.producer()
     error = ErrorCode.PRODUCER_FENCED if version >= 2 else ErrorCode.INVALID_PRODUCER_EPOCH
@@ -52,7 +52,7 @@ def test_request_of_a_broker_without_transactions_is_answered(txn):
     assert txn.batch() == {}
 
 
-def test_fenced_producer_of_a_broker_is_told(txn):
+def test_fenced_producer_in_a_brokers_request_has_an_error(txn):
     producer_id, _ = txn.producer()
     fenced = {("t", 0): ErrorCode.PRODUCER_FENCED}
     assert txn.batch(("tx", (producer_id, 5), True, T0)) == {"tx": fenced}

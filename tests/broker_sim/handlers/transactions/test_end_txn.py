@@ -40,7 +40,7 @@ def test_markers_are_written_before_the_next_request_is_read(txn):
         (5, ErrorCode.PRODUCER_FENCED),
     ],
 )
-def test_fenced_producer_is_told_as_its_version_knows_it(txn, version, error):
+def test_fenced_producer_gets_the_error_of_its_version(txn, version, error):
     old = txn.producer()
     producer = txn.producer()
     txn.add(producer)
@@ -116,7 +116,7 @@ def test_marker_goes_to_the_next_leader_of_a_lost_one(txn, fault):
 
 
 @pytest.mark.parametrize("ending", [False, True])
-def test_next_coordinator_goes_on_with_the_transaction(make_txn, ending):
+def test_next_coordinator_continues_the_transaction(make_txn, ending):
     txn = make_txn(broker_session_timeout_ms=60_000)
     leader = apart(txn)
     old = txn.coordinator

@@ -15,7 +15,7 @@ def ask(broker, version=5, **fields):
     return answer.error_code, answer.producer_id, answer.producer_epoch
 
 
-def test_client_asks_again_while_the_first_block_is_on_its_way(broker):
+def test_client_retries_until_the_first_block_of_ids_arrives(broker):
     assert ask(broker) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, -1, -1)
     assert ask(broker) == (ErrorCode.NONE, 0, 0)
     assert ask(broker) == (ErrorCode.NONE, 1, 0)
@@ -27,7 +27,7 @@ def test_next_block_arrives_before_the_last_one_is_used_up(broker):
     assert [producer_id for _, producer_id, _ in answers] == list(range(2 * BLOCK_SIZE))
 
 
-def test_unregistered_broker_asks_for_a_block_again_after_a_backoff(make_broker):
+def test_unregistered_broker_retries_its_block_request_after_a_backoff(make_broker):
     broker = make_broker(brokers=(2, 3))
     assert ask(broker)[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     broker.start(1)
@@ -56,14 +56,14 @@ def test_transactional_id_gets_the_next_epoch(txn):
     ("version", "error"),
     [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, ErrorCode.PRODUCER_FENCED), (5, ErrorCode.PRODUCER_FENCED)],
 )
-def test_fenced_producer_is_told_as_its_version_knows_it(txn, version, error):
+def test_fenced_producer_gets_the_error_of_its_version(txn, version, error):
     first = txn.init()
     txn.init()
     fenced = txn.init(version=version, producer_id=first.producer_id, producer_epoch=first.producer_epoch)
     assert (fenced.error_code, fenced.producer_id, fenced.producer_epoch) == (error, -1, -1)
 
 
-def test_producer_goes_on_in_the_next_epoch(txn):
+def test_producer_continues_in_the_next_epoch(txn):
     first = txn.init()
     told = txn.init(producer_id=first.producer_id, producer_epoch=0)
     assert (told.error_code, told.producer_epoch) == (ErrorCode.NONE, 1)

@@ -47,7 +47,7 @@ def test_filters(ongoing, filters, is_listed, unknown):
     assert response.unknown_state_filters == unknown
 
 
-def test_pattern_that_takes_long_to_match_is_matched_beside_the_loop(ongoing, monkeypatch):
+def test_slow_pattern_is_matched_on_another_thread(ongoing, monkeypatch):
     broker = ongoing.cluster.nodes.brokers[ongoing.coordinator]
     beside = []
 
@@ -83,13 +83,13 @@ def test_invalid_pattern_is_refused(ongoing, pattern):
     assert response.transaction_states == []
 
 
-def test_coordinator_that_loads_lists_nothing(ongoing):
+def test_loading_coordinator_lists_nothing(ongoing):
     states = ongoing.cluster.nodes.brokers[ongoing.coordinator].transactions.states
     states.runtime.loaded()[0].state = CoordinatorState.LOADING
     assert ongoing.list().error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_description_tells_the_transaction(ongoing):
+def test_description_shows_the_transaction(ongoing):
     state = ongoing.describe()
     assert (state.producer_id, state.producer_epoch) == ongoing.transaction
     assert state.transaction_timeout_ms == 60_000
@@ -103,7 +103,7 @@ def test_description_tells_the_transaction(ongoing):
         ("tx-of-nobody", {ErrorCode.NOT_COORDINATOR, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}),
     ],
 )
-def test_ids_that_cannot_be_described_are_told(txn, transactional_id, error):
+def test_ids_that_cannot_be_described_have_errors(txn, transactional_id, error):
     state = txn.describe(transactional_id)
     assert state.error_code in (error if isinstance(error, set) else {error})
     assert (state.transactional_id, state.producer_id) == (transactional_id, 0)

@@ -72,7 +72,7 @@ def test_marker_wakes_readers_of_committed_records(by_hand, broker, first_versio
     assert (answer.last_stable_offset, answer.high_watermark) == (3, 3)
 
 
-def test_marker_moves_what_readers_of_committed_records_are_told_as_latest(by_hand):
+def test_marker_moves_the_latest_offset_of_read_committed_clients(by_hand):
     def latest(isolation_level):
         request = messages.ListOffsetsRequest
         partition = request.ListOffsetsPartition(timestamp=-1)
@@ -154,7 +154,7 @@ def test_unknown_transaction_version_fails_its_partition(by_hand):
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (7, -1)])
-def test_marker_without_a_producer_fails_the_request_but_not_what_came_before(by_hand, producer_id, epoch):
+def test_marker_without_a_producer_fails_the_request_after_earlier_markers(by_hand, producer_id, epoch):
     answer = by_hand.markers((5, 0, True, [0], 0), (producer_id, epoch, True, [0], 0), (6, 0, True, [0], 0))
     assert answer == {(5, 0): UNEXPECTED, (producer_id, 0): UNEXPECTED, (6, 0): UNEXPECTED}
     assert by_hand.log().log_end_offset == 1
