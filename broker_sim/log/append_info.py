@@ -54,7 +54,7 @@ class LogAppendInfo:
 
     @classmethod
     def of_duplicate(cls, batch: BatchMetadata, retry: LogAppendInfo) -> LogAppendInfo:
-        """Return the answer to a producer's retry of `batch`, which is in the log already."""
+        """Return the result for a producer's retry of `batch`, which is already in the log."""
         info = cls(batch.first_offset, batch.last_offset, batch.timestamp, retry.valid_bytes)
         info.log_append_time_ms = batch.timestamp
         info.log_start_offset = retry.log_start_offset
@@ -85,7 +85,7 @@ EMPTY_APPEND: Final = LogAppendInfo(-1, -1, NO_TIMESTAMP, 0)
 
 
 class FetchDataInfo:
-    """Records read: whole batches by reference, the last one possibly cut; for reading only.
+    """Records read: whole batches by reference, the last one possibly truncated; read-only.
 
     `first_entry_incomplete` is true if the limit was smaller than the first batch. A `view` takes the place of
     `records` if the reader asked for one and the records are many.
@@ -119,7 +119,7 @@ class TimestampAndOffset(NamedTuple):
 
 
 class RecordError(NamedTuple):
-    """The reason for which one record of a batch was refused."""
+    """The error of one record of a batch."""
 
     batch_index: int
     message: str
@@ -134,7 +134,7 @@ class RecordValidationError(ApiError):
 
 
 def record_validation_error(errors: list[RecordError], bad_timestamp: bool) -> RecordValidationError:
-    """Return the error that refuses a batch; a wrong timestamp among its errors has a code of its own."""
+    """Return the error of a refused batch; an invalid timestamp among its errors has a code of its own."""
     if bad_timestamp:
         return RecordValidationError(
             ErrorCode.INVALID_TIMESTAMP,

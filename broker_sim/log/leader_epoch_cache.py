@@ -2,7 +2,7 @@
 
     epoch   start offset          An epoch ends where the next one starts, the newest at the
       0          0                log end. `end_offset_for(1, leo)` with epochs 0 and 2 known
-      2        100                answers (0, 100): the largest epoch up to 1 ends at 100.
+      2        100                returns (0, 100): the largest epoch up to 1 ends at 100.
 
 Every change is passed to `on_change`, which stores the entries with the log. In memory the cache itself survives
 a kill of the broker, as the log does.
@@ -72,7 +72,7 @@ class LeaderEpochCache:
             self._keep()
 
     def begin(self, epoch: int, start_offset: int) -> None:
-        """Add an epoch of which no record is in the log yet; see `assign`.
+        """Add an epoch that has no record in the log yet; see `assign`.
 
         `on_change` is called with the first record or the next change: until then a reader of the
         checkpoint would drop the epoch, because it starts at the log's end. Raises ValueError as `assign`.

@@ -34,7 +34,7 @@ class LocalLog:
     def __init__(
         self, now_ms: int, memory: ReplicaMemory, index_interval_bytes: int, storage: LogStorage | None = None
     ) -> None:
-        """Open the segments that `storage` has (default: an empty log in memory)."""
+        """Open the segments in `storage` (default: an empty log in memory)."""
         self.index_interval_bytes = index_interval_bytes
         """The index interval of new segments, in bytes."""
         self._memory = memory
@@ -103,7 +103,7 @@ class LocalLog:
         return EMPTY_FETCH
 
     def fetch_upper_bound_offset(self, start_offset: int, size_bytes: int) -> int:
-        """Return an offset at or after the end of a read of that many bytes from `start_offset`.
+        """Return an offset at or after the end of a read of `size_bytes` from `start_offset`.
 
         As in Kafka it may be far beyond the read: the end of the segment that holds the records.
         """
@@ -116,7 +116,7 @@ class LocalLog:
         return self.log_end_offset if bound is None else bound
 
     def position(self, offset: int) -> int:
-        """Return the bytes before the batch that holds `offset`, deleted segments included."""
+        """Return the number of bytes before the batch that holds `offset`, including deleted segments."""
         active = self.active_segment
         if offset >= self.log_end_offset:
             return active.end_position
@@ -177,7 +177,7 @@ class LocalLog:
     def replace_segments(
         self, cleaned: LogSegment, replaced: Sequence[LogSegment], aborted: Sequence[AbortedTxn]
     ) -> None:
-        """Put `cleaned` where the segments `replaced` are, which follow each other.
+        """Replace the consecutive segments `replaced` by `cleaned`.
 
         Mirrors `LocalLog.replaceSegments`; `aborted` are the transactions of its `.txnindex`. Positions
         of later segments stay as they are, so they are comparable with earlier ones.
@@ -191,7 +191,7 @@ class LocalLog:
         self._count_bytes()
 
     def seal_active(self, aborted: Sequence[AbortedTxn]) -> None:
-        """Bring the active segment and its indexes to the disk; does nothing in memory."""
+        """Flush the active segment and its indexes to disk; does nothing in memory."""
         self._seal(self.active_segment, aborted)
 
     def restore_aborted(self, aborted_in: Callable[[int, int], Sequence[AbortedTxn]]) -> None:
@@ -201,7 +201,7 @@ class LocalLog:
             self._storage.restore_aborted(segment.base_offset, aborted)
 
     def _close(self, segment: LogSegment) -> None:
-        """Let the batches of a segment that was scanned when it was opened be found by its index files."""
+        """Close a segment: its batches are then looked up in its index files."""
         if not segment.is_found_by_maps:
             self._storage.restore_indexes(segment.base_offset, segment.entries())
             segment.become_inactive()
@@ -221,7 +221,7 @@ class LocalLog:
         self._count_bytes()
 
     def _count_bytes(self) -> None:
-        """Sum up the sizes again after segments were removed or have shrunk."""
+        """Recompute the size after segments were removed or have shrunk."""
         self.size_bytes = sum(segment.size_bytes for segment in self._segments)
         self._memory.shrink_to(sum(segment.memory_bytes for segment in self._segments))
 

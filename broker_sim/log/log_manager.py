@@ -1,10 +1,10 @@
 """The logs of one broker; mirrors `LogManager`.
 
-In memory a log manager outlives the broker's process: a restarted broker finds its logs here again, after
-SIGKILL with the high watermarks and log starts of the last checkpoint, after a clean shutdown with the last
-ones. With `LogDirectory`s the logs are files, and each process opens them with a manager of its own.
-A new log goes to the directory that has the fewest, or to its preferred one (`LogManager.nextLogDirs`);
-logs in memory have directories too, which are only names.
+In memory a log manager outlives the broker's process: a restarted broker gets its logs back, after SIGKILL
+with the high watermarks and log start offsets of the last checkpoint, after a clean shutdown with the latest
+ones. With `LogDirectory`s the logs are files, and each process opens them with a new manager.
+A new log goes to its preferred directory, otherwise to the one with the fewest logs (`LogManager.nextLogDirs`);
+the directories of logs in memory are only names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ event_log = get_logger(__name__)
 UNKNOWN_TOPIC_ID = b""
 """The topic id of a log whose `partition.metadata` is damaged; it is offline for every topic."""
 CHECKPOINTS = (HIGH_WATERMARKS, LOG_STARTS)
-"""The checkpoint files that are written again when a log is created or deleted, or its offset moves."""
+"""Checkpoint files that are rewritten when a log is created or deleted, or its offset moves."""
 PROGRESS_MS = 1_000
 """Interval of progress messages while logs are opened."""
 MEMORY: Final = "/memory"
@@ -81,9 +81,9 @@ class LogManager:
         self.names = [absolute_name(each) for each in directories] or list(memory_names)
         """The absolute path of each directory, in the order of `log.dirs`."""
         self.preferred: dict[TopicPartition, str] = {}
-        """The directory in which a log will be created that is not here yet."""
+        """The directory in which a log that does not exist yet will be created."""
         self._places: dict[TopicPartition, int] = {}
-        """The number of the directory that each log is in."""
+        """The index of each log's directory in `log.dirs`."""
         cleaner_offsets = {key: offset for each in directories for key, offset in each.cleaner_offsets.items()}
         self.cleaner = LogCleanerManager(clock, cleaner_offsets, self._checkpoint_cleaner_offsets)
         """The compacted logs to clean, and their first dirty offsets."""
@@ -133,7 +133,7 @@ class LogManager:
     def _open_files(
         self, topic_partition: TopicPartition, topic_id: bytes, config: TopicConfig, storage: FileStorage
     ) -> PartitionLog | None:
-        """Open a log in files; None if they cannot be read: it is offline then."""
+        """Open a log in files; None if they cannot be read, and the log is offline."""
         storage.watch(self._failure_of(topic_partition, topic_id, storage))
         try:
             log = self._open(topic_partition, config, storage, unlimited_memory(topic_partition))
@@ -170,7 +170,7 @@ class LogManager:
             self.checkpoint_recovery_points()
 
     def _failure_of(self, topic_partition: TopicPartition, topic_id: bytes, storage: FileStorage) -> Callable[[], None]:
-        """Return the function that is called when the files of that log fail."""
+        """Return the callback for a failure of the log's files."""
 
         def take_offline() -> None:
             self._logs.pop(topic_partition, None)
@@ -206,7 +206,7 @@ class LogManager:
             return entry[1]
         offline = self.offline.get(topic_partition)
         if offline is not None and offline[0] in (topic_id, UNKNOWN_TOPIC_ID):
-            # The controller must know which topic is offline.
+            # The controller must learn which topic is offline.
             self.offline[topic_partition] = (topic_id, offline[1])
             raise _offline(topic_partition)
         self.delete(topic_partition)
@@ -226,7 +226,7 @@ class LogManager:
         return opened
 
     def _place_of_new_log(self, topic_partition: TopicPartition) -> int:
-        """Return the number of the preferred directory, or else of the first one with the fewest logs."""
+        """Return the index of the preferred directory, otherwise of the first one with the fewest logs."""
         preferred = self.preferred.pop(topic_partition, None)
         if preferred is not None:
             return self.names.index(preferred)
@@ -236,9 +236,9 @@ class LogManager:
         return min(range(len(self.names)), key=lambda place: counts[place])
 
     def move(self, topic_partition: TopicPartition, name: str) -> None:
-        """Move the log to the directory of that name, before this returns.
+        """Move the log to the directory of that name before returning.
 
-        Raises KAFKA_STORAGE_ERROR if its files cannot be copied; the log stays where it is then.
+        Raises KAFKA_STORAGE_ERROR if the files cannot be copied; the log then stays where it is.
         """
         place = self.names.index(name)
         log = self._logs[topic_partition][1]
@@ -262,11 +262,11 @@ class LogManager:
 
     @property
     def logs(self) -> Iterable[PartitionLog]:
-        """All logs but those offline, in the order in which they were made."""
+        """All online logs, in order of creation."""
         return [log for _, log in self._logs.values()]
 
     def space(self, name: str) -> DiskSpace:
-        """Return the size of that directory's disk, or of the memory that all logs of the cluster may take.
+        """Return the size of that directory's disk, or the memory limit of all logs of the cluster.
 
         Raises OSError.
         """
@@ -307,9 +307,9 @@ class LogManager:
                 self.delete(topic_partition)
 
     def shutdown(self, broker_epoch: int) -> None:
-        """Close every log, and keep the epoch as Kafka's file `.kafka_cleanshutdown` does.
+        """Close every log, and store the epoch as Kafka's file `.kafka_cleanshutdown` does.
 
-        Those that have not changed since they were opened or created are as a shutdown leaves them.
+        Logs that have not changed since they were opened or created need no closing.
         With a log offline, or a full disk, neither directory nor broker counts as shut down cleanly.
         """
         for offsets in self.changed.take(CLOSED):
@@ -323,9 +323,9 @@ class LogManager:
         self.clean_shutdown_epoch = broker_epoch if is_clean else -1
 
     def recover(self) -> None:
-        """Make all logs ready for a broker's process: what was only in memory is lost or rebuilt.
+        """Prepare all logs for a new broker process: state that was only in memory is lost or rebuilt.
 
-        Logs in files are ready once: for the next process a new manager opens the directory again.
+        Logs in files can be recovered once: for the next process a new manager opens the directory.
         """
         self.cleaner.restart()
         self.preferred.clear()
@@ -336,7 +336,7 @@ class LogManager:
                 log.storage.fail("recover the log", error)
 
     def checkpoint_log_start_offsets(self) -> bool:
-        """Checkpoint the log start of every log, so that deleted records stay deleted after a kill.
+        """Checkpoint the log start offset of every log, so that deleted records stay deleted after a kill.
 
         Returns whether the file is up to date.
         """
@@ -348,7 +348,7 @@ class LogManager:
         return self._write_offsets(LogDirectory.write_log_starts, log_starts, LOG_STARTS)
 
     def checkpoint_high_watermarks(self) -> bool:
-        """Checkpoint the high watermarks; a broker that was killed continues from there.
+        """Checkpoint the high watermarks, from which a killed broker continues.
 
         Returns as `checkpoint_log_start_offsets`.
         """
@@ -446,14 +446,14 @@ class LogManager:
                     log.delete_old_segments()
 
     def reclaim(self) -> None:
-        """Free now the memory that the next retention check and the next checkpoint would free."""
+        """Free the memory now that the next retention check and checkpoint would free."""
         for log in self.logs:
             with suppress_storage_error():
                 log.delete_old_segments()
         self.checkpoint_log_start_offsets()
 
     def remove_expired_producers(self) -> None:
-        """Forget producers that have written nothing for `producer.id.expiration.ms`."""
+        """Expire producers that have written nothing for `producer.id.expiration.ms`."""
         now_ms = self._clock.wall_clock_ms()
         for log in self.logs:
             log.producer_state.remove_expired_producers(now_ms)

@@ -1,4 +1,4 @@
-"""The offsets of a log between its first record and its end, and who hears that they have moved.
+"""The offsets of a log between its first record and its end, and the callbacks for their moves.
 
     log start offset ≤ last stable offset ≤ high watermark ≤ log end offset
 
@@ -7,7 +7,7 @@
               log start   last stable   high watermark        log end
 
 Part of `UnifiedLog`. The log end offset belongs to `LocalLog`, the first undecided transaction to
-`ProducerStateManager`; the other two are kept here. Moving an offset tells the parts of the log that depend on it.
+`ProducerStateManager`; the other two are stored here. Moving an offset updates the parts of the log that depend on it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class LogOffsets:
         memory: ReplicaMemory,
         moved: dict[LogOffsets, None],
     ) -> None:
-        """Begin at 0, before recovery; the offsets put themselves into `moved` whenever one of them moves."""
+        """Begin at 0, before recovery; the object adds itself to `moved` whenever one of its offsets moves."""
         self.topic_partition = topic_partition
         self.log_start_offset = 0
         """The first offset that a client may read."""
@@ -78,7 +78,7 @@ class LogOffsets:
         self.on_log_start_moved: Callable[[TopicPartition], object] = _do_nothing
         """Called after the log start offset has moved."""
         self.local_log = local_log
-        """The segments; their `log_end_offset` is the log's, without the step over the property here."""
+        """The segments; reading their `log_end_offset` directly is faster than the property here."""
         self._epochs = epochs
         self._producer_state = producer_state
         self._storage = storage
@@ -101,7 +101,7 @@ class LogOffsets:
         return first_unstable
 
     def note_moved(self) -> None:
-        """Tell the listener and the readers of changed logs that an offset has moved."""
+        """Notify the listener and the readers of `ChangedLogs` that an offset has moved."""
         self._moved[self] = None
         self.on_moved()
 
@@ -129,14 +129,14 @@ class LogOffsets:
                 f"High watermark {offset} of {self.topic_partition} would exceed "
                 f"the log end offset {self.log_end_offset}"
             )
-        self._set_high_watermark(offset)  # above the one before, so above the log start
+        self._set_high_watermark(offset)  # above the previous one, so above the log start
         return True
 
     def maybe_increment_log_start_offset(self, offset: int) -> bool:
         """Delete the records before `offset`; return whether there were any.
 
-        Their segments go with the next `PartitionLog.delete_old_segments`. Raises OFFSET_OUT_OF_RANGE above
-        the high watermark.
+        Their segments are deleted by the next `PartitionLog.delete_old_segments`. Raises OFFSET_OUT_OF_RANGE
+        above the high watermark.
         """
         if offset > self.high_watermark:
             raise ApiError(
@@ -155,16 +155,16 @@ class LogOffsets:
         return True
 
     def set_log_start_offset(self, offset: int) -> None:
-        """Set the log start offset after a truncation, which has brought the other parts in step."""
+        """Set the log start offset after a truncation that has already updated the other parts."""
         self.log_start_offset = offset
         self.on_log_start_moved(self.topic_partition)
 
     def checkpoint_high_watermark(self) -> None:
-        """Keep the high watermark for `PartitionLog.recover`; Kafka's `replication-offset-checkpoint`."""
+        """Store the high watermark for `PartitionLog.recover`; Kafka's `replication-offset-checkpoint`."""
         self._storage.high_watermark = self.high_watermark
 
     def checkpoint_log_start_offset(self) -> None:
-        """Keep the log start for `PartitionLog.recover`, and free the batches below it, which nothing reads again."""
+        """Store the log start offset for `PartitionLog.recover`, and free the batches below it."""
         self._storage.log_start_offset = self.log_start_offset
         self.local_log.release_before(self.log_start_offset)
 
@@ -172,19 +172,19 @@ class LogOffsets:
 class ChangedLogs:
     """The logs of one broker whose offsets have moved, in the order in which they moved, for several readers.
 
-    Each reader gets a log once until it moves again, so work that is done for all logs every few seconds costs
-    nothing for logs that have not changed.
+    Each reader gets a log once until it moves again, so periodic work over all logs costs nothing for logs
+    that have not changed.
     """
 
     __slots__ = ("_unread", "moved")
 
     def __init__(self, *readers: str) -> None:
         self.moved: dict[LogOffsets, None] = {}
-        """The logs that have moved since any reader's last call; they put themselves here."""
+        """The logs that have moved since any reader's last call; they add themselves."""
         self._unread: dict[str, dict[LogOffsets, None]] = {reader: {} for reader in readers}
 
     def has_news_for(self, reader: str) -> bool:
-        """Whether `take` would return any for this reader."""
+        """Whether `take` would return any logs to this reader."""
         return bool(self.moved or self._unread.get(reader))
 
     def take(self, reader: str) -> list[LogOffsets]:
@@ -206,7 +206,7 @@ class ChangedLogs:
         return logs_moved
 
     def discard(self, log: LogOffsets) -> None:
-        """Forget a deleted log."""
+        """Drop a deleted log."""
         self.moved.pop(log, None)
         for logs in self._unread.values():
             logs.pop(log, None)

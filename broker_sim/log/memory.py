@@ -1,18 +1,18 @@
-"""The memory that the logs of a cluster use, and its limit, which mirrors a full disk of Kafka's.
+"""The memory that the logs of a cluster use, and its limit, which mirrors a full disk in Kafka.
 
 All replicas of a cluster live in one process, and a batch is one object for all replicas that have it.
-So a partition takes as much memory as its largest replica, and the cluster the sum of its partitions:
+So a partition uses as much memory as its largest replica, and the cluster the sum of its partitions:
 
     MemoryAccount       the cluster: used bytes, limit
      └ PartitionMemory  one partition: the largest of its replicas
-        └ ReplicaMemory one log: what it keeps
+        └ ReplicaMemory one log: the bytes of its batches
 
-Above half of the limit, memory is *tight*: what Kafka would delete at its next retention check or
-checkpoint is deleted at once. At the limit clients' appends fail with KAFKA_STORAGE_ERROR, as they do on
-a broker whose disk is full, but the broker lives on and the next append may succeed.
+Above half of the limit, memory is *tight*: records that Kafka would delete at its next retention check or
+checkpoint are deleted at once. At the limit, clients' appends fail with KAFKA_STORAGE_ERROR, as on a
+broker with a full disk, but the broker keeps running and the next append may succeed.
 
-Large requests take memory too until they are answered. An eighth of the limit is reserved for them, so that
-requests that do not fit into full logs can still be refused; beyond it they use memory that the logs leave.
+Large requests use memory too, until they are answered. An eighth of the limit is reserved for them, so that
+requests that do not fit into full logs can still be refused; beyond that they share the memory of the logs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ log = get_logger(__name__)
 
 NO_LIMIT: Final = 1 << 62
 BATCH_OVERHEAD_BYTES: Final = 120
-"""Memory of a batch beside its bytes: the object, and its entries in the lists of three replicas."""
+"""Memory of a batch besides its bytes: the object, and its entries in the lists of three replicas."""
 SHARE_OF_REQUESTS: Final = 8
 """Divisor of the limit; the quotient is reserved for requests."""
 RECLAIM_PERIOD_MS: Final = 1_000
@@ -79,7 +79,7 @@ class MemoryAccount:
         return ReplicaMemory(partition)
 
     def forget(self, key: tuple[TopicPartition, bytes]) -> None:
-        """Forget a partition without replicas."""
+        """Drop a partition without replicas."""
         self._partitions.pop(key, None)
 
     def grow(self, more_bytes: int) -> None:
@@ -126,8 +126,8 @@ class MemoryAccount:
             )
         raise ApiError(
             ErrorCode.KAFKA_STORAGE_ERROR,
-            f"The cluster's logs keep {self.used_bytes} of at most {self.limit_bytes} bytes in "
-            "memory; delete topics or records, or start it with a larger memory limit",
+            f"The cluster's logs use {self.used_bytes} bytes of memory, limit {self.limit_bytes}; "
+            "delete topics or records, or start the cluster with a larger memory limit",
         )
 
 
@@ -167,7 +167,7 @@ class ReplicaMemory:
         return self._account.is_tight
 
     def check_room(self, needed_bytes: int) -> None:
-        """Raise KAFKA_STORAGE_ERROR if the cluster has no room for that many bytes."""
+        """Raise KAFKA_STORAGE_ERROR if the cluster has no room for `needed_bytes`."""
         account = self._account
         if account.used_bytes + needed_bytes > account.limit_bytes:
             account.make_room(needed_bytes)
@@ -197,5 +197,5 @@ class ReplicaMemory:
 
 
 def unlimited_memory(topic_partition: TopicPartition) -> ReplicaMemory:
-    """Return the memory of a log that belongs to no cluster."""
+    """Return the memory of a log outside any cluster, without a limit."""
     return MemoryAccount().open_replica(topic_partition, b"")

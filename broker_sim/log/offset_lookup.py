@@ -31,13 +31,13 @@ class RecordQuery(NamedTuple):
     timestamp: int
     first_offset: int
     is_exact: bool = False
-    """Whether only this very timestamp matches."""
+    """Whether only exactly this timestamp matches."""
 
 
 def find_record(
     batch: bytes | memoryview, query: RecordQuery, limit_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int] | None:
-    """Return timestamp and offset of the wanted record, or None. Raises `ApiError` as `iter_records`."""
+    """Return the timestamp and offset of the matching record, or None. Raises `ApiError` as `iter_records`."""
     timestamp, first_offset, is_exact = query
     for record in iter_records(batch, limit_bytes):
         if record.offset >= first_offset and (
@@ -48,7 +48,7 @@ def find_record(
 
 
 def search_at_once(_header: BatchHeader, batch: bytes | memoryview, query: RecordQuery) -> tuple[int, int] | None:
-    """Return what `find_record` does, however long it takes."""
+    """Return the result of `find_record`, however long it takes."""
     return find_record(batch, query)
 
 
@@ -63,7 +63,7 @@ def fetch_offset_by_timestamp(
     """Return the first record at or after a time (ms), or the offset of a special time.
 
     Special times: -1 the log's end, -2 and -4 its start, -3 the record with the largest timestamp, -5 no record
-    (there is no tiered storage). None if no record is that new. `search(header, batch, wanted)` returns the record
+    (there is no tiered storage). None if no record is that new. `search(header, batch, query)` returns the record
     of a batch; it is called for batches that may hold it and end at `from_offset` or later. Raises as `search`.
     """
     if timestamp in {EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP}:
@@ -81,7 +81,7 @@ def fetch_offset_by_timestamp(
     for header, batch in local_log.first_of_timestamp(timestamp, max(log_start_offset, from_offset)):
         record = search(header, batch, RecordQuery(timestamp, log_start_offset))
         if record is not None:
-            return _found(header, *record)
+            return _result(header, *record)
     return None
 
 
@@ -90,14 +90,14 @@ def _newest_record(local_log: LocalLog, search: Search) -> TimestampAndOffset | 
     newest = max(local_log.segments, key=lambda segment: segment.max_timestamp)
     timestamp = newest.max_timestamp
     place = next(newest.batches_since(timestamp, newest.base_offset), None)
-    if place is None:  # the log is empty, or it was deleted and released, and a newer one was truncated
+    if place is None:  # the log is empty, or the batch was released and a newer one truncated
         return None
     header, batch = place
     if header.is_log_append_time:
-        return _found(header, timestamp, header.base_offset)
+        return _result(header, timestamp, header.base_offset)
     record = search(header, batch, RecordQuery(timestamp, header.base_offset, is_exact=True))
-    return None if record is None else _found(header, *record)
+    return None if record is None else _result(header, *record)
 
 
-def _found(header: BatchHeader, timestamp: int, offset: int) -> TimestampAndOffset:
+def _result(header: BatchHeader, timestamp: int, offset: int) -> TimestampAndOffset:
     return TimestampAndOffset(timestamp, offset, max(header.partition_leader_epoch, -1))

@@ -1,10 +1,10 @@
 """The log of one partition; mirrors `UnifiedLog`.
 
-As in Kafka, the parts of a log are objects of their own, which the log keeps in step:
+As in Kafka, the parts of a log are separate objects, which the log keeps consistent:
 
     LocalLog              the segments, and with them the log end offset
     LogOffsets            log start offset, last stable offset, high watermark
-    LeaderEpochCache      where each leader epoch begins
+    LeaderEpochCache      the start offset of each leader epoch
     ProducerStateManager  idempotent producers and transactions
     LogStorage            memory or files
 
@@ -88,7 +88,7 @@ class PartitionLog:
         moved: dict[LogOffsets, None] | None = None,
         storage: LogStorage | None = None,
     ) -> None:
-        """Open what `storage` has (default: memory); its offsets put themselves into `moved` when they move."""
+        """Open the log in `storage` (default: memory); its offsets add themselves to `moved` when they move."""
         self.topic_partition = topic_partition
         self.clock = clock
         self.storage = storage = storage or MemoryStorage()
@@ -106,9 +106,9 @@ class PartitionLog:
             {} if moved is None else moved,
         )
         self.last_flush_ms = clock.now_ms()
-        """Time at which the log was last brought to the disk."""
+        """Time in ms at which the log was last flushed to disk."""
         self.on_truncated: Callable[[PartitionLog, int], object] = _do_nothing
-        """Called with the log and the offset at which it was cut."""
+        """Called with the log and the offset that it was truncated to."""
         self.update_config(config)
 
     def __repr__(self) -> str:
@@ -165,11 +165,11 @@ class PartitionLog:
     # -- appending ------------------------------------------------------------------------------
 
     def validation_effort(self, records: memoryview) -> float:
-        """Return an estimate of a validation's work; see `LogValidator.effort`."""
+        """Return an estimate of the work to validate the records; see `LogValidator.effort`."""
         return self._validator.effort(records, self.clock.wall_clock_ms())
 
     def validation(self, records: memoryview) -> Callable[[], ValidatedRecords]:
-        """Return the validation of a client's records; any thread may call it."""
+        """Return a function that validates a client's records; any thread may call it."""
         return partial(self._validator.validate_beside, records, self.clock.wall_clock_ms())
 
     def append_as_leader(
@@ -182,8 +182,8 @@ class PartitionLog:
     ) -> LogAppendInfo:
         """Append one batch at the log's end in that epoch; a producer's retry is not appended again.
 
-        `transaction_version` is that of an end transaction marker; `verification_guard` is the result of
-        `ProducerStateManager.maybe_start_verification` before the request to the coordinator.
+        `transaction_version` is for end transaction markers; `verification_guard` is the guard that
+        `ProducerStateManager.maybe_start_verification` returned before the request to the coordinator.
         Raises `ApiError` and leaves the records as they were: the errors of `LogValidator.validate` and
         `ProducerStateManager.check`, RECORD_LIST_TOO_LARGE for more than a segment, and
         KAFKA_STORAGE_ERROR if memory is full.
@@ -216,7 +216,7 @@ class PartitionLog:
     def append_as_follower(
         self, records: bytes | memoryview | Iterable[bytes | memoryview], leader_epoch: int | None = None
     ) -> LogAppendInfo:
-        """Append batches with the offsets and epochs that the leader gave them.
+        """Append batches with the offsets and epochs assigned by the leader.
 
         Each buffer begins with a whole batch. An incomplete batch at its end is left out, and so are the
         first batch with an epoch above `leader_epoch`, the fetch's epoch, and all that follow.
@@ -286,9 +286,9 @@ class PartitionLog:
     ) -> FetchDataInfo:
         """Return the bytes from the batch that holds `start_offset` on, as from a file.
 
-        At most `max_bytes` of one segment, so the last batch may be cut; with `min_one_message` the
-        first one comes whole. The read ends before `upper_bound_offset`'s batch (default: log's end).
-        With `as_view`, a large read of a log in files comes as a view of the file.
+        Reads at most `max_bytes` of one segment, so the last batch may be incomplete; with `min_one_message` the
+        first one is whole. The read ends before `upper_bound_offset`'s batch (default: log's end).
+        With `as_view`, a large read of a log in files is returned as a view of the file.
         Raises OFFSET_OUT_OF_RANGE before the log's start and after its end.
         """
         end_offset = self._local_log.log_end_offset
@@ -320,13 +320,13 @@ class PartitionLog:
         return self._local_log.position(offset)
 
     def offset_after(self, offset: int, max_bytes: int) -> int:
-        """Return the offset that follows a read of that many bytes, at least one batch, from `offset` on."""
+        """Return the offset after a read of `max_bytes`, but at least one batch, from `offset` on."""
         if offset >= self.log_end_offset:
             return self.log_end_offset
         return self._local_log.fetch_upper_bound_offset(offset, max(1, max_bytes))
 
     def aborted_transactions(self, start_offset: int, size_bytes: int) -> list[AbortedTxn]:
-        """Return the aborted transactions of a read of that many bytes, and possibly later ones."""
+        """Return the aborted transactions of a read of `size_bytes`, and possibly later ones."""
         producer_state = self.producer_state
         if not producer_state.has_aborted_transactions or start_offset >= self.last_stable_offset:
             return []
@@ -375,7 +375,7 @@ class PartitionLog:
 
     @property
     def may_have_old_segments(self) -> bool:
-        """Whether retention could delete anything: not of a log without a record."""
+        """Whether retention could delete anything; False for a log without records."""
         return self._local_log.size_bytes > 0 or len(self._local_log.segments) > 1
 
     def delete_old_segments(self) -> int:
@@ -388,7 +388,7 @@ class PartitionLog:
         return deleted
 
     def delete_oldest_segments(self, count: int) -> None:
-        """Delete that many segments, the active one too; the log start moves behind them."""
+        """Delete the `count` oldest segments, possibly the active one too; the log start moves past them."""
         if count == len(self.segments):
             self.roll()
         self.offsets.maybe_increment_log_start_offset(self.segments[count].base_offset)
@@ -407,13 +407,13 @@ class PartitionLog:
     # -- checkpoints and recovery ---------------------------------------------------------------
 
     def flush_batches(self) -> None:
-        """Bring all batches to the disk, for `flush.messages` and `flush.ms`; does nothing in memory."""
+        """Flush all batches to disk, for `flush.messages` and `flush.ms`; does nothing in memory."""
         self.last_flush_ms = self.clock.now_ms()
         active = self._local_log.active_segment
         self.storage.flush(active.base_offset, self.log_end_offset)
 
     def flush(self) -> None:
-        """Bring the active segment and its indexes to the disk; does nothing in memory."""
+        """Flush the active segment and its indexes to disk; does nothing in memory."""
         self.last_flush_ms = self.clock.now_ms()
         if self.storage.is_persistent:
             start, end = self._local_log.active_segment.base_offset, self.log_end_offset
@@ -429,13 +429,12 @@ class PartitionLog:
         self.offsets.checkpoint_log_start_offset()
 
     def recover(self) -> None:
-        """Open the log again after its broker has stopped; mirrors `LogLoader`.
+        """Reopen the log after its broker has stopped; mirrors `LogLoader`.
 
-        All parts are brought in step with the segments and the last checkpoints. A recovery point behind the end,
-        from before a truncation, would leave new records without a flush. A log that ends before its checkpointed
-        start has lost its records: it begins there, empty. Expired producers are dropped: Kafka loads those of
-        recovered batches from a snapshot of them, as others. A log that was shut down and has no snapshot at all
-        begins without producers, as in Kafka.
+        All parts are made consistent with the segments and the last checkpoints. A recovery point beyond the log
+        end, from before a truncation, would leave new records unflushed, so it is lowered. A log that ends before
+        its checkpointed start has lost its records: it restarts there, empty. Expired producers are dropped. A log
+        that was shut down cleanly and has no snapshot at all begins without producers, as in Kafka.
         """
         storage, offsets, producer_state = self.storage, self.offsets, self.producer_state
         if self.log_end_offset < storage.log_start_offset:

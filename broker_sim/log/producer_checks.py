@@ -1,6 +1,6 @@
 """The checks of a producer's batch before it is appended; mirrors `ProducerAppendInfo`.
 
-    batch's epoch      its first sequence              answer
+    batch's epoch      its first sequence              result
     < current          any                             INVALID_PRODUCER_EPOCH
     > current          0                               appended, a new epoch begins
     > current          other                           OUT_OF_ORDER_SEQUENCE_NUMBER

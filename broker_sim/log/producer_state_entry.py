@@ -3,8 +3,8 @@
 A transaction is verified as follows (KIP-890). The first batch that a producer writes to a partition in a
 transaction is appended only if the coordinator has the partition in that transaction. The coordinator's answer may
 arrive after the transaction has ended: then nothing would ever end the appended batch. So each verification has a
-guard, an object that only the append after the answer presents, and that is dropped with the next marker or batch of
-the transaction.
+guard, an object that only the append after the answer has, and that is dropped by the transaction's next marker or
+batch.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NUM_BATCHES_TO_RETAIN: Final = 5
-"""An idempotent producer has at most five batches in flight, so every retry is recognised."""
+"""Number of batches kept per producer: the maximum in flight, so that every retry is recognised."""
 
 
 class BatchMetadata(NamedTuple):
@@ -96,7 +96,7 @@ class ProducerStateEntry:
         )
 
     def for_snapshot(self) -> ProducerStateEntry:
-        """Return the entry as a snapshot keeps it: with only the last of the batches."""
+        """Return a copy for a snapshot, with only the last batch."""
         entry = self.copy()
         while len(entry.batch_metadata) > 1:
             entry.batch_metadata.popleft()

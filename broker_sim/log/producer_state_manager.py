@@ -55,8 +55,8 @@ class ProducerStateManagerConfig:
 class UnreplicatedTransactions:
     """Ended transactions whose marker is not below the high watermark; Kafka's `unreplicatedTxns`.
 
-    They are added and removed in the order of their markers. A log that is opened after a kill has all transactions
-    that end behind its last snapshot, so no operation goes through all of them.
+    They are added and removed in the order of their markers. After a kill there may be very many of them, so no
+    operation iterates over all.
     """
 
     __slots__ = ("_first_offsets", "markers")
@@ -110,7 +110,7 @@ class ProducerStateManager:
     def __init__(
         self, topic_partition: TopicPartition, config: ProducerStateManagerConfig, storage: LogStorage | None = None
     ) -> None:
-        """Begin with the snapshots and aborted transactions that `storage` has; default: none."""
+        """Begin with the snapshots and aborted transactions in `storage`; default: none."""
         storage = storage or MemoryStorage()
         self.map_end_offset = 0
         self.first_unstable_offset: int | None = None
@@ -274,12 +274,12 @@ class ProducerStateManager:
         return self._transaction_index.between(start_offset, end_offset)
 
     def on_high_watermark_updated(self, high_watermark: int) -> None:
-        """Forget the ended transactions whose markers are below the high watermark."""
+        """Drop the ended transactions whose markers are below the high watermark."""
         if self._unreplicated_txns.markers:
             self._remove_unreplicated_txns(high_watermark)
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
-        """Forget the transactions of deleted records; the producers stay until they expire."""
+        """Drop the transactions of deleted records; the producers stay until they expire."""
         self._transaction_index.truncate_from_start(log_start_offset)
         self._remove_unreplicated_txns(log_start_offset)
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
@@ -298,7 +298,7 @@ class ProducerStateManager:
     # -- expiry, snapshots, truncation ----------------------------------------------------------
 
     def remove_expired_producers(self, now_ms: int) -> None:
-        """Forget the producers that wrote nothing for `producer.id.expiration.ms`.
+        """Expire the producers that wrote nothing for `producer.id.expiration.ms`.
 
         A producer with an open transaction does not expire. A verification without a batch for that time is
         dropped too.
@@ -335,8 +335,8 @@ class ProducerStateManager:
     ) -> None:
         """Rebuild the state of a log that is now [start, end) from a snapshot and later batches.
 
-        `batches_from(offset)` returns the log's batches from an offset on. If the state is that of
-        the log's end already, only the transactions before the log's start are forgotten.
+        `batches_from(offset)` returns the log's batches from an offset on. If the state already is that of
+        the log's end, only the transactions before the log's start are dropped.
         """
         for offset in list(self._snapshots):
             if not log_start_offset < offset <= log_end_offset:

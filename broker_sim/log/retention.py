@@ -4,8 +4,8 @@
     size    the log without the segment still has `retention.bytes`
     age     the newest record of the segment is older than `retention.ms`
 
-With `cleanup.policy=compact` alone, only the first rule holds. Each rule takes segments from the
-oldest on and ends at the first that stays. No rule takes a segment with records at or above the high
+With `cleanup.policy=compact` alone, only the first rule applies. Each rule deletes segments from the
+oldest on, up to the first that it keeps. No rule deletes a segment with records at or above the high
 watermark, so that the log start never passes it.
 """
 
@@ -28,7 +28,7 @@ DeletionRule: TypeAlias = "Callable[[LogSegment, int | None], bool]"
 def deletable_segments(config: TopicConfig, local_log: LocalLog, offsets: LogOffsets, now_ms: int) -> Iterator[int]:
     """Yield for each rule, in Kafka's order, the number of oldest segments that it deletes.
 
-    The caller deletes them before it asks for the next number.
+    The caller must delete them before it takes the next number.
     """
     for rule in _deletion_rules(config, local_log, offsets, now_ms):
         yield _count_deletable(local_log, offsets, rule)
@@ -59,7 +59,7 @@ def _deletion_rules(
 
 
 def _count_deletable(local_log: LocalLog, offsets: LogOffsets, rule: DeletionRule) -> int:
-    """Return how many of the oldest segments `rule` allows to delete; never an empty last one."""
+    """Return the number of oldest segments that `rule` deletes; never an empty last one."""
     segments = local_log.segments
     for index, segment in enumerate(segments):
         is_last = index + 1 == len(segments)

@@ -39,7 +39,7 @@ class LogSegment:
         """Create a segment for batches that are still empty; for others see `of_content`."""
         self.base_offset = base_offset
         self.start_position = position
-        """The bytes of the log before this segment."""
+        """Number of bytes of the log before this segment."""
         self.created_ms = now_ms
         self.last_modified_ms = now_ms
         self._batches = batches
@@ -52,7 +52,7 @@ class LogSegment:
 
     @classmethod
     def of_content(cls, content: SegmentContent, position: int) -> LogSegment:
-        """Return the segment of batches that are stored already."""
+        """Return a segment for batches that are already stored."""
         segment = cls(content.base_offset, position, content.modified_ms, content.batches)
         segment._first_batch_timestamp = content.first_timestamp
         return segment
@@ -63,11 +63,11 @@ class LogSegment:
 
     @property
     def is_found_by_maps(self) -> bool:
-        """Whether no entry of a batch is kept in memory: all are found by index files."""
+        """Whether all batches are looked up in index files, without entries in memory."""
         return self._batches.is_found_by_maps
 
     def __len__(self) -> int:
-        """Return how many entries are kept in memory: one for each batch not found by index files."""
+        """Return the number of entries in memory: one for each batch that is not looked up in index files."""
         return self._batches.entry_count
 
     def __bool__(self) -> bool:
@@ -86,12 +86,12 @@ class LogSegment:
 
     @property
     def memory_bytes(self) -> int:
-        """The bytes that the segment keeps in memory, with what its batches take beside them."""
+        """Bytes of memory that the segment uses, including the overhead of its batches."""
         return self._batches.memory_bytes
 
     @property
     def end_position(self) -> int:
-        """The bytes of the log up to the end of this segment; a cleaned one ends before the next one begins."""
+        """Bytes of the log up to the end of this segment; after a cleaning there may be a gap to the next segment."""
         return self.start_position + self._batches.size_bytes
 
     @property
@@ -120,7 +120,7 @@ class LogSegment:
         self.last_modified_ms = now_ms
 
     def replace_in(self, storage: LogStorage, replaced: Sequence[int]) -> None:
-        """Store this segment, filled in memory, in place of those with the base offsets."""
+        """Store this segment, which was filled in memory, instead of the segments with these base offsets."""
         self._batches = storage.replace_segments(replaced, self._batches, self.last_modified_ms)
 
     def should_roll(self, append: LogAppendInfo, now_ms: int, max_bytes: int, max_age_ms: int) -> bool:
@@ -152,13 +152,13 @@ class LogSegment:
             return False
         if len(indexed) >= max_index_bytes // OFFSET_ENTRY_BYTES:
             return True
-        # Of the batches with an entry in the offset index the newer ones have one in the time index.
+        # Batches with an entry in the offset index have one in the time index if their timestamp is a new maximum.
         return len({entries.max_timestamps[batch] for batch in indexed}) >= most_times
 
     def read(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool, as_view: bool = False
     ) -> FetchDataInfo | None:
-        """Return a slice of the segment, or None if nothing here ends after `start_offset`.
+        """Return a slice of the segment, or None if no batch ends after `start_offset`.
 
         It begins with the batch that holds `start_offset`, has at most `max_bytes` (but the
         whole first batch with `min_one_message`) and stops before the batch that holds

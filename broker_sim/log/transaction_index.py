@@ -68,7 +68,7 @@ class TransactionIndex:
         del self._entries[: bisect_left(self._entries, offset, key=_LAST_OFFSET)]
 
     def replace(self, start_offset: int, end_offset: int, entries: Iterable[AbortedTxn]) -> None:
-        """Put `entries` in the place of those whose marker is in [start offset, end offset)."""
+        """Replace the entries whose marker is in [start offset, end offset) by `entries`."""
         first = bisect_left(self._entries, start_offset, key=_LAST_OFFSET)
         last = bisect_left(self._entries, end_offset, first, key=_LAST_OFFSET)
         self._entries[first:last] = entries

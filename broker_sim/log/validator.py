@@ -1,17 +1,17 @@
 """The checks of a batch before it is appended; mirrors `LogValidator`.
 
 The checks of the header (61 bytes) and of the CRC do no work per record. The records are read only
-where the header is not enough: in a compacted topic (every record needs a key), with a limit on old
-timestamps, and for a batch whose largest timestamp is too far in the future (the error names the
+if the header is not enough: in a compacted topic (every record needs a key), with a limit on old
+timestamps, and for a batch whose largest timestamp is too far in the future (the error lists the
 records).
 
 Deliberate differences: in all other cases the header's record count and max timestamp are trusted,
-where Kafka compares them with the records; what a coordinator has just built in this process is
-trusted to have keys and the right CRC; and what is read of a batch has bounds, which Kafka's has not: the
+where Kafka compares them with the records; batches that a coordinator has just built in this process are
+trusted to have keys and the right CRC; and, unlike in Kafka, reading a batch is bounded: by the number of
 records that an uncompressed batch of `max.message.bytes` (at least 1 MB) could have, 16 times its bytes, and
-the first 1000 bad records.
+the first 1000 invalid records.
 
-Validations that may take long are done in another thread before the append, see `LogValidator.effort`.
+Slow validations run in another thread before the append, see `LogValidator.effort`.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ _MAX_LONG: Final = 2**63 - 1
 _MOST_ERRORS = 1_000
 _SMALLEST_RECORD_BYTES = 7
 _UNBOUNDED_BYTES = 1 << 20
-"""A batch of this size may be unpacked as if `max.message.bytes` were not smaller."""
+"""Lower bound of `max.message.bytes` in the limits on reading a batch, in bytes."""
 MOST_UNPACKED = 16
-"""Largest size of unpacked records, as a multiple of `max.message.bytes`."""
+"""Maximum size of decompressed records, as a multiple of `max.message.bytes`."""
 _QUICK_RECORDS = 1_000
 _QUICK_PACKED_BYTES = 512
 _QUICK_PLAIN_BYTES = 64 * 1024
@@ -82,7 +82,7 @@ _TARGET_CODECS: Final[Mapping[str, CompressionCodec | None]] = {
 
 
 class ValidBatch:
-    """A batch that passed the checks, and the timestamp that its header will have."""
+    """A batch that passed the checks, and the timestamp for its header."""
 
     __slots__ = ("batch", "header", "log_append_time", "max_timestamp")
 
@@ -130,9 +130,9 @@ def batch_of(records: Appendable) -> bytes | memoryview:
 
 
 def reading_effort(attributes: int, records_count: int, size_bytes: int) -> float:
-    """Return an estimate of the work to read and unpack a batch's records.
+    """Return an estimate of the work to read and decompress a batch's records.
 
-    A request with a sum above 1 would delay others.
+    A request with a sum above 1 would delay other requests.
     """
     quick_bytes = _QUICK_PACKED_BYTES if attributes & CODEC_MASK else _QUICK_PLAIN_BYTES
     return max(records_count / _QUICK_RECORDS, size_bytes / quick_bytes)
@@ -179,7 +179,7 @@ class LogValidator:
         )
 
     def effort(self, records: memoryview, now_ms: int) -> float:
-        """Return an estimate of a validation's work: 0 if the header is enough, otherwise `reading_effort`."""
+        """Return an estimate of the work to validate the records: 0 if the header is enough, else `reading_effort`."""
         if len(records) < BATCH_OVERHEAD_BYTES:
             return 0.0
         attributes = records[ATTRIBUTES_LOW_BYTE]
@@ -197,10 +197,10 @@ class LogValidator:
         try:
             result = self.validate(records, now_ms, _CLIENT)
         except ApiError as error:
-            # Its traceback would keep the unpacked records until the next garbage collection.
+            # Its traceback would hold the decompressed records until the next garbage collection.
             error.__cause__ = error.__context__ = None
             result = error.with_traceback(None)
-        except Exception as error:  # noqa: BLE001 - the client waits for an answer
+        except Exception as error:  # noqa: BLE001 - the client waits for a response
             partition = str(self._topic_partition)
             log.error("records_not_validated", partition=partition, error=repr(error))  # noqa: TRY400
             result = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -217,7 +217,7 @@ class LogValidator:
         return result
 
     def validate(self, records: Appendable, now_ms: int, origin: str) -> ValidBatch:
-        """Return the batch if the leader may append it.
+        """Return the batch if the leader may append it; its `max_timestamp` is that of the header to write.
 
         Raises `ApiError`: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
         UNSUPPORTED_COMPRESSION_TYPE, in the order in which Kafka checks.
@@ -262,7 +262,7 @@ class LogValidator:
         assert self._target_codec is not None
         if header.codec is not self._target_codec:
             if header.is_log_append_time:
-                # As in Kafka, which rebuilds the batch: its records get the time of the batch.
+                # As in Kafka, which rebuilds the batch, its records get the batch's timestamp.
                 batch, header = _with_times_of_records(batch, header, self._most_plain_bytes)
             batch = memoryview(
                 recompress(batch, header, self._target_codec, self._target_level, self._most_plain_bytes)
@@ -280,7 +280,7 @@ class LogValidator:
         )
 
     def _check_plain_sizes(self, batch: memoryview, header: BatchHeader) -> None:
-        """Raise INVALID_RECORD, without a text as in Kafka, for a compressed record above the topic's limit."""
+        """Raise INVALID_RECORD, without a message as in Kafka, for a decompressed record above the topic's limit."""
         most_bytes = self._max_plain_record_bytes
         if most_bytes is not None and header.attributes & CODEC_MASK:
             self._check_bounds(header)
@@ -288,7 +288,7 @@ class LogValidator:
                 raise ApiError(ErrorCode.INVALID_RECORD)
 
     def _check_bounds(self, header: BatchHeader) -> None:
-        """Raise MESSAGE_TOO_LARGE for more records than an uncompressed batch of the largest size could have."""
+        """Raise MESSAGE_TOO_LARGE for more records than an uncompressed batch of the maximum size could have."""
         most = max(self._max_message_bytes, _UNBOUNDED_BYTES) // _SMALLEST_RECORD_BYTES
         if header.records_count > most:
             raise ApiError(
@@ -322,7 +322,7 @@ class LogValidator:
         raise ApiError(ErrorCode.INVALID_RECORD, f"{problem} in topic partition {self._topic_partition}")
 
     def _check_records(self, batch: memoryview, header: BatchHeader, now_ms: int) -> int:
-        """Check every record; return the largest timestamp, or raise with the errors by record."""
+        """Check every record; return the largest timestamp, or raise an error that lists the invalid records."""
         earliest = now_ms - self._timestamp_before_max_ms
         latest = now_ms + self._timestamp_after_max_ms
         max_timestamp = NO_TIMESTAMP
@@ -359,7 +359,7 @@ class LogValidator:
         return max_timestamp
 
     def _shown(self, record: Record, header: BatchHeader) -> str:
-        """Return the record as Kafka prints it, which omits keys and values of batches that stay compressed."""
+        """Return the record as Kafka prints it: without keys and values for batches that stay compressed."""
         is_packed = header.attributes & CODEC_MASK
         is_partial = is_packed and self._target_codec in {None, header.codec}
         name, none = ("PartialDefaultRecord", -1) if is_partial else ("DefaultRecord", 0)
@@ -372,7 +372,7 @@ class LogValidator:
 
 
 def _with_times_of_records(batch: memoryview, header: BatchHeader, limit_bytes: int) -> tuple[memoryview, BatchHeader]:
-    """Return the batch, uncompressed, with its maximum timestamp as that of each record."""
+    """Return the batch, uncompressed, with its maximum timestamp as the timestamp of each record."""
     records = list(iter_records(batch, limit_bytes))
     attributes = header.attributes & ~(LOG_APPEND_TIME_FLAG | CODEC_MASK)
     plain = memoryview(rebuild_batch(header._replace(attributes=attributes), records))
@@ -380,7 +380,7 @@ def _with_times_of_records(batch: memoryview, header: BatchHeader, limit_bytes: 
 
 
 def _read_single_batch(records: bytes | memoryview) -> memoryview:
-    """Return the one batch of `records`; an incomplete second batch is dropped.
+    """Return the single batch of `records`; an incomplete second batch is dropped.
 
     Raises INVALID_RECORD without a whole batch or with more than one, CORRUPT_MESSAGE for an
     impossible length.
@@ -422,7 +422,7 @@ def read_replicated_batches(
                     f"Out of order offsets found in append to {topic_partition}: {last_offset} after {offset_before}"
                 )
             if header.attributes & CONTROL_FLAG and header.records_count and header.producer_id != NO_PRODUCER_ID:
-                read_end_txn_marker(view, header)  # raises for a marker that could not be applied later
+                read_end_txn_marker(view, header)  # raises if the marker could not be applied later
             is_whole = isinstance(buffer, bytes) and len(view) == len(buffer)
             batches.append((header, buffer if is_whole else bytes(view)))  # type: ignore[arg-type]  # bytes, if whole
     return _checked_start(batches, topic_partition, log_end_offset)

@@ -4,13 +4,12 @@
         │  clean (tail)          │   dirty (head)              │  not cleanable │
     ────┴────────────────────────┴─────────────────────────────┴────────────────┴──▶ offsets
 
-    manager.py               which log is the dirtiest, and up to where it may be cleaned
+    manager.py               the choice of the dirtiest log and of its cleanable part
     log_cleaner.py           the threads: one cleaning after the other, in small steps
-    cleaner.py               one cleaning: map the dirty part's keys, then copy what stays
-    batch_filter.py          what stays of one batch
-    cleaned_transactions.py  which transactions were aborted, and which have no records any more
+    cleaner.py               one cleaning: map the keys of the dirty part, then copy the retained records
+    batch_filter.py          the retained records of one batch, and aborted transactions
 
-Offsets never change, so they get gaps; a fetch from one that is gone begins with the next.
+Offsets never change, so gaps appear; a fetch from a removed offset begins with the next one.
 """
 
 from broker_sim.log.cleaner.batch_filter import CleanerStats

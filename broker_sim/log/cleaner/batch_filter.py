@@ -1,4 +1,4 @@
-"""The part of a batch that a cleaning retains, and what it needs to know: last offsets, transactions.
+"""The part of a batch that a cleaning retains, and the state for it: last offsets and transactions.
 
 Mirrors the `RecordFilter` of `Cleaner.cleanInto`, `MemoryRecords.filterTo`, `SkimpyOffsetMap`,
 `CleanedTransactionMetadata` and `CleanerStats`.
@@ -9,12 +9,12 @@ A record stays
     B  if it is the last one of its key, and has a value
     C  if it is the last one of its key, a tombstone, and its delete horizon is not reached
 
-and goes with its batch if its transaction was aborted. The first cleaning that meets a tombstone, or the
-marker of a transaction without records, writes the horizon into the batch: `delete.retention.ms` from
-then on (KIP-534).
+and is removed with its batch if its transaction was aborted. The first cleaning that reads a tombstone, or
+the marker of a transaction without records, writes the delete horizon into the batch: the current time plus
+`delete.retention.ms` (KIP-534).
 
-A batch without records stays, as a header, if it has the last sequence or epoch of a producer that is
-still known, or if it is the last one of the cleaned part, so that the log's offsets stay known.
+A batch without records stays, as a header, if it has the last sequence or epoch of an active producer, or
+if it is the last one of the cleaned part, so that the log keeps its end offset.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ class CleanerStats:
     invalid_messages_read: int = 0
     """Records without a key, which the cleaner drops."""
     buffer_utilization: float = 0.0
-    """The share of the buffer for keys that was used, from 0 to 1."""
+    """The used share of the buffer for keys, from 0 to 1."""
 
     @property
     def elapsed_ms(self) -> int:
-        """The duration of the cleaning."""
+        """The duration of the cleaning, in ms."""
         return self.end_ms - self.start_ms
 
     @property
     def size_reduction_percent(self) -> float:
-        """The share of bytes that the cleaning has removed, in per cent."""
+        """Percentage of bytes that the cleaning has removed."""
         return _reduction_percent(self.bytes_read, self.bytes_written)
 
     @property
     def message_reduction_percent(self) -> float:
-        """The share of records that the cleaning has removed, in per cent."""
+        """Percentage of records that the cleaning has removed."""
         return _reduction_percent(self.messages_read, self.messages_written)
 
 
@@ -85,7 +85,7 @@ class OffsetMap:
     __slots__ = ("_max_keys", "_offsets", "_slots", "latest_offset")
 
     def __init__(self, buffer_bytes: int, load_factor: float) -> None:
-        """Create an empty map for as many keys as fill that share of the buffer, at least one."""
+        """Create an empty map for as many keys as fill `load_factor` of the buffer, but at least one."""
         self._slots = max(buffer_bytes // _BYTES_PER_ENTRY, 1)
         self._max_keys = max(int(self._slots * load_factor), 1)
         self._offsets: dict[bytes, int] = {}
@@ -129,7 +129,7 @@ class _OngoingAbortedTxn:
 
 
 class CleanedTransactionMetadata:
-    """The transactions that a cleaning meets, batch by batch in the order of the log.
+    """The transactions of a cleaning, batch by batch in the order of the log.
 
     A batch of an aborted transaction is removed at once. A marker may be removed if no batch of its transaction
     precedes it, so at the earliest in the cleaning after the one that has removed the last of them.
@@ -188,7 +188,7 @@ class CleanedTransactionMetadata:
 
 
 RECORDS_PER_UNIT: Final = 128
-"""Records of a batch after which the work may be interrupted."""
+"""Number of records of a batch after which the work may be interrupted."""
 
 
 class Work(NamedTuple):
@@ -209,7 +209,7 @@ class BatchFilter:
         upper_bound_offset: int,
         stats: CleanerStats,
     ) -> None:
-        """`upper_bound_offset` is where the cleaned part ends."""
+        """`upper_bound_offset` is the end offset of the cleaned part."""
         self._producers = log.producer_state.active_producers
         self._now_ms = log.clock.wall_clock_ms()
         self._delete_retention_ms = log.config.delete_retention_ms

@@ -1,13 +1,13 @@
 """The cleaner of one broker and its threads; mirrors `LogCleaner` and `CleanerThread`.
 
 A thread cleans the dirtiest log, deletes the old segments of compacted logs, and repeats;
-without a log to clean it pauses for `log.cleaner.backoff.ms`. A log whose cleaning fails with any error is not
-cleaned again; the others are.
+without a log to clean it pauses for `log.cleaner.backoff.ms`. A log whose cleaning has failed is not cleaned
+again.
 
 Deliberate difference: the threads are not threads. Their work is done on the broker's loop, in steps of a
 few milliseconds: at most `RECORDS_PER_STEP` records, and at most the bytes that Kafka's thread reads at
 once (half of its share of `log.cleaner.io.buffer.size`). Only the decompression of a batch is never split.
-Between two steps everything else that is due runs.
+Between two steps the loop runs everything else.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Throttler:
         self._free_ms = float(clock.now_ms())
 
     def observe(self, size_bytes: int) -> int:
-        """Add bytes that were read or written; return the pause that must follow, in ms."""
+        """Count bytes read or written; return the pause that must follow, in ms."""
         now_ms = self._clock.now_ms()
         needed_ms = 1000 * size_bytes / max(self.desired_bytes_per_second, 1.0)
         self._free_ms = max(self._free_ms, now_ms) + needed_ms
@@ -160,7 +160,7 @@ class CleanerThread:
             self._manager.done_cleaning(cleanable, end_offset)
             self.last_stats = self._cleaner.stats
             self._log_stats(self._cleaner, end_offset)
-            # Without room for the keys of one batch, it would restart at once, for ever.
+            # If the keys of a single batch do not fit, it would restart at once, forever.
             self._end(0 if end_offset > cleanable.first_dirty_offset else self._backoff_ms)
             return
         pause_ms = self._owner.throttler.observe(done_bytes)
@@ -189,7 +189,7 @@ class CleanerThread:
         for log in self._manager.deletable_logs(self._owner.compacted_logs()):
             try:
                 log.delete_old_segments()
-            except Exception as error:  # noqa: BLE001 - the other logs must be looked at
+            except Exception as error:  # noqa: BLE001 - the other logs must be checked
                 self._manager.cleaning_failed(log.topic_partition, error)
 
     def _log_stats(self, cleaner: Cleaner, end_offset: int) -> None:

@@ -45,7 +45,7 @@ class LogToClean:
         uncleanable = _first_uncleanable_segment(log, first_dirty_offset, now_ms)
         self.first_uncleanable_offset = max(uncleanable.base_offset, first_dirty_offset)
         self.compaction_delay_ms = _max_compaction_delay_ms(log, first_dirty_offset, now_ms)
-        """Time that the oldest dirty record is beyond `max.compaction.lag.ms`."""
+        """Time in ms by which the oldest dirty record exceeds `max.compaction.lag.ms`."""
         self.clean_bytes = sum(
             segment.size_bytes for segment in log.segments if segment.base_offset < first_dirty_offset
         )
@@ -103,7 +103,7 @@ def _first_uncleanable_segment(log: PartitionLog, first_dirty_offset: int, now_m
 
 
 def _max_compaction_delay_ms(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> int:
-    """Return the time that the oldest dirty segment, except the active one, is beyond the largest lag."""
+    """Return the time in ms by which the oldest dirty segment, except the active one, exceeds the maximum lag."""
     dirty = _from(log.segments, first_dirty_offset)
     timestamps = [segment.first_batch_timestamp for segment in dirty if segment is not log.segments[-1]]
     oldest = min((timestamp for timestamp in timestamps if timestamp > 0), default=None)
@@ -157,7 +157,7 @@ class LogCleanerManager:
         )
 
     def restart(self) -> None:
-        """Forget cleanings in progress and uncleanable partitions, which end with the broker's process."""
+        """Drop cleanings in progress and uncleanable partitions, which end with the broker's process."""
         self._in_progress.clear()
         self._uncleanable.clear()
 
@@ -173,9 +173,9 @@ class LogCleanerManager:
             self._checkpoint(self._first_dirty_offsets)
 
     def grab_filthiest_compacted_log(self, logs: Iterable[PartitionLog]) -> LogToClean | None:
-        """Return the log with the largest share of dirty bytes that must be cleaned; None without one.
+        """Return the log with the largest dirty ratio among those that must be cleaned; None if there is none.
 
-        It is in progress from then on, until `done_cleaning` or `abort_cleaning`.
+        Its cleaning is then in progress, until `done_cleaning` or `abort_cleaning`.
         """
         self.last_run_ms = self._clock.now_ms()
         now_ms = self._clock.wall_clock_ms()
@@ -208,7 +208,7 @@ class LogCleanerManager:
         return [log for log in logs if self._may_be_cleaned(log)]
 
     def is_in_progress(self, cleanable: LogToClean) -> bool:
-        """Whether this cleaning may go on: it was not aborted."""
+        """Whether this cleaning may continue, because it was not aborted."""
         return self._in_progress.get(cleanable.log.topic_partition) is cleanable
 
     def done_cleaning(self, cleanable: LogToClean, end_offset: int) -> None:
@@ -224,7 +224,7 @@ class LogCleanerManager:
     def cleaning_failed(self, topic_partition: TopicPartition, error: Exception) -> None:
         """End the partition's cleaning after an error, and log it; it is uncleanable from now on.
 
-        After KAFKA_STORAGE_ERROR it is not: as in Kafka, the partition is offline then.
+        KAFKA_STORAGE_ERROR does not make it uncleanable: as in Kafka, the partition goes offline.
         """
         if isinstance(error, ApiError) and error.error_code is ErrorCode.KAFKA_STORAGE_ERROR:
             self.abort_cleaning(topic_partition)
@@ -248,7 +248,7 @@ class LogCleanerManager:
             self._update(topic_partition, offset)
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """Forget a deleted partition."""
+        """Drop a deleted partition."""
         self.abort_cleaning(topic_partition)
         self._update(topic_partition, None)
         self._uncleanable.discard(topic_partition)

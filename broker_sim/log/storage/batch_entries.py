@@ -1,11 +1,11 @@
-"""Look-up of a segment's batches in sorted arrays with one entry for each batch, and the sparse index of them.
+"""Look-up of a segment's batches in sorted arrays with one entry per batch, and their sparse index.
 
-    end_offsets      offset after the batch          -> which batch holds an offset
+    end_offsets      offset after the batch          -> the batch that holds an offset
     positions        bytes of the segment before the batch; one more for the end
-    max_timestamps   largest timestamp so far        -> first batch at or after a time
+    max_timestamps   largest timestamp so far        -> the first batch at or after a time
 
-A look-up is a bisection of an array. It serves all batches in memory, and those of a file that is written to or was
-scanned; `SealedBatches` serves the others.
+A look-up is a bisection of an array. It serves all batches in memory, and those of a file that is being written or
+was scanned; `SealedBatches` serves the others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BatchPlace(NamedTuple):
 
     position: int
     end: int
-    """The position after it."""
+    """The position after the batch."""
     last_offset: int
     max_timestamp: int
 
@@ -41,9 +41,9 @@ class OffsetIndex:
     """The sparse index of one segment, computed when it is needed; mirrors how `OffsetIndex` is filled and read.
 
     A batch has an entry if more than `index.interval.bytes` precede it since the last batch with one. Look-ups in
-    memory do not need it. It is written into the `.index` file of a log on disk, and it bounds the search of a fetch
-    of committed records for aborted transactions: up to the first entry after the records read, otherwise to the
-    end of the segment. So the list may have transactions that begin after the last record, as Kafka's has.
+    memory do not need it. It is written to the `.index` file of a log on disk, and it bounds the search of a
+    read-committed fetch for aborted transactions: up to the first entry after the records read, otherwise to the
+    end of the segment. So the list may have transactions that begin after the last record, as in Kafka.
 
     Deliberate difference: after a truncation the entries are those of a log that was never longer.
     """
@@ -55,9 +55,9 @@ class OffsetIndex:
         self._batches = _NONE
 
     def first_at_or_after(self, position: int, positions: Sequence[int]) -> int | None:
-        """Return the number of the first batch with an entry at or after `position`, or None.
+        """Return the index of the first batch with an entry at or after `position`, or None.
 
-        `positions` are those of the segment: the bytes of the log before each batch, and its end.
+        `positions` are the segment's: the bytes before each batch, and the end.
         """
         self._fill(position, positions)
         batches = self._batches
@@ -65,7 +65,7 @@ class OffsetIndex:
         return batches[slot] if slot < len(batches) else None
 
     def batches(self, positions: Sequence[int]) -> Sequence[int]:
-        """Return the numbers of all batches with an entry; for reading only."""
+        """Return the indexes of all batches with an entry; read-only."""
         self._fill(positions[-1], positions)
         return self._batches
 
@@ -105,7 +105,7 @@ class BatchEntries:
     def __init__(
         self, start_offset: int, index_interval_bytes: int, start_position: int = 0, max_timestamp: int = NO_TIMESTAMP
     ) -> None:
-        """Begin without entries, behind batches that end at this offset and position."""
+        """Begin without entries, after batches that end at this offset and position."""
         self.start_offset = start_offset
         """The base offset of the first batch, present or future."""
         self.end_offset = start_offset
@@ -126,7 +126,7 @@ class BatchEntries:
 
     def add(self, end_offset: int, size_bytes: int, max_timestamp: int) -> None:
         """Add an entry; `max_timestamp` is the batch's own."""
-        if max_timestamp > self.max_timestamp:  # noqa: PLR1730 - max() takes longer
+        if max_timestamp > self.max_timestamp:  # noqa: PLR1730 - max() is slower
             self.max_timestamp = max_timestamp
         self.end_offset = end_offset
         self.size_bytes += size_bytes
@@ -135,11 +135,11 @@ class BatchEntries:
         self.max_timestamps.append(self.max_timestamp)
 
     def number_of(self, offset: int) -> int:
-        """Return the number of the batch that holds `offset` or follows it; the number of batches if none does."""
+        """Return the index of the batch that holds `offset` or follows it; the number of batches if there is none."""
         return bisect_right(self.end_offsets, offset)
 
     def position(self, offset: int) -> int:
-        """Return the bytes before that batch."""
+        """Return the number of bytes before the batch that holds `offset` or follows it."""
         return self.positions[bisect_right(self.end_offsets, offset)]
 
     def first_since(self, timestamp: int, offset: int) -> int:
@@ -173,14 +173,14 @@ class BatchEntries:
         return next(self.places_from(offset), None)
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """Yield the batches from the one that holds `offset` or follows it, also those added during the iteration."""
+        """Yield the batches from the one that holds `offset` or follows it, including those added meanwhile."""
         end_offsets, positions, timestamps = self.end_offsets, self.positions, self.max_timestamps
         while (number := bisect_right(end_offsets, offset)) < len(end_offsets):
             offset, start = end_offsets[number], positions[number]
             yield BatchPlace(start, positions[number + 1], offset - 1, timestamps[number])
 
     def places_since(self, timestamp: int, offset: int) -> Iterator[BatchPlace]:
-        """Yield the batches at or after `offset` behind the last older ones."""
+        """Yield the batches at or after `offset`, from the first one that may have a record since `timestamp`."""
         return self.places_from(self.first_since(timestamp, offset))
 
     def upper_bound_offset(self, position: int) -> int | None:
@@ -194,7 +194,7 @@ class BatchEntries:
     # -- the index files ------------------------------------------------------------------------
 
     def indexed(self) -> Sequence[int]:
-        """Return the numbers of the batches with an entry in the offset index."""
+        """Return the indexes of the batches with an entry in the offset index."""
         return self.index.batches(self.positions)
 
     def indexes(self, aborted: Sequence[AbortedTxn]) -> SegmentIndexes:

@@ -1,10 +1,10 @@
 """The headers of the batches in a `.log` file; mirrors `LogSegment.recover` and `FileLogInputStream`.
 
     scan    the whole file, when a segment is opened: entries of all batches, epochs, aborted transactions
-    walk    from a position that an index gives, when a segment is read
+    walk    from a position found in an index, when a segment is read
 
-A broker that was killed may leave half a batch at the end of its last segment. The valid part of a file ends before
-the first batch that is incomplete, has another magic, goes back in offsets, or, with `verify`, has a wrong CRC.
+A killed broker may leave an incomplete batch at the end of its last segment. The valid part of a file ends before
+the first batch that is incomplete, has another magic, has decreasing offsets, or, with `verify`, has a wrong CRC.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
 
 
 def is_out_of_place(magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int) -> bool:
-    """Whether these numbers are impossible for a batch behind `end_offset`."""
+    """Whether these header fields are impossible for a batch after `end_offset`."""
     return magic != MAGIC_V2 or size_bytes < BATCH_OVERHEAD_BYTES or base_offset < end_offset or last_offset_delta < 0
 
 
 BLOCK_BYTES: Final = 4_096
-"""Size of a read behind a large batch, enough for the header of another one."""
+"""Size of a read after a large batch, enough for the next header."""
 LARGE_BLOCK_BYTES: Final = 16 * 1024
-"""Size of a read behind a small batch, which is likely to be followed by others."""
+"""Size of a read after a small batch, which is likely to be followed by more small ones."""
 
 
 class BatchDamagedError(Exception):
-    """A place of the file does not hold a valid batch."""
+    """The file has no valid batch at some position."""
 
     def __init__(self, position: int, end_offset: int) -> None:
-        """`end_offset` is that of the batch before."""
+        """`end_offset` is the end offset of the previous batch."""
         super().__init__(f"is damaged at byte {position}, offset {end_offset}")
 
 
@@ -65,10 +65,10 @@ def walk_batches(
     *,
     is_exact: bool,
 ) -> Iterator[BatchPlace]:
-    """Yield the batches from a position to the end of a file of that size.
+    """Yield the batches from a position to the end of a file of `size_bytes`.
 
-    `read(position, size_bytes)` reads the file. All offsets are at or above `end_offset`, and below the upper
-    bound; with `is_exact` the last batch ends there. Raises BatchDamagedError where that does not hold.
+    `read(position, size_bytes)` reads the file. All offsets must be at or above `end_offset` and below the upper
+    bound; with `is_exact` the last batch must end there. Otherwise raises BatchDamagedError.
     """
     block, start, block_bytes = b"", position, BLOCK_BYTES
     while position < size_bytes:
@@ -96,7 +96,7 @@ def walk_batches(
 
 
 def settled(places: Iterable[BatchPlace]) -> Iterator[BatchPlace]:
-    """Yield each batch after its successor has been read, which reveals a wrong offset."""
+    """Yield each batch only after its successor has been read, because that reveals a wrong offset."""
     before = None
     for place in places:
         if before is not None:
@@ -132,7 +132,7 @@ class LogHistory:
             _add_if_newer(self.recovered_epochs, epoch, base_offset)
 
     def add_data(self, producer_id: int, base_offset: int) -> None:
-        """Add a batch of a transaction."""
+        """Add a transactional batch."""
         self._ongoing.setdefault(producer_id, base_offset)
 
     def add_marker(self, producer_id: int, offset: int, *, is_commit: bool) -> None:
@@ -165,8 +165,8 @@ def scan_segment(
 ) -> int:
     """Add each batch of the file to `entries` and `history`; return the size of the file's valid part in bytes.
 
-    With `verify` the CRC of each batch is checked too. All batches end at or before the upper bound, at
-    which the next segment begins. At most the first `at_most_bytes` of the file are read (default: all).
+    With `verify` the CRC of each batch is checked too. All batches must end at or before the upper bound, where
+    the next segment begins. Reads at most the first `at_most_bytes` of the file (default: all).
     """
     if path.stat().st_size < BATCH_OVERHEAD_BYTES:
         return 0
@@ -196,7 +196,7 @@ def scan_batches(
         ):
             break
         if base_offset != end_offset and end_offset <= _offset_at(mapped, end) < next_offset and _is_sound(mapped, end):
-            break  # the offset of this batch is wrong: its successor fits its predecessor
+            break  # this batch's offset is wrong: its successor continues its predecessor
         if attributes & TRANSACTIONAL_FLAG and not _note_transaction(
             history, mapped[position:end], attributes, producer_id, base_offset
         ):
@@ -232,7 +232,7 @@ def _note_transaction(
     """Add a transaction's batch or marker to the history; return False for a malformed marker."""
     if not attributes & CONTROL_FLAG:
         history.add_data(producer_id, base_offset)
-    elif parse_header(batch).records_count:  # else the cleaner has dropped the whole transaction
+    elif parse_header(batch).records_count:  # otherwise the cleaner has dropped the whole transaction
         try:
             marker = read_end_txn_marker(batch)
         except ApiError:

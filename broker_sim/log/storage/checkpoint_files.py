@@ -31,7 +31,7 @@ _VERSION: Final = "0"
 def replace_file(path: StoragePath, content: bytes) -> None:
     """Replace the file in one step: a kill leaves the old content or the new one.
 
-    Raises OSError that names the file, also where the system does not: a write to a full disk.
+    Raises OSError with the file's name, even if the system leaves it out, as for a write to a full disk.
     """
     temporary = path.with_name(f"{path.name}.tmp")
     try:
@@ -50,17 +50,17 @@ def write_lines(path: StoragePath, lines: Iterable[str]) -> None:
 
 
 def read_lines(path: StoragePath) -> list[str]:
-    """Return the lines of a checkpoint, none if there is no such file.
+    """Return the lines of a checkpoint; an empty list if the file does not exist.
 
-    Raises ValueError for a file that is no whole checkpoint of version 0.
+    Raises ValueError if the file is not a complete checkpoint of version 0.
     """
     if not path.exists():
         return []
     text = path.read_text("utf-8")
     lines = text.splitlines()
-    # A number that is cut off is another number: a line break ends the last line of a whole file.
+    # A truncated number would be a wrong number, so the last line must end with a line break.
     if lines[:2] != [_VERSION, str(len(lines) - 2)] or not text.endswith("\n"):
-        raise ValueError(f"{path} is no whole checkpoint of version {_VERSION}")
+        raise ValueError(f"{path} is not a complete checkpoint of version {_VERSION}")
     return lines[2:]
 
 
@@ -97,7 +97,7 @@ def read_leader_epochs(path: StoragePath) -> list[EpochEntry]:
 def load_leader_epochs(path: StoragePath, history: LogHistory) -> list[EpochEntry]:
     """Return the entries of the file, and newer epochs of recovered batches. Raises OSError.
 
-    A lost or damaged file is replaced by the epochs of all batches.
+    A missing or damaged file is replaced by the epochs of all batches.
     """
     why = "there is no such file"
     if path.exists():
@@ -127,7 +127,7 @@ def encode_partition_metadata(topic_id: bytes) -> bytes:
 
 
 def read_topic_id(path: StoragePath) -> bytes | None:
-    """Return the topic id in `partition.metadata`, None if the file is lost, damaged or cannot be read."""
+    """Return the topic id in `partition.metadata`, None if the file is missing, damaged or unreadable."""
     try:
         content = _CONTENT.fullmatch(path.read_bytes())
     except OSError:

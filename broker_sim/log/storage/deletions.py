@@ -1,10 +1,10 @@
-"""Deleted files, kept until their delay is over; mirrors the tasks `delete-file` and `kafka-delete-logs`.
+"""Deleted files, which stay on disk for a delay; mirrors the tasks `delete-file` and `kafka-delete-logs`.
 
     00000000000000000000.log.deleted                       of a segment, for `file.delete.delay.ms`
     topic-0.5b2bfb1a36174a9d9c8d0c7b7e0a3c11-delete/       of a partition, for `log.segment.delete.delay.ms`
 
-Readers of a deleted file can go on. The delay ends with the broker's process: at the next start, files
-`.deleted` go at once, and the delay of directories `-delete` begins anew, as in Kafka.
+Readers of a deleted file can continue. The delay ends with the broker's process: at the next start, `.deleted`
+files are removed at once, and the delay of `-delete` directories restarts, as in Kafka.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ FUTURE_DIR_SUFFIX: Final = "-future"
 LONGEST_NAME: Final = 255
 DEFAULT_DELAY_MS: Final = 60_000
 LONGEST_DELAY_MS: Final = 1 << 40
-"""Longest delay of a timer, 34 years; files with a longer one are deleted at the next start."""
+"""Longest timer delay, 34 years; files with a longer delay are removed at the next start."""
 
 log = get_logger(__name__)
 
 
 def delete_dir(directory: StoragePath) -> StoragePath:
-    """Return a new path for the directory of a deleted log, with a name as long as file systems allow.
+    """Return a new path for the directory of a deleted log, within the length limit of file systems.
 
-    In place of Kafka's random id it has the first free number, so that runs can be repeated.
+    Instead of Kafka's random id it has the first unused number, so that runs are repeatable.
     """
     topic, _, partition = directory.name.rpartition("-")
     for number in count():
@@ -45,7 +45,7 @@ def delete_dir(directory: StoragePath) -> StoragePath:
 
 
 class DelayedDeletions:
-    """The files that a broker has deleted and still has on its disk. Thread rule: only the scheduler's thread."""
+    """Deleted files that are still on a broker's disk. Thread rule: only the scheduler's thread."""
 
     __slots__ = ("_call_later", "_delays_ms", "directory_delay_ms", "files")
 
@@ -58,7 +58,7 @@ class DelayedDeletions:
         """The renamed paths with their delays; None for directories, whose delay is `directory_delay_ms`."""
 
     def start(self, call_later: CallLater, directory_delay_ms: int) -> None:
-        """Begin to delete in a broker's new process; files of earlier processes are deleted after their delay."""
+        """Start deleting in a broker's new process, including files left by earlier processes."""
         self.directory_delay_ms = directory_delay_ms
         self._call_later = call_later
         for path in self._delays_ms:
@@ -70,7 +70,7 @@ class DelayedDeletions:
         try:
             path.rename(deleted)
         except FileNotFoundError:
-            self.files.close(path)  # a new file of this name is another one
+            self.files.close(path)  # a new file of this name is a different file
             raise
         self.files.renamed(path, deleted)
         self._delays_ms[deleted] = delay_ms
@@ -86,7 +86,7 @@ class DelayedDeletions:
         return deleted
 
     def delete_directory(self, directory: StoragePath) -> None:
-        """Delete a directory that has been renamed already, after the delay."""
+        """Delete an already renamed directory after the delay."""
         self._delays_ms[directory] = None
         self._schedule(directory)
 

@@ -4,8 +4,8 @@
              found by the     found by arrays
              index files      in memory
 
-The active segment has entries of its batches. A closed one drops them: all of it is sealed. One that is active again
-after a clean shutdown has both, and one that is truncated loads its entries again.
+The active segment has entries of its batches. A closed segment drops them: all its batches are sealed. A segment that
+is active again after a clean shutdown has both, and a truncated one reloads its entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class FileBatches:
     __slots__ = ("_entries", "_file", "_sealed")
 
     def __init__(self, file: SegmentFile, entries: BatchEntries, sealed: SealedBatches | None = None) -> None:
-        """`sealed` looks up the first batches of the file, `entries` those behind."""
+        """`sealed` looks up the first batches of the file, `entries` the later ones."""
         self._file = file
         self._entries = entries
         self._sealed = sealed
@@ -76,13 +76,13 @@ class FileBatches:
     # -- changes --------------------------------------------------------------------------------
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:
-        """Write a batch behind the last one."""
+        """Write a batch after the last one."""
         entries = self._entries
         self._file.append(batch, entries.size_bytes)
         entries.add(end_offset, len(batch), max_timestamp)
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the file before the batch that holds `offset`."""
+        """Truncate the file before the batch that holds `offset`."""
         entries = self.entries()
         keep = entries.number_of(offset)
         self._file.truncate(entries.positions[keep])
@@ -107,7 +107,7 @@ class FileBatches:
         self._entries = _behind(sealed)
 
     def entries(self) -> BatchEntries:
-        """Return the entries of all batches; those of sealed ones are loaded again."""
+        """Return the entries of all batches; those of sealed batches are reloaded."""
         if self._sealed is not None:
             entries = self._sealed.load()
             entries.extend(self._entries)
@@ -147,7 +147,7 @@ class FileBatches:
     def upper_bound_offset(self, position: int) -> int | None:
         """Return the last offset of the first batch with an index entry at or after the position, or None."""
         if self._sealed is None or len(self._entries):
-            # The place of the next entry depends on the last sealed one.
+            # The position of the next entry depends on the last sealed one.
             return self.entries().upper_bound_offset(position)
         return self._sealed.upper_bound_offset(position)
 
@@ -178,5 +178,5 @@ class FileBatches:
 
 
 def _behind(sealed: SealedBatches) -> BatchEntries:
-    """Return empty entries for batches that will be appended behind the sealed ones."""
+    """Return empty entries for batches that will be appended after the sealed ones."""
     return BatchEntries(sealed.end_offset, sealed.index_interval_bytes, sealed.size_bytes, sealed.max_timestamp)

@@ -1,4 +1,4 @@
-"""The file system that the files of logs use: that of the machine, or a simulated disk.
+"""The file system of the logs: the machine's, or a simulated disk.
 
     StoragePath    the path of a file, with methods of `pathlib.Path`   Path         SimulatedPath
     FileSystem     reads and writes the bytes of files                  OpenFiles    SimulatedDisk
@@ -39,7 +39,7 @@ class FileStatus(Protocol):
 
 
 class StoragePath(Protocol):
-    """The part of `pathlib.Path` that the files of logs use. Raises OSError as that does."""
+    """The part of `pathlib.Path` that the logs use. Raises OSError as `Path` does."""
 
     @property
     def name(self) -> str:
@@ -112,7 +112,7 @@ class FileSystem(Protocol):
         """Return the size of the disk that the directory is on."""
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
-        """Return that many bytes from the position on, fewer where the file ends."""
+        """Return `size_bytes` from the position on, fewer at the end of the file."""
 
     def view(self, path: StoragePath, size_bytes: int, position: int) -> FileView | None:
         """Return a view of that range without reading it; None if it must be read."""
@@ -127,7 +127,7 @@ class FileSystem(Protocol):
         """Set the size of the file."""
 
     def sync(self, path: StoragePath) -> None:
-        """Bring the file and its name to the disk (fsync)."""
+        """Flush the file and its name to disk (fsync)."""
 
     def set_modified(self, path: StoragePath, modified_ns: int) -> None:
         """Set the time of the file's last change."""

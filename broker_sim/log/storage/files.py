@@ -5,7 +5,7 @@
             00000000000000000000.timeindex   entries of the time index
             00000000000000000000.txnindex    aborted transactions, if there are any
             00000000000000000017.snapshot    the producers at an offset
-            leader-epoch-checkpoint          where each leader epoch begins
+            leader-epoch-checkpoint          the start offset of each leader epoch
             partition.metadata               the topic id
             closed-and-damaged               not Kafka's: the log stays offline until it is repaired
 
@@ -93,7 +93,7 @@ class FileStorage(LogStorage):
         recovery_point: int = 0,
         was_closed: bool = False,
     ) -> None:
-        """Open an existing directory; without `was_closed` all above the recovery point is verified."""
+        """Open an existing directory; unless `was_closed`, everything above the recovery point is verified."""
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
         self.recovery_point = recovery_point
@@ -105,9 +105,9 @@ class FileStorage(LogStorage):
         self._deletions = deletions
         self._files = deletions.files
         self._segment_files: dict[int, SegmentFile] = {}
-        """The `.log` files by base offset, which must be informed of new names."""
+        """The open `.log` files by base offset; they must be told when they are renamed."""
         self._sealed: tuple[int, int] | None = None
-        """Base and end offset of the last segment if its index files are up to date; an empty one has none."""
+        """Base and end offset of the last segment if its index files are up to date, else None."""
         self._guard = StorageGuard(directory)
         self.snapshots: SnapshotFiles = SnapshotFiles(self._guard)
 
@@ -117,7 +117,7 @@ class FileStorage(LogStorage):
         return self._guard.directory
 
     def watch(self, on_failed: Callable[[], object]) -> None:
-        """Call `on_failed()` with the first error of a file; all files are closed before."""
+        """Call `on_failed()` at the first file error, after all files have been closed."""
 
         def failed() -> None:
             self.close()
@@ -132,7 +132,7 @@ class FileStorage(LogStorage):
     def create(self, topic_id: bytes) -> None:
         """Create the directory with its `partition.metadata`, unless it already belongs to this topic.
 
-        A directory with segments of another topic, which could not be deleted, takes the log offline.
+        If the directory has segments of another topic, whose deletion failed, the log goes offline.
         """
         with self._guard.io("create the log"):
             try:
@@ -152,7 +152,7 @@ class FileStorage(LogStorage):
         return read_topic_id(self.directory / PARTITION_METADATA)
 
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
-        """Yield the segments of the directory; segments behind a torn batch are deleted, as in Kafka."""
+        """Yield the segments of the directory; segments after a torn batch are deleted, as in Kafka."""
         with self._guard.io("open the log"):
             files = [] if self._is_new else list(self.directory.iterdir())
             was_any = self.snapshots.load(files)
@@ -186,7 +186,7 @@ class FileStorage(LogStorage):
             self._note_sealed(content, files)
 
     def _open_segment(self, plan: SegmentPlan, index_interval_bytes: int) -> tuple[SegmentContent, bool]:
-        """Return the segment, and whether it was truncated behind the last sound batch."""
+        """Return the segment, and whether it was truncated after its last valid batch."""
         file = self._file_of(plan.base_offset)
         if plan.how is HowToOpen.ENDS:
             content = open_unread(file, plan.base_offset, plan.upper_bound_offset, index_interval_bytes)
@@ -214,9 +214,9 @@ class FileStorage(LogStorage):
         return content, is_torn
 
     def _cut(self, plan: SegmentPlan, path: StoragePath, file_bytes: int, valid_bytes: int, end_offset: int) -> None:
-        """Truncate the file behind its last sound batch. Raises OSError unless it is recovered after a kill."""
+        """Truncate the file after its last valid batch. Raises OSError unless it is recovered after a kill."""
         if plan.how is not HowToOpen.RECOVER:
-            # All of it was on the disk once: a truncation, now or later, would lose the records behind.
+            # The whole file was on disk once: a truncation, now or later, would lose the later records.
             if self._was_closed:
                 (self.directory / CLOSED_AND_DAMAGED).touch()
             text = f"{path.name} is damaged at byte {valid_bytes}, offset {end_offset}"
@@ -249,12 +249,12 @@ class FileStorage(LogStorage):
 
     def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
         """Rewrite the `.index` and `.timeindex` of a segment if they do not fit its batches."""
-        with self._guard.io("look at the indexes"):
+        with self._guard.io("check the indexes"):
             restore_indexes(entries, self._files, self._path(base_offset, LOG_SUFFIX))
 
     def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
         """Rewrite the `.txnindex` of a segment if it does not fit its batches."""
-        with self._guard.io("look at the indexes"):
+        with self._guard.io("check the indexes"):
             restore_transaction_index(self._files, self._path(base_offset, LOG_SUFFIX), aborted)
 
     def create_segment(self, base_offset: int, index_interval_bytes: int) -> FileBatches:

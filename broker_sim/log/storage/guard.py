@@ -1,13 +1,13 @@
-"""Takes a log offline with the first error of its files; mirrors `LogDirFailureChannel`.
+"""Takes a log offline at the first error of its files; mirrors `LogDirFailureChannel`.
 
     with guard.io("roll a segment"):      an OSError in here takes the log offline
         ...                               and is raised as KAFKA_STORAGE_ERROR
 
-The first error is logged, and `on_failed` is called. From then on every use of the files is refused with the same
-error until the broker is started again, because the state of the disk is unknown.
+The first error is logged, and `on_failed` is called. From then on every use of the files raises the same error until
+the broker is restarted, because the state of the disk is unknown.
 
-Deliberate difference: Kafka takes all logs of the directory offline, and a broker whose only directory
-that is ends. Here each log counts as if it had a directory of its own, and the others live on.
+Deliberate difference: Kafka takes all logs of the directory offline, and a broker without another directory
+exits. Here each log fails alone, as if it had its own directory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class StorageGuard:
 
     @contextmanager
     def io(self, action: str) -> Iterator[None]:
-        """Raise KAFKA_STORAGE_ERROR for an OSError of the block, or for an earlier one."""
+        """Raise KAFKA_STORAGE_ERROR for an OSError in the block, or for an earlier one."""
         self.check()
         try:
             yield
@@ -46,7 +46,7 @@ class StorageGuard:
             raise self.failed(action, error) from error
 
     def check(self) -> None:
-        """Raise KAFKA_STORAGE_ERROR if the files have failed before."""
+        """Raise KAFKA_STORAGE_ERROR if the files have failed."""
         if self.is_failed:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The log {self.directory} is offline")
 
@@ -62,7 +62,7 @@ class StorageGuard:
 
 @contextmanager
 def suppress_storage_error() -> Iterator[None]:
-    """Suppress KAFKA_STORAGE_ERROR: the log is offline then, and its listeners have been called."""
+    """Suppress KAFKA_STORAGE_ERROR: the log is already offline, and its listeners have been called."""
     try:
         yield
     except ApiError as error:

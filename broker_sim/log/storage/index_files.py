@@ -1,16 +1,16 @@
 """The index files of a segment; mirrors `AbstractIndex`, `OffsetIndex`, `TimeIndex` and `TransactionIndex`.
 
-    .index      relative offset int32, position int32       of the last record of a batch, and the batch
-    .timeindex  timestamp int64, relative offset int32      the largest so far, and where it came
+    .index      relative offset int32, position int32       of a batch's last record, and of the batch
+    .timeindex  timestamp int64, relative offset int32      the largest timestamp so far, and its offset
     .txnindex   version int16, producer id, first offset,   an aborted transaction
                 last offset, last stable offset: int64
 
-Offsets are relative to the segment's base. Clients do not see these files, and Kafka rebuilds missing ones, so they
-are written when a segment is rolled, flushed or closed, not with each entry.
+Offsets are relative to the segment's base. Kafka rebuilds missing index files, so they are written when a segment is
+rolled, flushed or closed, not with each entry.
 
-A look-up is a binary search in a file that is mapped into memory at its first use; the file system keeps as many
-maps as it can spare. An index has no checksum. A search that was misled by one wrong entry ends beside that entry,
-so a caller that compares the found entry and the next one with the batches detects any single wrong entry.
+A look-up is a binary search in a file that is mapped into memory at its first use. An index has no checksum. A search
+misled by one wrong entry ends next to that entry, so a caller that compares the entry found and the next one with the
+batches detects any single wrong entry.
 
 Deliberate difference: Kafka searches the end of an index first, because its pages are in memory; here the active
 segment needs no index, see `LogSegment`.
@@ -45,9 +45,9 @@ class SegmentIndexes(NamedTuple):
     """The entries of a segment's indexes, in the order of the log."""
 
     offsets: Sequence[tuple[int, int]]
-    """Offset of a batch's last record, and the bytes of the segment before the batch."""
+    """Offset of a batch's last record, and number of bytes of the segment before the batch."""
     times: Sequence[tuple[int, int]]
-    """Timestamp, and the offset of the last record of the batch that brought it."""
+    """Timestamp, and the offset of the last record of its batch."""
     aborted: Sequence[AbortedTxn]
 
 
@@ -69,10 +69,10 @@ def encode_aborted_transactions(entries: Sequence[AbortedTxn]) -> bytes:
 
 
 class IndexMismatchError(Exception):
-    """An index file is lost, or contradicts the batches."""
+    """An index file is missing, or contradicts the batches."""
 
     def __init__(self) -> None:
-        super().__init__("has index files that do not stay as they are written")
+        super().__init__("has index files that change after they are written")
 
 
 class IndexEntries:
@@ -81,7 +81,7 @@ class IndexEntries:
     __slots__ = ("_content", "_entry", "count")
 
     def __init__(self, content: MappedFile, entry: Struct) -> None:
-        """Raise IndexMismatchError for a file that ends within an entry."""
+        """Raise IndexMismatchError if the file ends within an entry."""
         self._content = content
         self._entry = entry
         self.count, rest = divmod(len(content), entry.size)
@@ -93,11 +93,11 @@ class IndexEntries:
         return first, second
 
     def floor(self, first: int) -> int:
-        """Return the last entry whose first number is at most `first`, -1 if there is none."""
+        """Return the index of the last entry whose first number is at most `first`, -1 if there is none."""
         return bisect_right(range(self.count), first, key=lambda slot: self[slot][0]) - 1
 
     def ceiling(self, second: int) -> int:
-        """Return the first entry whose second number is at least `second`, `count` if there is none."""
+        """Return the index of the first entry whose second number is at least `second`, `count` if there is none."""
         return bisect_left(range(self.count), second, key=lambda slot: self[slot][1])
 
 
@@ -114,7 +114,7 @@ class MappedIndex:
         self._log_path: StoragePath | None = None
 
     def entries(self, log_path: StoragePath) -> IndexEntries:
-        """Return the entries beside that `.log` file. Raises IndexMismatchError if they are lost."""
+        """Return the entries of the index of that `.log` file. Raises IndexMismatchError if the index is missing."""
         path = self._path
         if path is None or self._log_path is not log_path:
             self._log_path = log_path

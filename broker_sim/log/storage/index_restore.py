@@ -1,6 +1,6 @@
-"""Rebuilds the index files of a segment from its batches; mirrors the indexes' part of `LogSegment.recover`.
+"""Rebuilds the index files of a segment from its batches; mirrors the index part of `LogSegment.recover`.
 
-A file is left alone if every entry is that of a batch and none is missing. It may have more or fewer entries than
+A file is left alone if every entry belongs to a batch and none is missing. It may have more or fewer entries than
 the current `index.interval.bytes` requires.
 """
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 SHORTEST_GAP_BYTES: Final = 1024 * 1024
-"""Distance of two entries that is always accepted, whatever the interval."""
+"""Distance between two entries that is always accepted, whatever the interval, in bytes."""
 
 
 def first_wrong_offset(entries: BatchEntries, content: bytes) -> int | None:
-    """Return the first entry of a `.index` that fits no batch, or before which one is missing."""
+    """Return the index of the first `.index` entry that matches no batch, or before which one is missing."""
     positions, previous, slot = entries.positions, 0, 0
     for relative_offset, position in OFFSET_ENTRY.iter_unpack(content):
         batch = bisect_left(positions, position)
@@ -64,7 +64,7 @@ def _is_gap_between(entries: BatchEntries, batch: int, following: int) -> bool:
 
 
 def first_wrong_time(entries: BatchEntries, content: bytes) -> int | None:
-    """Return the first entry of a `.timeindex` that fits no batch, or the missing one."""
+    """Return the index of the first `.timeindex` entry that matches no batch, or of the missing one."""
     newest, slot = NO_TIMESTAMP, 0
     for timestamp, relative_offset in TIME_ENTRY.iter_unpack(content):
         batch = bisect_left(entries.max_timestamps, timestamp)
@@ -80,7 +80,7 @@ def first_wrong_time(entries: BatchEntries, content: bytes) -> int | None:
 
 
 def restore_indexes(entries: BatchEntries, files: FileSystem, log_path: StoragePath) -> None:
-    """Rewrite the index files of a `.log` file that do not fit its batches. Raises OSError."""
+    """Rewrite the index files of a `.log` file that do not match its batches. Raises OSError."""
     base_offset = entries.start_offset
     _restore(
         files,
@@ -99,7 +99,7 @@ def restore_indexes(entries: BatchEntries, files: FileSystem, log_path: StorageP
 
 
 def is_gap(skipped_bytes: int, interval_bytes: int) -> bool:
-    """Whether an index has too few entries if so many bytes lie between an entry and a batch without one."""
+    """Whether an index must have an entry within `skipped_bytes` after its last one."""
     return skipped_bytes > max(2 * interval_bytes, SHORTEST_GAP_BYTES)
 
 
@@ -131,7 +131,7 @@ def _restore(
     first_wrong: Callable[[bytes], int | None],
     encode: Callable[[], bytes],
 ) -> None:
-    """Rewrite a file unless it fits, and log the first wrong entry."""
+    """Rewrite a file that does not match the batches, and log the first wrong entry."""
     why = "there is no such file"
     if path.exists():
         content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""The interface of the storage that a log keeps its data in.
+"""The interface between a log and its storage.
 
     PartitionLog           LogStorage              memory        files
      ├ LogSegment           ├ create_segment        list          NN.log
@@ -6,8 +6,8 @@
      ├ ProducerStateManager ├ snapshots             dict          NN.snapshot
      └ LeaderEpochCache     └ write_leader_epochs   -             leader-epoch-checkpoint
 
-The batches of a segment are `MemoryBatches` or `FileBatches`. Both look them up by a `BatchLookup`: `BatchEntries`,
-which are arrays in memory, or `SealedBatches`, the index files of a closed segment on disk.
+The batches of a segment are `MemoryBatches` or `FileBatches`. Both use a `BatchLookup`: `BatchEntries`, which are
+arrays in memory, or `SealedBatches`, the index files of a closed segment on disk.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class BatchLookup(Protocol):
 
     @property
     def max_timestamp(self) -> int:
-        """The largest timestamp of any batch up to there, -1 if there is none."""
+        """The largest timestamp of any of these batches, -1 if there is none."""
 
     def translate_offset(self, offset: int) -> BatchPlace | None:
-        """Return the place of the batch that holds `offset` or follows it, None behind the last one."""
+        """Return the place of the batch that holds `offset` or follows it, None after the last one."""
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """Yield the places of the batches from that one on."""
+        """Yield the places of the batches from the one that holds `offset` or follows it."""
 
     def places_since(self, timestamp: int, offset: int) -> Iterator[BatchPlace]:
         """Yield the batches at or after `offset` that may have a record at or after `timestamp`."""
@@ -68,7 +68,7 @@ class Batches(Protocol):
 
     @property
     def memory_bytes(self) -> int:
-        """The bytes for which the log is charged, overhead of the batches included."""
+        """Bytes of memory charged to the log, including the overhead of its batches."""
 
     @property
     def max_timestamp(self) -> int:
@@ -76,14 +76,14 @@ class Batches(Protocol):
 
     @property
     def entry_count(self) -> int:
-        """The number of batches with an entry in memory."""
+        """Number of batches with an entry in memory."""
 
     @property
     def is_found_by_maps(self) -> bool:
         """Whether there are batches, and all are looked up in index files."""
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:
-        """Add a batch behind the last one."""
+        """Add a batch after the last one."""
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds `offset` and all later ones."""
@@ -92,10 +92,10 @@ class Batches(Protocol):
         """Free the memory of the batches that end before `offset`; positions and sizes stay."""
 
     def become_inactive(self) -> None:
-        """Stop being the active segment, whose index files are written now."""
+        """Stop being the active segment; the index files have been written."""
 
     def entries(self) -> BatchEntries:
-        """Return an entry of each batch."""
+        """Return entries for all batches."""
 
     def read(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool, as_view: bool
@@ -116,7 +116,7 @@ class Batches(Protocol):
 
 
 class SegmentContent(NamedTuple):
-    """A segment that is stored already."""
+    """A segment that is already stored."""
 
     base_offset: int
     batches: Batches
@@ -134,13 +134,13 @@ class LogStorage(ABC):
     is_persistent: bool
     """Whether the data outlives the process, so that no memory is freed for records below the log start."""
     snapshots: MutableMapping[int, list[ProducerStateEntry]]
-    """Snapshots of the producers by offset; entries that are set here are stored with the log."""
+    """Snapshots of the producers by offset; an assignment stores one with the log."""
     high_watermark: int
     """The high watermark of the last checkpoint."""
     log_start_offset: int
     """The log start offset of the last checkpoint."""
     recovery_point: int
-    """Everything before this offset is known to be on the disk; Kafka's recovery point."""
+    """The offset up to which everything is known to be on disk; Kafka's recovery point."""
     begins_without_producers: bool = False
     """Whether the log was shut down cleanly without any snapshot, not even a damaged one."""
     file_delete_delay_ms: int = 60_000
@@ -156,55 +156,55 @@ class LogStorage(ABC):
 
     @abstractmethod
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:
-        """Yield the stored segments, the oldest first; torn ends are cut off."""
+        """Yield the stored segments, the oldest first; torn ends are truncated."""
 
     @abstractmethod
     def load_leader_epochs(self) -> list[EpochEntry]:
-        """Return the stored leader epochs, the oldest first; `load_segments` must have ended before."""
+        """Return the stored leader epochs, the oldest first; `load_segments` must have been exhausted."""
 
     @abstractmethod
     def load_aborted_transactions(self) -> list[AbortedTxn]:
-        """Return the aborted transactions of the segments; `load_segments` must have ended before."""
+        """Return the aborted transactions of the segments; `load_segments` must have been exhausted."""
 
     @abstractmethod
     def create_segment(self, base_offset: int, index_interval_bytes: int) -> Batches:
-        """Return the batches of a new, empty segment, with that interval between the entries of its indexes."""
+        """Return the batches of a new, empty segment with this index interval."""
 
     @abstractmethod
     def delete_segment(self, base_offset: int) -> None:
         """Delete a segment with its indexes."""
 
     def truncated_to(self, offset: int) -> None:
-        """Record a truncation to `offset`: later batches are not on the disk."""
+        """Record a truncation to `offset`: later batches are no longer on disk."""
         self.recovery_point = min(self.recovery_point, offset)
 
     @abstractmethod
     def replace_segments(self, old_base_offsets: Sequence[int], cleaned: Batches, modified_ms: int) -> Batches:
         """Replace old segments by a cleaned one, atomically even if the process is killed.
 
-        It begins at the first of the old base offsets and counts as modified at that time. Returns its
-        batches, `cleaned` where they are kept in memory.
+        The new segment begins at the first of the old base offsets and has that modification time. Returns its
+        batches, which are `cleaned` itself for logs in memory.
         """
 
     @abstractmethod
     def restore_indexes(self, base_offset: int, entries: BatchEntries) -> None:
-        """Rewrite the offset and time index of a closed segment if they do not fit its batches."""
+        """Rewrite the offset and time index of a closed segment if they do not match its batches."""
 
     @abstractmethod
     def restore_aborted(self, base_offset: int, aborted: Sequence[AbortedTxn]) -> None:
-        """Rewrite the transaction index of a closed segment if it does not fit its batches."""
+        """Rewrite the transaction index of a closed segment if it does not match its batches."""
 
     @abstractmethod
     def is_sealed(self, base_offset: int, end_offset: int) -> bool:
-        """Return whether the segment is on the disk up to `end_offset`, with its indexes."""
+        """Return whether the segment is on disk up to `end_offset`, with its indexes."""
 
     @abstractmethod
     def seal(self, base_offset: int, indexes: SegmentIndexes, end_offset: int) -> None:
-        """Write the segment's indexes and bring all of it to the disk, up to `end_offset`."""
+        """Write the segment's indexes, and flush it to disk up to `end_offset`."""
 
     @abstractmethod
     def flush(self, base_offset: int, end_offset: int) -> None:
-        """Bring the batches of the last segment to the disk, up to `end_offset`."""
+        """Flush the batches of the last segment to disk, up to `end_offset`."""
 
     @abstractmethod
     def write_leader_epochs(self, entries: Sequence[EpochEntry]) -> None:

@@ -1,11 +1,11 @@
-"""A broker's log directory; mirrors the files that `LogManager` keeps in each `log.dirs`.
+"""A broker's log directory; mirrors the files of `LogManager` in each of `log.dirs`.
 
 meta.properties                      the owner of the directory: cluster.id, node.id, directory.id
 .lock                                held by the process that uses it
 .kafka_cleanshutdown                 {"version":0,"brokerEpoch":N} of a broker that shut down
 replication-offset-checkpoint        the high watermarks
-log-start-offset-checkpoint          the log starts, where they are not the first segment's
-recovery-point-offset-checkpoint     the offset up to which each log is on the disk
+log-start-offset-checkpoint          the log start offsets that are not those of the first segment
+recovery-point-offset-checkpoint     the offset up to which each log is on disk
 cleaner-offset-checkpoint            the offset up to which each compacted log is clean
 topic-0/, topic-1/, ...              the logs
 topic-2.5b2bfb1a...-delete/          a deleted log, whose files are removed later
@@ -54,7 +54,7 @@ log = get_logger(__name__)
 
 
 class LogDirectoryError(ConfigError):
-    """A directory cannot be used: another process has it, or it belongs to another broker."""
+    """A directory is unusable: another process has locked it, or it belongs to another broker."""
 
 
 class LogDirectory:
@@ -71,8 +71,8 @@ class LogDirectory:
         """Open or create the directory.
 
         `files` is a simulated disk, which is not locked (default: the machine's file system). `beside` is another
-        directory of the same broker: both share their open files and deletions, so that logs can move.
-        Raises `LogDirectoryError` for one that is in use or another broker's, and OSError.
+        directory of the same broker; both share open files and deletions, so that logs can move between them.
+        Raises `LogDirectoryError` if the directory is in use or belongs to another broker, and OSError.
         """
         self.path = path
         self.deletions: DelayedDeletions = (
@@ -101,7 +101,7 @@ class LogDirectory:
             log_name = first_log(self.path)
             if log_name is not None:
                 raise LogDirectoryError(
-                    f"{path} is missing, but there is {log_name}: put the file back, or take another directory"
+                    f"{path} is missing, but there is {log_name}: put the file back, or use another directory"
                 )
             directory_id = uuid_text(uuid.uuid4().bytes)
             text = f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\nnode.id={broker_id}\nversion=1\n"
@@ -115,7 +115,7 @@ class LogDirectory:
         for name, expected in (("version", "1"), ("cluster.id", cluster_id), ("node.id", str(broker_id))):
             if properties.get(name) != expected:
                 raise LogDirectoryError(
-                    f"{path} says {name}={properties.get(name)}, but this is {name}={expected}: "
+                    f"{path} has {name}={properties.get(name)}, but expected is {name}={expected}: "
                     "the directory belongs to another broker, or the file is damaged"
                 )
 
@@ -128,7 +128,7 @@ class LogDirectory:
         path.unlink()
         try:
             return int(json.loads(text)["brokerEpoch"])
-        except (ValueError, KeyError, TypeError):  # as Kafka, which reads an unknown epoch
+        except (ValueError, KeyError, TypeError):  # as in Kafka, the epoch is then unknown
             return -1
 
     def write_clean_shutdown(self, broker_epoch: int) -> None:
@@ -141,7 +141,7 @@ class LogDirectory:
     def logs(self) -> Iterator[tuple[TopicPartition, bytes | None, FileStorage]]:
         """Yield partition, topic id and files of each log in the directory.
 
-        The id is None where `partition.metadata` is damaged or cannot be read.
+        The id is None if `partition.metadata` is damaged or unreadable.
         """
         for directory in sorted(self.path.iterdir(), key=str):
             if directory.name.endswith(DELETE_DIR_SUFFIX):
@@ -154,7 +154,7 @@ class LogDirectory:
                 if not metadata.exists():
                     continue
                 if not metadata.read_bytes().strip(b"\0") and self._was_never_flushed(directory):
-                    # The power was lost before the first flush, which begins with this file.
+                    # Power was lost before the first flush, which begins with this file.
                     log.warning("log_never_flushed", directory=str(directory))
                     FileStorage(directory, self.deletions).delete()
                     continue
@@ -173,7 +173,7 @@ class LogDirectory:
         return FileStorage(self.log_path(topic_partition), self.deletions)
 
     def finish_moves(self, is_elsewhere: Callable[[str], bool]) -> None:
-        """Make a log of each copy that a killed broker left behind; delete it if the log `is_elsewhere`, by name."""
+        """Turn each copy left by a killed broker into a log; delete it if `is_elsewhere(name)`."""
         for directory in list(self.path.glob(f"*{FUTURE_DIR_SUFFIX}")):
             name = directory.name.rpartition(".")[0]
             if is_elsewhere(name):
@@ -224,9 +224,9 @@ class LogDirectory:
 def lock_directory(directory: StoragePath) -> int:
     """Lock the directory and return the descriptor that holds the lock.
 
-    Locks exclude Java brokers too. Raises `LogDirectoryError` when it is locked.
-    Linux keeps the two kinds of locks apart, so both are taken: one for Java, one for other clusters of
-    this process. Elsewhere (macOS) each sees the other, also that of its own process.
+    The lock excludes Java brokers too. Raises `LogDirectoryError` if the directory is locked.
+    Linux separates two kinds of locks, so both are taken: one against Java, one against other clusters of
+    this process. On other systems (macOS) each kind sees the other, even within one process.
     """
     import fcntl  # noqa: PLC0415 - only for data on disk: Windows does not have it
 
@@ -239,7 +239,7 @@ def lock_directory(directory: StoragePath) -> int:
     except OSError:
         close_descriptor(descriptor)
         raise LogDirectoryError(
-            f"cannot lock {path}: another process or cluster uses this directory; stop it, or take another directory"
+            f"cannot lock {path}: another process or cluster uses this directory; stop it, or use another directory"
         ) from None
     return descriptor
 
@@ -247,8 +247,8 @@ def lock_directory(directory: StoragePath) -> int:
 def first_log(directory: StoragePath) -> str | None:
     """Return the name of a log in the directory, None if there is none.
 
-    A log is a directory with a topic id or a segment, which each log has from its creation on. Directories
-    that may not be read belong to others.
+    A log is a directory with a topic id or a segment, which every log has from its creation on. Unreadable
+    directories are ignored.
     """
     for path in sorted(directory.iterdir(), key=str):
         if path.name.rpartition("-")[2].isdecimal():
@@ -259,7 +259,7 @@ def first_log(directory: StoragePath) -> str | None:
 
 
 def _offsets_or_none(path: StoragePath) -> dict[TopicPartition, int]:
-    """Return the offsets of a checkpoint; a damaged file counts as a missing one."""
+    """Return the offsets of a checkpoint; a damaged file counts as missing."""
     try:
         return read_offsets(path)
     except ValueError as error:

@@ -1,26 +1,26 @@
 """Opens the segments of a log directory; part of `LogLoader`.
 
-1  Replacements that a kill has interrupted are completed.
+1  Replacements interrupted by a kill are completed.
 
        00000000000000000000.log.cleaned   half-written: deleted
-       00000000000000000000.log.swap      whole: replaces the segments from which it was made
-       00000000000000000017.log.deleted   deleted, and its delay is over
+       00000000000000000000.log.swap      complete: replaces the segments from which it was made
+       00000000000000000017.log.deleted   removed at once: its delay ended with the process
 
-2  It is decided how each segment is opened.
+2  Each segment is opened in one of three ways.
 
        ends       only the ends of its files are read, see below
-       whole      every batch is scanned; all of them were on the disk, so damage takes the log offline
-       recover    every batch is scanned with its CRC; the file is cut behind the last sound one, as in Kafka
+       whole      every batch is scanned; all of them were on disk, so damage takes the log offline
+       recover    every batch is scanned with its CRC; the file is truncated after the last valid one, as in Kafka
 
-3  The ends of a segment's files have all that the log needs; mirrors `LazyIndex`. After a clean shutdown this holds
+3  The ends of a segment's files are all that the log needs; mirrors `LazyIndex`. After a clean shutdown this holds
    for all segments, after a kill for those that end at or below the recovery point.
 
        .log         size; the first batch
        .index       the last entry, from which the batches to the file's end are read: the end offset
-       .timeindex   the last entry: the largest timestamp, which the named batch must have and no later one exceed
+       .timeindex   the last entry: the largest timestamp, which that batch must have and no later one may exceed
 
-   A segment whose files do not fit together is scanned. Damage in the middle of another one is found when it is
-   read, see `SealedBatches`.
+   A segment whose files do not match is scanned. Damage in the middle of a segment is detected when it is read, see
+   `SealedBatches`.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ class HowToOpen(Enum):
 
 
 class SegmentPlan(NamedTuple):
-    """The decision how one segment is opened."""
+    """The way in which one segment is opened."""
 
     base_offset: int
     upper_bound_offset: int
-    """The base offset of the next segment, or the largest offset of an index; all batches end at or before it."""
+    """Base offset of the next segment, or the largest offset of an index; all batches must end at or before it."""
     how: HowToOpen
 
 
 def plan_segments(
     bases: Sequence[int], *, was_closed: bool, recovery_point: int, needs_no_batches: bool
 ) -> list[SegmentPlan]:
-    """Return the plans of the segments that begin there, the oldest first.
+    """Return the plans of the segments with these base offsets, the oldest first.
 
-    After a kill (not `was_closed`) the last segment is recovered, and those that do not end at or below
-    the recovery point. `needs_no_batches` is the result of the function of that name.
+    After a kill (not `was_closed`) the last segment is recovered, and all that end above the recovery point.
+    `needs_no_batches` is the result of the function of that name.
     """
     plans = []
     for base_offset, next_base in zip_longest(bases, bases[1:]):
@@ -88,7 +88,7 @@ SWAP_SUFFIX: Final = ".swap"
 
 
 def base_offsets(files: Iterable[StoragePath]) -> list[int]:
-    """Return the base offsets of the segments; files without an offset as their name are foreign."""
+    """Return the base offsets of the segments; files whose name is not an offset are ignored."""
     stems = (path.stem for path in ending_with(files, LOG_SUFFIX))
     return sorted(int(stem) for stem in stems if stem.isdecimal())
 
@@ -120,8 +120,8 @@ def complete_replacements(
 def needs_no_batches(files: Sequence[StoragePath], snapshots: SnapshotFiles, needed_snapshots: Iterable[int]) -> bool:
     """Return whether epochs and transactions are known without reading the batches of these files.
 
-    A `.txnindex` has no checksum and may be lost, so transactions are read from the batches. Snapshots show
-    whether there are none; those of the offsets `needed_snapshots` must be there.
+    A `.txnindex` has no checksum and may be missing, so transactions are read from the batches. Snapshots show
+    whether there are any; the snapshots at the offsets `needed_snapshots` must exist.
     """
     try:
         is_known = any(map(read_leader_epochs, ending_with(files, LEADER_EPOCHS)))
@@ -138,9 +138,9 @@ def needs_no_batches(files: Sequence[StoragePath], snapshots: SnapshotFiles, nee
 def open_unread(
     file: SegmentFile, base_offset: int, upper_bound_offset: int, index_interval_bytes: int
 ) -> SegmentContent | None:
-    """Return the segment of a `.log` file by the ends of its files; None if its batches must be scanned.
+    """Return the segment of a `.log` file, read from the ends of its files; None if its batches must be scanned.
 
-    They end at or before the upper bound, at which the next segment begins. Raises OSError.
+    All batches must end at or before the upper bound, where the next segment begins. Raises OSError.
     """
     status = file.path.stat()
     first = file.files.read(file.path, BATCH_OVERHEAD_BYTES, 0)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MemoryBatches:
-    """The `Batches` of a segment in memory; what is read are the batches themselves, not copies."""
+    """The `Batches` of a segment in memory; reads return the batches themselves, not copies."""
 
     __slots__ = ("_batches", "_entries", "_released", "size_bytes")
 
@@ -36,7 +36,7 @@ class MemoryBatches:
         self._entries = BatchEntries(base_offset, index_interval_bytes)
         self._released = 0
         self.size_bytes = 0
-        """The bytes of all batches, those that are released included."""
+        """The bytes of all batches, including released ones."""
 
     @property
     def end_offset(self) -> int:
@@ -45,7 +45,7 @@ class MemoryBatches:
 
     @property
     def memory_bytes(self) -> int:
-        """The bytes that are kept, overhead of the batches included."""
+        """Bytes in memory, including the overhead of the batches."""
         positions = self._entries.positions
         return positions[-1] - positions[self._released] + len(self._batches) * BATCH_OVERHEAD_BYTES
 
@@ -56,13 +56,13 @@ class MemoryBatches:
 
     @property
     def entry_count(self) -> int:
-        """The number of entries, one for each batch."""
+        """Number of entries, one for each batch."""
         return len(self._batches)
 
     # -- changes --------------------------------------------------------------------------------
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:
-        """Add a batch behind the last one."""
+        """Add a batch after the last one."""
         self._batches.append(batch)
         size_bytes = len(batch)
         self._entries.add(end_offset, size_bytes, max_timestamp)
@@ -93,7 +93,7 @@ class MemoryBatches:
         """Do nothing: the entries stay."""
 
     def entries(self) -> BatchEntries:
-        """Return an entry of each batch."""
+        """Return entries for all batches."""
         return self._entries
 
     # -- look-ups -------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class MemoryBatches:
 
 
 class MemoryStorage(LogStorage):
-    """The storage of a log in memory; only snapshots are kept here, the log's own objects have the rest."""
+    """The storage of a log in memory; it has only the snapshots, the log's own objects have the rest."""
 
     is_persistent = False
 
@@ -166,7 +166,7 @@ class MemoryStorage(LogStorage):
         """Do nothing: memory does not fail."""
 
     def fail(self, action: str, error: ApiError) -> None:  # noqa: ARG002
-        """Raise the error, which only a defect can cause in memory."""
+        """Raise the error; in memory only a bug can cause it."""
         raise error
 
     def load_segments(self, index_interval_bytes: int) -> Iterator[SegmentContent]:  # noqa: ARG002
@@ -190,7 +190,7 @@ class MemoryStorage(LogStorage):
 
     def replace_segments(
         self,
-        old_base_offsets: Sequence[int],  # noqa: ARG002 - their lists go with their segments
+        old_base_offsets: Sequence[int],  # noqa: ARG002 - their lists are freed with the segments
         cleaned: Batches,
         modified_ms: int,  # noqa: ARG002
     ) -> Batches:

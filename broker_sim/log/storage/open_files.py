@@ -1,4 +1,4 @@
-"""The open files of a broker's logs and the maps of their indexes, within the process's limit of descriptors."""
+"""The open files of a broker's logs and the memory maps of their indexes, within the descriptor limit."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ MOST_FILES: Final = 1_024
 SHARE_OF_LIMIT: Final = 8
 """Divisor of the process's limit of open files; the quotient is for one broker, sockets need the rest.
 
-Half as many maps are kept: each has a descriptor of its own, which shows whether the file has been truncated.
+At most half as many maps are open: each has its own descriptor, which shows whether the file was truncated.
 """
 
 
 class OpenFiles:
     """Descriptors and maps by path.
 
-    Beyond the limit the descriptor that was opened first is closed, or the least recently used map.
+    Beyond the limit, the descriptor opened first or the least recently used map is closed.
     """
 
     __slots__ = ("_maps", "_most", "_most_maps", "_opened")
@@ -64,7 +64,7 @@ class OpenFiles:
         return opened
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
-        """Return that many bytes from the position on, fewer at the file's end. Raises OSError."""
+        """Return `size_bytes` from the position on, fewer at the file's end. Raises OSError."""
         return os.pread(self.descriptor(path), size_bytes, position)
 
     def view(self, path: StoragePath, size_bytes: int, position: int) -> FileView | None:
@@ -84,7 +84,7 @@ class OpenFiles:
     def create(self, path: StoragePath) -> None:
         """Create the file, or make it empty. Raises OSError.
 
-        It is not kept open, because many new logs get their first record much later.
+        It is closed again, because many new logs get their first record much later.
         """
         file = self._opened.get(path)
         if file is not None:
@@ -97,7 +97,7 @@ class OpenFiles:
         os.ftruncate(self.descriptor(path), size_bytes)
 
     def sync(self, path: StoragePath) -> None:
-        """Bring the file to the disk (fsync). Raises OSError."""
+        """Flush the file to disk (fsync). Raises OSError."""
         os.fsync(self.descriptor(path))
 
     def set_modified(self, path: StoragePath, modified_ns: int) -> None:
@@ -113,8 +113,8 @@ class OpenFiles:
     def map(self, path: StoragePath) -> mmap.mmap | bytes:
         """Return the mapped content of a file that does not change while it has this name.
 
-        It is valid until the next call. A file that was truncated nevertheless is mapped again, because a read
-        behind its end would end the process. Raises OSError.
+        It is valid until the next call. If the file was truncated nevertheless, it is mapped again, because a read
+        beyond its end would crash the process. Raises OSError.
         """
         content = self._maps.pop(path, None)
         if content is not None and content.size() != len(content):
@@ -136,7 +136,7 @@ class OpenFiles:
             content.close()
 
     def remove_tree(self, directory: StoragePath) -> None:
-        """Remove the directory with all that is in it. Raises OSError."""
+        """Remove the directory with its content. Raises OSError."""
         shutil.rmtree(str(directory))
 
     def renamed(self, path: StoragePath, new_path: StoragePath) -> None:

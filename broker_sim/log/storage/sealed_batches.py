@@ -4,15 +4,15 @@
     .log         ├─┬──┬─┼─┬────┬─┼──┬──────┬────┤
                         └ found ─┘                        an interval: its headers are read, up to the next entry
 
-No entry of a single batch is kept in memory, only the end offset, the largest timestamp, and which ranges of the
-`.log` have been verified.
+Memory has no entries of single batches, only the end offset, the largest timestamp, and the verified ranges of the
+`.log`.
 
-No index is trusted without a comparison. Both entries around the searched batch must agree with the batches'
-headers, and the batches between them must be contiguous. Otherwise the whole file is scanned: either it is damaged,
-and the log goes offline, or an index is wrong and is rewritten. Every range is walked through before it is served,
-once if it is read in order: a batch of wrong size or offset is never served.
+No index is trusted. Both entries around a batch must match the headers of their batches, and the batches between
+them must be contiguous. Otherwise the whole file is scanned: either it is damaged, and the log goes offline, or an
+index is wrong and is rewritten. Every range is verified before it is served, once if it is read in order: a batch
+with a wrong size or offset is never served.
 
-Deliberate difference: Kafka trusts its indexes, and verifies no batch behind the one where a read begins.
+Deliberate difference: Kafka trusts its indexes, and verifies no batch after the one where a read begins.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class CheckedRanges:
 
 
 MOST_BYTES: Final = 8 * 1024 * 1024
-"""The largest distance of two entries of an index whose expected number is unknown."""
-_Found = TypeVar("_Found")
+"""Maximum distance in bytes from the last entry of an index to the end of the file."""
+_Result = TypeVar("_Result")
 
 
 class SealedBatches:
@@ -118,15 +118,15 @@ class SealedBatches:
         self.size_bytes = size_bytes
         self.max_timestamp = max_timestamp
         self.index_interval_bytes = index_interval_bytes
-        """Bytes between two entries of a rewritten index."""
+        """Number of bytes between two entries of a rewritten index."""
         self._is_exact = True
         """Whether `end_offset` is exact, not only an upper bound."""
         self._is_open = True
-        """Whether the ends of the files have been compared, so that an index with a gap may be rewritten."""
+        """Whether the ends of the files have been compared; an index with a gap may then be rewritten."""
         self._checked = CheckedRanges()
         self._checked.add(0, size_bytes)
         self._walked = (0, 0)
-        """The range of positions that the last look-up walked through."""
+        """The range of positions that the last look-up verified."""
         self._offsets = MappedIndex(file.files, INDEX_SUFFIX, OFFSET_ENTRY)
         self._times = MappedIndex(file.files, TIME_INDEX_SUFFIX, TIME_ENTRY)
 
@@ -134,9 +134,9 @@ class SealedBatches:
     def opened(
         cls, file: SegmentFile, base_offset: int, upper_bound_offset: int, size_bytes: int, index_interval_bytes: int
     ) -> SealedBatches | None:
-        """Return the batches of a file by comparing the ends of its files; None if they do not fit together.
+        """Return the batches of a file after comparing the ends of its files; None if they do not match.
 
-        As in Kafka the largest timestamp is that of the last entry. A newer one in the last batches means that
+        As in Kafka, the largest timestamp is that of the last entry. A newer one in the last batches shows that
         entries are missing.
         """
         sealed = cls(file, base_offset, upper_bound_offset, size_bytes, NO_TIMESTAMP, index_interval_bytes)
@@ -165,7 +165,7 @@ class SealedBatches:
             newest = times[times.count - 1][0]
             # Raises unless there is such a batch.
             self._place_of_time(times, times.count - 1)
-        # Behind that entry may be the whole file, if timestamps do not grow, so only the tail is compared.
+        # If timestamps do not grow, the whole file may follow that entry, so only the tail is compared.
         if any(place.max_timestamp > newest for place in tail):
             raise IndexMismatchError
         self.max_timestamp = newest
@@ -196,9 +196,9 @@ class SealedBatches:
                 yield place
 
     def check(self, position: int, end: int) -> None:
-        """Walk through the batches from `position` on that begin before `end`, unless they are verified.
+        """Verify the batches that begin at or after `position` and before `end`, unless that was done.
 
-        Ranges that are read in order are walked through once.
+        Ranges that are read in order are verified once.
         """
         walked_from, walked_to = self._walked
         checked_to = walked_to if walked_from <= position < walked_to else position
@@ -231,8 +231,8 @@ class SealedBatches:
 
     # -- inside ---------------------------------------------------------------------------------
 
-    def _trusted(self, look_up: Callable[[], _Found]) -> _Found:
-        """Look up, and once more if an index had to be rewritten."""
+    def _trusted(self, look_up: Callable[[], _Result]) -> _Result:
+        """Look up; repeat once if an index had to be rewritten."""
         try:
             return look_up()
         except (IndexMismatchError, BatchDamagedError):
@@ -245,7 +245,7 @@ class SealedBatches:
     def _restore_indexes(self) -> None:
         """Rewrite the indexes from the batches."""
         entries = self.load()
-        with self._file.io("write an index anew"):
+        with self._file.io("rewrite an index"):
             restore_indexes(entries, self._file.files, self._file.path)
 
     def _offset_entries(self) -> IndexEntries:
@@ -257,7 +257,7 @@ class SealedBatches:
         )
 
     def _sound_places(self, position: int, *, is_settled: bool = True) -> Iterator[BatchPlace]:
-        """Walk on from the verified start of a batch; an error behind it is damage of the `.log`."""
+        """Yield batches from the verified start of one on; any error there is damage of the `.log`."""
         walk = self._walk(position)
         try:
             yield from settled(walk) if is_settled else walk
@@ -272,7 +272,7 @@ class SealedBatches:
         return next(place for place in interval if place.last_offset >= offset)
 
     def _interval(self, entries: IndexEntries, slot: int) -> list[BatchPlace]:
-        """Return the batches from that of an entry (-1: the first one) to that of the next entry."""
+        """Return the batches from that of an entry (-1: the first batch) to that of the next entry."""
         start = entries[slot][1] if slot >= 0 else 0
         is_last = slot + 1 == entries.count
         end = self.size_bytes if is_last else entries[slot + 1][1]
@@ -295,7 +295,7 @@ class SealedBatches:
         return places
 
     def _compare(self, entries: IndexEntries, slot: int, place: BatchPlace) -> None:
-        """Raise IndexMismatchError unless the entry of the offset index is that of the batch, in its place."""
+        """Raise IndexMismatchError unless the offset index's entry is that of the batch, and in order."""
         offset, position = entries[slot]
         if (offset, position) != (place.last_offset - self._base_offset, place.position):
             raise IndexMismatchError
@@ -317,7 +317,7 @@ class SealedBatches:
     def _position_before(self, timestamp: int) -> int:
         """Return a position before which all batches are older than `timestamp`.
 
-        The entry before the found one decides, because one batch does not show where a timestamp came first.
+        The entry before the one found is used, because a single batch does not show where a timestamp first occurred.
         """
         if self._file.is_deleted:
             return 0
@@ -335,7 +335,7 @@ class SealedBatches:
         return places[slot - 1].position if slot > 0 else 0
 
     def _place_of_time(self, times: IndexEntries, slot: int) -> BatchPlace:
-        """Return the batch of an entry of the time index. Raises IndexMismatchError if it is not there."""
+        """Return the batch of a time index entry. Raises IndexMismatchError if there is no such batch."""
         timestamp, relative_offset = times[slot]
         offset = self._base_offset + relative_offset
         if not self._base_offset <= offset < self.end_offset:

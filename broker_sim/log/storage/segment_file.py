@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CLOSED_AND_DAMAGED: Final = "closed-and-damaged"
 
 COPY_BYTES: Final = 1024 * 1024
-"""Number of bytes of a file that are copied at once."""
+"""Number of bytes copied at once."""
 
 VIEW_BYTES: Final = 64 * 1024
 """Smallest size of a view; smaller ranges are read, which is faster."""
@@ -36,18 +36,18 @@ class SegmentFile:
     __slots__ = ("_guard", "files", "is_deleted", "path")
 
     def __init__(self, path: StoragePath, files: FileSystem, guard: StorageGuard) -> None:
-        """`guard` is that of the log; its errors are raised here."""
+        """`guard` is the log's guard, whose errors are raised here."""
         self.path = path
         self.files = files
         self.is_deleted = False
-        """Whether the segment is deleted, so that its indexes cannot be opened any more."""
+        """Whether the segment is deleted, so that its indexes can no longer be opened."""
         self._guard = guard
 
     def append(self, batch: bytes, position: int) -> None:
         """Write the batch at the end of the file, which is at `position`.
 
         The operating system has it when this returns, so a kill of the process does not lose it;
-        `LogStorage.seal` brings it to the disk.
+        `LogStorage.seal` flushes it to disk.
         """
         if self._guard.is_failed:
             self._guard.check()
@@ -61,7 +61,7 @@ class SegmentFile:
             raise self._guard.failed(f"append to {self.path.name}", error) from error
 
     def _cut(self, size_bytes: int) -> None:
-        """Shorten the file; if that fails, the next start does it."""
+        """Shorten the file; if that fails, the next start shortens it."""
         try:
             self.files.truncate(self.path, size_bytes)
         except OSError:
@@ -85,7 +85,7 @@ class SegmentFile:
         except OSError as error:
             raise self._guard.failed(f"read {self.path.name}", error) from error
         if len(content) < size_bytes:
-            cut = OSError(errno.EIO, f"it ends at {position + len(content)}, within its batches")
+            cut = OSError(errno.EIO, f"the file ends at {position + len(content)}, within its batches")
             raise self._guard.failed(f"read {self.path.name}", cut)
         return content
 

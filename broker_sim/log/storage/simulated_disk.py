@@ -1,15 +1,14 @@
 """A disk in memory for virtual time, with a page cache that a power loss empties.
 
     write, truncate, rename, unlink    change the page cache, which processes see at once
-    sync                               brings a file and the journal to the disk
+    sync                               flushes a file and the journal to the disk
     lose_power                         keeps the content of the disk, and a random part of the rest
 
 It follows ext4 with its defaults (ordered data, delayed allocation). Names and sizes are changed through
-a journal, in order: of what was not synced a first part survives a power loss. Bytes need not survive with
-them, so a file that was renamed without a sync may be empty. Bytes do not survive before the changes of
-the journal that came before them.
+a journal, in order: a prefix of the unsynced changes survives a power loss. Their bytes need not survive,
+so a file that was renamed without a sync may be empty. Bytes survive only if all earlier journal changes do.
 
-With `fsync_lies` a sync reports success and does nothing. A process that is killed loses nothing: the page cache
+With `fsync_lies` a sync reports success and does nothing. A killed process loses nothing: the page cache
 belongs to the machine.
 """
 
@@ -41,7 +40,7 @@ class DiskOptions:
     """Options of a simulated disk.
 
     `capacity_bytes` is its size, None for no bound. `sync_ms` is the range of a sync's duration. With
-    `fsync_lies` a sync brings nothing to the disk.
+    `fsync_lies` a sync flushes nothing.
     """
 
     capacity_bytes: int | None = None
@@ -119,14 +118,14 @@ class SimulatedDisk:
         return DiskSpace(self.capacity_bytes, max(0, self.capacity_bytes - self.used_bytes))
 
     def sync_all(self) -> None:
-        """Bring everything to the disk, also with `fsync_lies`; takes no time."""
+        """Flush everything to the disk, even with `fsync_lies`; takes no time."""
         self._commit()
         for file in self._names.values():
             if file is not None:
                 file.flush()
 
     def lose_power(self) -> None:
-        """Keep the content of the disk and a random first part of the journal."""
+        """Keep the content of the disk and a random prefix of the journal."""
         survivors = self._random.randint(0, len(self._journal))
         for change in self._journal[:survivors]:
             if change is not None:
@@ -141,7 +140,7 @@ class SimulatedDisk:
     # -- bytes: a FileSystem --------------------------------------------------------------------
 
     def read(self, path: StoragePath, size_bytes: int, position: int) -> bytes:
-        """Return that many bytes from the position on, fewer at the file's end."""
+        """Return `size_bytes` from the position on, fewer at the file's end."""
         return bytes(self.file(str(path)).content[position : position + size_bytes])
 
     def view(self, path: StoragePath, size_bytes: int, position: int) -> None:
@@ -174,7 +173,7 @@ class SimulatedDisk:
             file.modified_ns = self._now_ns()
 
     def sync(self, path: StoragePath) -> None:
-        """Bring the file and the whole journal to the disk, unless the disk lies."""
+        """Flush the file and the whole journal to the disk, unless the disk lies."""
         file = self.file(str(path))
         if not self.fsync_lies:
             self._commit()

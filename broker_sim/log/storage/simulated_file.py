@@ -16,14 +16,14 @@ class _Change(NamedTuple):
     """A write or a truncation that is not on the disk yet, with the bytes to undo it."""
 
     metadata_changes: int
-    """The number of changes in the disk's journal before, this one included if it changes a size."""
+    """Number of journal changes up to this one, which counts if it changes a size."""
     position: int
     written_bytes: int | None
     """None for a truncation, which has its new size as position."""
     old_bytes: int
-    """The size of the file before."""
+    """The size of the file before the change."""
     replaced: bytes
-    """The bytes that were overwritten or cut off."""
+    """The bytes that were overwritten or truncated."""
 
     def take_back(self, content: bytearray) -> bytes | None:
         """Undo the change in the content; return the written bytes, None for a truncation."""
@@ -36,9 +36,9 @@ class _Change(NamedTuple):
 
 
 class SimulatedFile:
-    """One file, by whatever names. Only `SimulatedDisk` uses it.
+    """One file, under any name. Only `SimulatedDisk` uses it.
 
-    All bytes are kept once, as processes see them, with those that unflushed changes have overwritten or cut off.
+    It has all bytes once, as processes see them, plus the bytes that unflushed changes have replaced.
     """
 
     __slots__ = ("_unflushed", "content", "modified_ns")
@@ -57,21 +57,21 @@ class SimulatedFile:
         self._unflushed.append(_Change(metadata_changes, position, len(data), old_bytes, replaced))
 
     def truncate(self, size_bytes: int, metadata_changes: int) -> None:
-        """Cut the file in the page cache, or fill it up with zeros."""
+        """Truncate the file in the page cache, or extend it with zeros."""
         old_bytes, replaced = len(self.content), bytes(self.content[size_bytes:])
         _truncate(self.content, size_bytes)
         self._unflushed.append(_Change(metadata_changes, size_bytes, None, old_bytes, replaced))
 
     def flush(self) -> None:
-        """Bring the content to the disk."""
+        """Flush the content to the disk."""
         self._unflushed.clear()
 
     def lose_power(self, metadata_changes: int, rng: random.Random) -> None:
         """Drop the page cache; `metadata_changes` is the number of surviving changes in the journal.
 
-        Truncations survive with the journal. A random number of the writes survive, the last of them up to a random
-        sector, and possibly without one sector in between. A write that has grown the file survives only with all
-        of the journal before it.
+        Truncations survive with the journal. A random number of writes survive, the last of them up to a random
+        sector, and possibly with one sector missing in between. A write that has grown the file survives only with
+        all earlier journal changes.
         """
         writes = [each.take_back(self.content) for each in reversed(self._unflushed)]
         changes = [
@@ -96,7 +96,7 @@ class SimulatedFile:
 
 
 def _lose_sector(content: bytearray, stored: bytes, position: int) -> None:
-    """Put back what the disk had in the sector of that byte: zeros where it had nothing."""
+    """Restore the disk's content of the sector of that byte: zeros where it had none."""
     start = position - position % SECTOR_BYTES
     end = min(start + SECTOR_BYTES, len(content))
     if start < end:

@@ -35,7 +35,7 @@ _ENTRY: Final = Struct(">qhiqiqiq")
 
 
 def encode_snapshot(entries: Sequence[ProducerStateEntry]) -> bytes:
-    """Return the content of a snapshot file; of each producer it has the last batch only."""
+    """Return the content of a snapshot file, with only the last batch of each producer."""
     parts = [_COUNT.pack(len(entries))]
     for entry in entries:
         last = entry.batch_metadata[-1] if entry.batch_metadata else None
@@ -57,16 +57,16 @@ def encode_snapshot(entries: Sequence[ProducerStateEntry]) -> bytes:
 
 
 def decode_snapshot(content: bytes) -> list[ProducerStateEntry]:
-    """Return the producers of a snapshot file. Raises ValueError for one that is damaged."""
+    """Return the producers of a snapshot file. Raises ValueError if it is damaged."""
     try:
         version, crc = _HEAD.unpack_from(content)
         (count,) = _COUNT.unpack_from(content, _HEAD.size)
         start = _HEAD.size + _COUNT.size
         if version != _VERSION or crc != crc32c(content[_HEAD.size :]):
-            raise ValueError("the snapshot has another version or another CRC than its content")
+            raise ValueError("the snapshot has an unknown version or a wrong CRC")
         rows = list(_ENTRY.iter_unpack(content[start : start + count * _ENTRY.size]))
     except StructError as error:
-        raise ValueError(f"the snapshot is cut: {error}") from error
+        raise ValueError(f"the snapshot is truncated: {error}") from error
     return [_entry(*row) for row in rows]
 
 
@@ -92,10 +92,10 @@ def _entry(
 
 
 class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
-    """Snapshots by offset, which are read from their files; only the offsets are kept in memory."""
+    """Snapshots by offset, read from their files; only the offsets are in memory."""
 
     def __init__(self, guard: StorageGuard) -> None:
-        """Begin without snapshots; `guard` is that of the log, and knows the directory."""
+        """Begin without snapshots; `guard` is the log's guard, which has the directory."""
         self._offsets: set[int] = set()
         self._guard = guard
         self.knows_of_transactions = False
@@ -104,7 +104,7 @@ class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
     def load(self, files: Iterable[StoragePath]) -> bool:
         """Load the snapshots among the files of the log; a damaged one is deleted, as in Kafka.
 
-        Returns whether there was any file.
+        Returns whether there was any such file.
         """
         paths = ending_with(files, SNAPSHOT_SUFFIX)
         for path in paths:
@@ -119,7 +119,7 @@ class SnapshotFiles(MutableMapping[int, list[ProducerStateEntry]]):
         return bool(paths)
 
     def __getitem__(self, offset: int) -> list[ProducerStateEntry]:
-        """Return a snapshot. Raises KeyError for a lost or damaged one, which is removed."""
+        """Return a snapshot. Raises KeyError for a missing or damaged one, which is removed."""
         if offset not in self._offsets:
             raise KeyError(offset)
         path = self._path(offset)

@@ -1,4 +1,4 @@
-"""Readers hear of each log that has changed, once until it changes again."""
+"""Each reader gets a changed log once, until it changes again."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def log(logs):
     return logs.get_or_create(KEY, bytes(16), TopicConfig())
 
 
-def test_reader_hears_of_a_log_once_until_it_moves_again(logs, log, batch):
+def test_reader_gets_a_log_once_until_it_moves_again(logs, log, batch):
     changed = logs.changed
     assert changed.take(HIGH_WATERMARKS) == []
     log.append_as_leader(batch(2), 0)
@@ -31,13 +31,13 @@ def test_reader_hears_of_a_log_once_until_it_moves_again(logs, log, batch):
     assert changed.take(HIGH_WATERMARKS) == [log.offsets]
 
 
-def test_each_reader_hears_of_it(logs, log, batch):
+def test_each_reader_gets_a_moved_log(logs, log, batch):
     log.append_as_leader(batch(1), 0)
     assert logs.changed.take(HIGH_WATERMARKS) == [log.offsets]
     assert logs.changed.take(CLOSED) == [log.offsets]
 
 
-def test_reader_that_is_new_hears_of_what_comes(logs, log, batch):
+def test_new_reader_gets_later_moves(logs, log, batch):
     log.append_as_leader(batch(1), 0)
     assert logs.changed.take(HIGH_WATERMARKS) == [log.offsets]
     assert logs.changed.take(INVARIANTS) == []

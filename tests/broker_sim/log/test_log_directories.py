@@ -117,7 +117,7 @@ def test_preferred_directory_counts_once_and_until_the_process_ends(machine):
     assert [machine.place(), machine.place(2)] == [B, A]
 
 
-def test_moved_log_has_its_records_and_goes_on(machine):
+def test_moved_log_has_its_records_and_accepts_more(machine):
     log = filled(machine)
     before = values(log)
     assert len(log.segments) > 1
@@ -191,7 +191,7 @@ def test_log_stays_whole_where_it_is_if_the_disk_is_full(tmp_path):
     assert not machine.logs.offline
 
 
-def test_copy_beside_its_log_is_deleted_at_the_start(on_disk):
+def test_unfinished_copy_of_an_existing_log_is_deleted_at_the_start(on_disk):
     before = values(filled(on_disk))
     on_disk.end(clean=True)
     (on_disk.root / "b" / f"topic-0.{0:032x}-future").mkdir()

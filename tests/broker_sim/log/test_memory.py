@@ -135,7 +135,7 @@ def test_retry_of_a_record_that_is_in_the_log_is_answered_at_the_limit(account, 
     assert is_retry(log, one)
 
 
-def test_limit_is_told_again_after_it_was_left(account, open_log, batch, caplog):
+def test_reached_limit_is_logged_again_after_usage_fell_below_it(account, open_log, batch, caplog):
     log, one = open_log(segment_bytes=100), batch()
     account.limit_bytes = 3 * (len(one) + BATCH_OVERHEAD_BYTES)
     for _ in range(2):
@@ -174,7 +174,7 @@ def test_reclaiming_is_tried_once_a_second_and_may_make_room(clock, batch):
     assert log.log_end_offset == 2
 
 
-def test_owner_hears_of_every_16_megabytes_that_are_freed(clock):
+def test_owner_is_called_for_every_16_megabytes_freed(clock):
     heard = []
     account = MemoryAccount(clock=clock, on_freed=lambda: heard.append(account.used_bytes))
     account.grow(3 * RETURN_BYTES)
@@ -270,7 +270,7 @@ def test_deleted_and_replaced_logs_are_no_longer_counted(clock, batch):
     assert account.used_bytes == 0
 
 
-def test_reclaiming_frees_what_the_next_checks_would(clock, batch):
+def test_reclaim_frees_memory_that_the_next_checks_would_free(clock, batch):
     account, one = MemoryAccount(clock=clock), batch()
     manager = LogManager(clock, ProducerStateManagerConfig(1_000), account)
     log = manager.get_or_create(KEY, TOPIC_ID, TopicConfig(segment_bytes=len(one), retention_bytes=len(one)))

@@ -251,7 +251,7 @@ def test_compacted_topic_refuses_records_without_keys(new_log):
 
 @pytest.mark.parametrize("origin", [AppendOrigin.CLIENT, AppendOrigin.COORDINATOR])
 @pytest.mark.parametrize("defect", ["no key", "crc"])
-def test_only_what_was_built_here_is_trusted(new_log, error_of, origin, defect):
+def test_only_batches_built_in_the_process_are_trusted(new_log, error_of, origin, defect):
     log = new_log(cleanup_policy=("compact",))
     data = bytearray(build_batch([Record(b"v", None if defect == "no key" else b"k", 1)]))
     if defect == "crc":
@@ -261,7 +261,7 @@ def test_only_what_was_built_here_is_trusted(new_log, error_of, origin, defect):
     assert log.append_as_leader(bytes(data), 0, AppendOrigin.BUILT_HERE).last_offset == 0
 
 
-def test_what_was_built_here_obeys_a_limit_on_old_timestamps(new_log, error_of, clock):
+def test_batches_built_in_the_process_obey_a_limit_on_old_timestamps(new_log, error_of, clock):
     log = new_log(cleanup_policy=("compact",), message_timestamp_before_max_ms=1_000)
     old = build_batch([Record(b"v", b"k", clock.wall_clock_ms() - 1_001)])
     error = error_of(log.append_as_leader, old, 0, AppendOrigin.BUILT_HERE)

@@ -83,7 +83,7 @@ def test_batch_before_the_log_end_is_unexpected(leader, follower):
     assert follower.log_end_offset == 8
 
 
-def test_batches_must_come_in_order(follower, batch):
+def test_batches_must_be_in_order(follower, batch):
     data = memoryview(batch(2))
     with pytest.raises(OffsetsOutOfOrderError):
         follower.append_as_follower([rebase(data, 2, 0), rebase(data, 0, 0)])

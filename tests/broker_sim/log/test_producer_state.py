@@ -311,7 +311,7 @@ def test_truncated_marker_opens_its_transaction_again(log, append, producer_batc
     assert log.last_stable_offset == 3
 
 
-def test_list_goes_on_behind_a_transaction_that_ended_before_an_older_one(log, append, producer_batch, marker):
+def test_aborted_list_continues_after_a_transaction_that_ended_early(log, append, producer_batch, marker):
     append(producer_batch(0, producer_id=1, is_transactional=True))
     append(producer_batch(0, producer_id=2, is_transactional=True))
     append(marker(producer_id=2, is_commit=False), origin="coordinator")

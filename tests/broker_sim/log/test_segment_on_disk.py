@@ -162,7 +162,7 @@ def test_log_that_was_opened_keeps_no_entries_however_much_is_read(tmp_path, cle
     machine.directory.close()
 
 
-def test_segment_that_is_cut_takes_its_entries_back(directory):
+def test_truncated_segment_reloads_its_entries(directory):
     log = on_disk(directory, CONFIG)
     fill(log, 3)
     in_first = log.segments[1].base_offset - 5
@@ -191,7 +191,7 @@ def test_restored_index_leaves_no_entries(tmp_path):
     machine.directory.close()
 
 
-def test_damage_that_came_since_takes_the_log_offline(directory, caplog):
+def test_damage_since_the_start_takes_the_log_offline(directory, caplog):
     log = on_disk(directory, CONFIG)
     fill(log, 2)
     path = directory.path / "topic-0" / f"{0:020d}.log"

@@ -69,7 +69,7 @@ def test_record_of_a_compressed_batch_is_limited_as_in_kafka_4_4(codec):
 
 
 @pytest.mark.parametrize("config", [{"cleanup_policy": "compact"}, {"compression_type": "lz4"}])
-def test_what_a_refused_batch_unpacked_to_does_not_wait_for_the_garbage_collector(config, monkeypatch):
+def test_decompressed_records_of_a_refused_batch_are_freed_at_once(config, monkeypatch):
     batch = memoryview(build_batch([Record(bytes(3 * MB), None)], codec=CompressionCodec.GZIP))
     monkeypatch.setattr(module, "MOST_UNPACKED", 2)
     validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))
@@ -109,7 +109,7 @@ class TestLogAppendTimeOfAProducer:
         assert parse_header(placed).max_timestamp == 3_000
         return [record.timestamp for record in iter_records(placed)]
 
-    def test_records_of_a_batch_that_is_recompressed_get_the_time_that_they_seem_to_have(self):
+    def test_records_of_a_recompressed_batch_get_the_time_of_the_batch(self):
         assert self.times(compression_type="gzip") == [3_000, 3_000, 3_000]
 
     def test_records_of_a_batch_that_stays_keep_their_own_times(self):

@@ -87,7 +87,7 @@ def test_guard_ends_with_the_append_that_it_allowed(append, ask, end, error_of):
     assert append(1, ask(1)).first_offset == 2
 
 
-def test_marker_that_overtakes_the_answer_makes_the_guard_worthless(append, ask, end, error_of):
+def test_marker_during_a_verification_invalidates_its_guard(append, ask, end, error_of):
     stale = ask()
     end(is_commit=False)
     assert error_of(append, 0, stale) is UNVERIFIED
@@ -107,14 +107,14 @@ def test_retry_of_a_batch_is_answered_without_a_guard(append, ask, end, log):
     assert (info.first_offset, log.log_end_offset) == (0, 2)
 
 
-def test_older_epoch_is_told_before_the_question_and_at_the_append(append, ask, end, error_of):
+def test_older_epoch_is_refused_before_the_verification_and_at_the_append(append, ask, end, error_of):
     end(epoch=5)
     assert error_of(ask, epoch=4) is FENCED
     assert error_of(append, epoch=4) is FENCED
     assert ask(epoch=5) is not None
 
 
-def test_transaction_of_an_older_epoch_says_nothing_of_a_newer_one(append, ask):
+def test_transaction_of_an_older_epoch_does_not_verify_a_newer_one(append, ask):
     append(0, ask())
     assert ask(epoch=1) is not None
     assert ask(1, epoch=0) is None

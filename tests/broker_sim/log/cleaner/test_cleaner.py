@@ -90,7 +90,7 @@ def test_last_batch_of_the_cleaned_part_stays_empty(log):
 # -- tombstones -----------------------------------------------------------------------------------
 
 
-def test_tombstone_goes_after_delete_retention_ms(log):
+def test_tombstone_is_removed_after_delete_retention_ms(log):
     log.append((A, b"1"))
     log.append((A, None))
     log.append((B, b"1"))
@@ -173,7 +173,7 @@ def test_records_of_aborted_transactions_go_and_do_not_hide_older_ones(log):
     assert log.markers == {3: False, 5: False}
 
 
-def test_marker_goes_after_its_records_and_its_horizon(log):
+def test_marker_is_removed_after_its_records_and_its_horizon(log):
     log.append_in_transaction(7, 0, (A, b"aborted"))
     log.end_transaction(7, commit=False)
     log.append_in_transaction(7, 1, (A, b"committed"))
@@ -265,7 +265,7 @@ def test_groups_have_at_most_the_size_of_a_segment(log):
     assert sizes == {size - 1: [1] * 5, size: [1] * 5, 2 * size: [2, 2, 1], 5 * size: [5]}
 
 
-def test_memory_and_size_are_those_of_what_stays(log):
+def test_memory_and_size_are_those_of_the_retained_records(log):
     for number in range(10):
         log.append((A, b"%d" % number * 100))
     log.roll()

@@ -101,7 +101,7 @@ def test_deleted_partition_leaves_the_file(machine):
     assert machine.checkpoint() == "0\n1\nother 3 2\n"
 
 
-def test_partitions_that_are_not_there_are_not_written_again(machine):
+def test_deleted_partitions_are_removed_from_the_checkpoint(machine):
     machine.directory.close()
     (machine.path / FILE).write_text("0\n2\ngone 0 7\ntopic 0 1\n")
     machine.start()

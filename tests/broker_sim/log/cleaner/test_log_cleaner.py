@@ -135,7 +135,7 @@ class Counting:
         return self.observe_bytes(size_bytes)
 
 
-def test_every_replica_is_cleaned_and_a_restarted_one_goes_on_where_it_was(new_cluster):
+def test_every_replica_is_cleaned_and_a_restarted_one_continues(new_cluster):
     cluster = new_cluster(3)
     append(cluster, 10)
     cluster.advance(2 * BACKOFF_MS)
@@ -154,7 +154,7 @@ def test_every_replica_is_cleaned_and_a_restarted_one_goes_on_where_it_was(new_c
     assert len(offsets(cluster, 3)) < 5
 
 
-def test_broker_killed_while_it_cleans_cleans_anew(new_cluster):
+def test_broker_killed_during_a_cleaning_cleans_again(new_cluster):
     cluster = new_cluster(configs={"log.cleaner.io.max.bytes.per.second": 100.0, "log.cleaner.io.buffer.size": 2})
     append(cluster, 30)
     cluster.advance(BACKOFF_MS)

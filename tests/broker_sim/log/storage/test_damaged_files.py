@@ -185,7 +185,7 @@ def write_epochs(path, entries):
     return file
 
 
-def test_checkpoint_that_is_cut_within_its_last_number_is_refused(tmp_path):
+def test_checkpoint_truncated_within_its_last_number_is_refused(tmp_path):
     path = tmp_path / "checkpoint"
     write_lines(path, ["0 0", "1 17"])
     assert read_lines(path) == ["0 0", "1 17"]
@@ -248,7 +248,7 @@ def test_flipped_epoch_of_a_batch_counts_only_where_it_must(written, tmp_path, i
 
 @pytest.mark.parametrize("how", ["killed", "closed"])
 @pytest.mark.parametrize(("suffix", "entry_bytes"), [(".index", 8), (".timeindex", 12), (".txnindex", 34)])
-def test_damaged_index_is_written_anew(written, tmp_path, how, suffix, entry_bytes):
+def test_damaged_index_is_rewritten(written, tmp_path, how, suffix, entry_bytes):
     directories, _ = written
     path = tmp_path / "copy"
     shutil.copytree(directories[how], path)

@@ -66,7 +66,7 @@ def deleted(offset):
     return [f"{offset:020d}{suffix}.deleted" for suffix in SEGMENT_FILES]
 
 
-def test_deleted_segment_is_renamed_and_goes_after_the_topics_delay(machine):
+def test_deleted_segment_is_renamed_and_removed_after_the_topics_delay(machine):
     machine.delete_first_segment()
     assert machine.names() == deleted(0)
     assert not machine.names(f"topic-0/{0:020d}.log")
@@ -86,7 +86,7 @@ def test_changed_delay_holds_for_later_deletions(machine):
 
 
 @pytest.mark.parametrize("how", ["deleted", "truncated", "cleaned", "partition"])
-def test_read_under_way_goes_on_until_the_files_are_gone(machine, how):
+def test_ongoing_read_continues_until_the_files_are_removed(machine, how):
     segment = machine.log.segments[1]
     batch = segment.read(1, 1_000, 2, False).records
     if how == "deleted":
@@ -102,7 +102,7 @@ def test_read_under_way_goes_on_until_the_files_are_gone(machine, how):
     assert segment.read(1, 1_000, 2, False).records == batch
 
 
-def test_log_goes_on_at_the_offset_of_a_deleted_segment(machine):
+def test_log_continues_at_the_offset_of_a_deleted_segment(machine):
     machine.log.truncate_fully_and_start_at(1)
     machine.append(2)
     assert machine.names("topic-0/*.log") == [f"{offset:020d}.log" for offset in (1, 2)]
@@ -111,7 +111,7 @@ def test_log_goes_on_at_the_offset_of_a_deleted_segment(machine):
     assert machine.names() == []
 
 
-def test_deleted_partition_is_renamed_and_goes_after_the_brokers_delay(machine):
+def test_deleted_partition_is_renamed_and_removed_after_the_brokers_delay(machine):
     machine.logs.delete(KEY)
     (name,) = machine.names("topic-*")
     assert re.fullmatch(r"topic-0\.[0-9a-f]{32}-delete", name)
@@ -160,7 +160,7 @@ def test_paused_process_deletes_nothing(machine):
     assert machine.names() == []
 
 
-def test_file_that_cannot_be_deleted_is_logged_and_goes_at_the_next_start(machine, caplog):
+def test_file_that_cannot_be_deleted_is_logged_and_removed_at_the_next_start(machine, caplog):
     machine.delete_first_segment()
     path = machine.path / "topic-0" / deleted(0)[1]
     path.unlink()
@@ -207,14 +207,14 @@ def test_segments_of_one_name_are_kept_for_the_delay_of_each(machine):
     assert machine.names() == []
 
 
-def test_segment_whose_file_was_gone_is_written_to_a_new_file(machine):
+def test_segment_with_a_missing_file_is_written_to_a_new_file(machine):
     (machine.path / "topic-0" / f"{0:020d}.log").unlink()
     machine.log.truncate_fully_and_start_at(0)
     machine.append(1)
     assert (machine.path / "topic-0" / f"{0:020d}.log").stat().st_size > 60
 
 
-def test_what_could_not_be_deleted_is_tried_again_by_the_next_process(machine, monkeypatch):
+def test_failed_deletion_is_retried_by_the_next_process(machine, monkeypatch):
     machine.logs.delete(KEY)
 
     def failing(*_):
@@ -230,7 +230,7 @@ def test_what_could_not_be_deleted_is_tried_again_by_the_next_process(machine, m
     assert name not in machine.names("topic-*")
 
 
-def test_recovery_point_behind_a_truncation_is_not_kept(machine):
+def test_recovery_point_beyond_a_truncation_is_lowered(machine):
     machine.append(1)
     machine.log.flush()
     machine.logs.checkpoint_recovery_points()

@@ -69,7 +69,7 @@ def test_directory_is_used_by_one_at_a_time(path):
     open_and_close(path)
 
 
-def test_clean_shutdown_is_kept_as_kafka_keeps_it(path):
+def test_clean_shutdown_file_is_kafkas(path):
     directory = LogDirectory(path, "cluster", 1)
     assert directory.clean_shutdown_epoch is None
     directory.write_clean_shutdown(12)
@@ -188,12 +188,12 @@ def test_file_that_was_cut_is_a_storage_error(tmp_path):
     files = OpenFiles()
     file = SegmentFile(tmp_path / "log", files, StorageGuard(tmp_path))
     (tmp_path / "log").write_bytes(b"bat")
-    with pytest.raises(ApiError, match="it ends at 3, within its batches"):
+    with pytest.raises(ApiError, match="the file ends at 3, within its batches"):
         file.read(0, 5)
     files.close_all()
 
 
-def test_long_start_tells_each_second_how_many_logs_are_open(path, monkeypatch, caplog):
+def test_long_start_logs_its_progress_each_second(path, monkeypatch, caplog):
     clock = VirtualClock(wall_start_ms=1_000_000)
     real = LogManager._open_files
 

@@ -71,7 +71,7 @@ def test_new_directory_is_not_searched(directory, files):
     assert names == ["00000000000000000000.log", "partition.metadata"]
 
 
-def test_directory_that_was_there_is_searched_for_segments(directory, files):
+def test_existing_directory_is_searched_for_segments(directory, files):
     create(directory, files)
     create(directory, files)
     assert directory.listed == 1

@@ -43,7 +43,7 @@ def test_interval_must_be_exceeded():
 
 
 @given(sizes_of_batches, st.integers(0, 1_000), st.lists(st.integers(0, 4_000), max_size=5))
-def test_entries_are_kafkas_in_whatever_order_one_asks(sizes, interval_bytes, asked):
+def test_entries_are_kafkas_in_any_order_of_lookups(sizes, interval_bytes, asked):
     index, positions = OffsetIndex(interval_bytes), positions_of(sizes)
     for offset in asked:
         position = BASE + offset
@@ -52,7 +52,7 @@ def test_entries_are_kafkas_in_whatever_order_one_asks(sizes, interval_bytes, as
 
 
 @given(sizes_of_batches, sizes_of_batches, st.floats(0, 1), st.integers(0, 600))
-def test_batches_after_a_truncation_count_anew(sizes, later, share, interval_bytes):
+def test_index_interval_restarts_after_a_truncation(sizes, later, share, interval_bytes):
     index = OffsetIndex(interval_bytes)
     index.first_at_or_after(positions_of(sizes)[-1], positions_of(sizes))
     keep = round(share * len(sizes))

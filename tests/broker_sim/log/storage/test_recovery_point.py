@@ -133,7 +133,7 @@ def test_of_a_segment_below_only_the_ends_are_read(large, looked_at, read_bytes)
 
 
 @pytest.mark.parametrize("lost", ["newest snapshot", "older snapshot", "damaged snapshot", "epochs", "damaged epochs"])
-def test_log_is_looked_at_whole_without_a_file_that_is_needed(machine, looked_at, caplog, lost):
+def test_log_is_scanned_whole_if_a_needed_file_is_missing(machine, looked_at, caplog, lost):
     before = state_of(machine.log)
     segments = machine.log.segments
     snapshots = {int(path.stem): path for path in machine.files(".snapshot")}

@@ -104,7 +104,7 @@ def write_all_kinds(log):
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_everything_is_found_again(machine, clean):
+def test_reopened_log_has_everything(machine, clean):
     write_all_kinds(machine.log)
     machine.logs.checkpoint_high_watermarks()
     before = state_of(machine.log)
@@ -117,7 +117,7 @@ def test_everything_is_found_again(machine, clean):
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_cleaned_log_is_found_again(machine, clean):
+def test_reopened_cleaned_log_has_everything(machine, clean):
     log = machine.log
     log.update_config(CONFIG.replaced(cleanup_policy=("compact",)))
     for number in range(12):
@@ -139,14 +139,14 @@ def test_a_cleaned_log_is_found_again(machine, clean):
     assert not machine.files(".swap") + machine.files(".cleaned")
 
 
-def test_clean_shutdown_is_told_once(machine):
+def test_clean_shutdown_is_reported_once(machine):
     machine.restart(clean=True)
     assert machine.logs.clean_shutdown_epoch == 7
     machine.restart(clean=False)
     assert machine.logs.clean_shutdown_epoch == -1
 
 
-def test_log_goes_on_after_a_restart(machine):
+def test_log_continues_after_a_restart(machine):
     write_all_kinds(machine.log)
     end = machine.log.log_end_offset
     machine.restart(clean=False)
@@ -175,7 +175,7 @@ def test_torn_batch_at_the_end_is_cut(machine, cut_bytes):
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("what", ["zeros", "damaged batch"])
-def test_batch_is_not_cut_for_what_follows_it(machine, what, count):
+def test_valid_batch_is_kept_whatever_follows_it(machine, what, count):
     for _ in range(count):
         machine.log.append_as_leader(batch(2), 0)
     path = machine.files(".log")[-1]
@@ -299,7 +299,7 @@ def test_topic_of_another_id_gets_an_empty_log(machine):
     assert machine.log.log_end_offset == 0
 
 
-def test_swapped_segment_takes_the_place_of_the_old_ones(machine):
+def test_swapped_segment_replaces_the_old_ones(machine):
     write_all_kinds(machine.log)
     first, second = machine.files(".log")[:2]
     kept = first.read_bytes() + second.read_bytes()
@@ -317,7 +317,7 @@ def test_swapped_segment_takes_the_place_of_the_old_ones(machine):
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("how", ["compacted", "deleted"])
-def test_epoch_whose_first_batches_are_gone_begins_where_it_began(machine, caplog, how, clean):
+def test_epoch_without_its_first_batches_keeps_its_start_offset(machine, caplog, how, clean):
     log = machine.log
     log.update_config(CONFIG.replaced(cleanup_policy=("compact",)))
     for number in range(30):
@@ -340,7 +340,7 @@ def test_epoch_whose_first_batches_are_gone_begins_where_it_began(machine, caplo
     assert "leader_epochs_rebuilt" not in caplog.text
 
 
-def test_batch_that_is_there_twice_counts_once_after_a_kill(machine):
+def test_duplicate_batch_counts_once_after_a_kill(machine):
     for number in range(3):
         machine.log.append_as_leader(batch(1, timestamp=1_000_000 + number), 0)
     (file,) = machine.files(".log")

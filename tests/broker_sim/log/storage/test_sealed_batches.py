@@ -155,7 +155,7 @@ def assert_survives(log, model, path, caplog, why):
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
-def test_flipped_bit_in_each_byte_of_an_index_is_found_and_mended(directory, damaged_model, caplog, suffix):
+def test_flipped_bit_in_any_byte_of_an_index_is_detected_and_repaired(directory, damaged_model, caplog, suffix):
     log = sealed_log(directory, damaged_model, INTERVAL_BYTES)
     path = index_path(log, suffix)
     sound = path.read_bytes()
@@ -173,7 +173,7 @@ def test_flipped_bit_in_each_byte_of_an_index_is_found_and_mended(directory, dam
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("how", ["lost", "torn", "empty", "zeros", "of another segment", "longer"])
-def test_index_that_is_not_that_of_the_segment_is_made_anew(directory, damaged_model, caplog, monkeypatch, suffix, how):
+def test_index_of_another_segment_is_rebuilt(directory, damaged_model, caplog, monkeypatch, suffix, how):
     monkeypatch.setattr(index_restore, "SHORTEST_GAP_BYTES", 200)
     log = sealed_log(directory, damaged_model, INTERVAL_BYTES)
     path = index_path(log, suffix)
@@ -206,7 +206,7 @@ def test_one_look_up_finds_the_entry_that_misled_it(directory, damaged_model, ca
     assert "entry 3 does not fit" in caplog.text
 
 
-def test_time_whose_entry_names_a_later_batch_of_the_same_time_is_found(directory, caplog):
+def test_time_entry_of_a_later_batch_with_the_same_time_is_detected(directory, caplog):
     """Batch 5 has the time of the entry too, and batch 4 between has a newer one."""
     times = [0, 0, 0, 100, 150, 100, 200, 0]
     model = Model([(1, 0, START_MS + at) for at in times])

@@ -25,7 +25,7 @@ def content_of(path):
     return path.read_bytes() if path.exists() else None
 
 
-def test_what_was_written_is_seen_before_it_is_flushed():
+def test_written_data_is_visible_before_it_is_flushed():
     root = SimulatedDisk("seed").root
     (root / "a").mkdir()
     path = root / "a" / "b.log"
@@ -47,7 +47,7 @@ def test_sync_keeps_content_name_and_directory():
         assert content_of(path) == b"content"
 
 
-def test_without_a_sync_chance_decides_what_stays():
+def test_unsynced_data_survives_at_random():
     found = set()
     for disk in disks():
         path = disk.root / "b"
@@ -69,7 +69,7 @@ def test_write_is_torn_at_a_sector():
     assert sizes == {0, 512, 1_024, 1_536, 1_600}
 
 
-def test_sector_in_the_middle_may_have_what_it_had_before():
+def test_sector_in_the_middle_may_keep_its_old_content():
     found = set()
     for disk in disks():
         path = disk.root / "b"
@@ -101,7 +101,7 @@ def test_bytes_do_not_survive_before_the_names_that_were_changed_first():
     assert survived == {True, False}
 
 
-def test_truncation_that_was_not_synced_comes_back_or_not():
+def test_unsynced_truncation_may_be_undone():
     sizes = set()
     for disk in disks():
         path = disk.root / "b"
@@ -114,7 +114,7 @@ def test_truncation_that_was_not_synced_comes_back_or_not():
     assert sizes == {3, 7}
 
 
-def test_lying_sync_keeps_nothing_until_it_is_told_to():
+def test_lying_sync_persists_nothing_until_sync_all():
     found = set()
     for disk in disks(fsync_lies=True):
         path = disk.root / "b"
@@ -130,7 +130,7 @@ def test_lying_sync_keeps_nothing_until_it_is_told_to():
     assert None in found
 
 
-def test_full_disk_takes_what_it_has_room_for():
+def test_full_disk_accepts_a_partial_write():
     disk = SimulatedDisk("seed", DiskOptions(capacity_bytes=10))
     path = disk.root / "b"
     path.touch()
@@ -144,7 +144,7 @@ def test_full_disk_takes_what_it_has_room_for():
     assert disk.used_bytes == 0
 
 
-def test_read_only_disk_takes_no_change_and_is_read():
+def test_read_only_disk_refuses_changes_and_can_be_read():
     disk = SimulatedDisk("seed")
     directory = disk.root / "a"
     directory.mkdir()
@@ -172,7 +172,7 @@ def test_read_only_disk_takes_no_change_and_is_read():
     assert not path.exists()
 
 
-def test_sync_takes_as_long_as_the_seed_says():
+def test_duration_of_a_sync_follows_from_the_seed():
     def waits(seed):
         waited = []
         disk = SimulatedDisk(seed, DiskOptions(sync_ms=(1, 5)), on_wait=waited.append)
@@ -227,7 +227,7 @@ def test_recovery_keeps_what_was_flushed_and_cuts_what_is_torn(flush_messages):
     assert ends == ({8} if flush_messages == 1 else {6, 7, 8})
 
 
-def test_log_that_was_never_flushed_may_be_gone_and_is_never_damaged():
+def test_unflushed_log_may_be_lost_but_is_never_damaged():
     found = set()
     for disk in disks():
         logs = open_logs(disk)

@@ -89,7 +89,7 @@ def test_start_reads_the_end_of_a_segment_whatever_its_times_are(tmp_path, read_
     machine.directory.close()
 
 
-def test_reader_at_the_end_needs_no_look_at_what_was_before(closed, looked_at):
+def test_reader_at_the_end_does_not_check_earlier_batches(closed, looked_at):
     closed.restart(clean=True)
     end = closed.log.log_end_offset
     closed.log.append_as_leader(batch(3, b"new", 1_000_050), 9)
