@@ -1,1 +1,1 @@
-"""One broker: its life, the dispatch of requests, and its links to other nodes."""
+"""One broker: its lifecycle, the dispatch of requests, and its links to other nodes."""

@@ -29,7 +29,7 @@ class BackgroundWork:
         replica_manager: ReplicaManager,
         call_if_made: Callable[[str, Callable[[Any], object]], None],
     ) -> None:
-        """`call_if_made` calls a method of a coordinator if there is one by then, see `Broker`."""
+        """`call_if_made` calls a method of a coordinator if it has been made, see `Broker.call_if_made`."""
         self.log_cleaner = LogCleaner(
             broker.broker_id, broker.process, broker.config, broker.logs.cleaner, broker.logs.compacted_logs
         )
@@ -85,7 +85,7 @@ class BackgroundWork:
         self.log_cleaner.reconfigure(config)
 
     def stop(self) -> None:
-        """Stop the tasks and the cleaner; a cleaning in progress is lost."""
+        """Stop the tasks and the cleaner; a cleaning in progress is aborted."""
         for task in self._tasks:
             task.cancel()
         self.log_cleaner.shutdown()

@@ -1,8 +1,8 @@
 """One broker: its partitions, purgatories and background work; mirrors `kafka.server.BrokerServer`.
 
-It is put together here, its parts on one `BrokerContext`, and lives from `start` to `die`. Requests of clients go to
-`RequestDispatcher`, those of followers to `ReplicaServer`. Coordinators are imported and made with the first request
-for them, or with their topic: most clusters of tests never need all of them.
+The parts are assembled here, on one `BrokerContext`, and live from `start` to `die`. Client requests go to
+`RequestDispatcher`, followers' requests to `ReplicaServer`. Coordinators are imported and made with their first
+request, or with their topic: most test clusters never need all of them.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Broker:
         self.metadata = MetadataCache(broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id))
         self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
         self._on_change = environment.on_change
-        # -- what clients may do
+        # -- permissions
         self.authorizer = make_authorizer(config, environment.denials.add)
         self.client_metrics = ClientMetricsManager(
             broker_id, config, process.clock, environment.random, environment.client_metrics
@@ -130,7 +130,7 @@ class Broker:
         )
         # -- coordinators
         self._environment = environment
-        # All purgatories are there from the start, and in this order.
+        # All purgatories are made at the start, in this order.
         for name in ("Rebalance", "Heartbeat"):
             self.purgatories.named(name)
         self.producer_ids = ProducerIds(context, self.controller)
@@ -143,7 +143,7 @@ class Broker:
         )
         self._make_dispatcher = partial(self._dispatcher_of, environment)
         self.dispatcher = self._make_dispatcher(environment.api_table)
-        """Takes the requests of clients."""
+        """Handles the requests of clients."""
         self._controller_apis = environment.api_table.of_controllers
         self.controller_endpoints: tuple[Endpoint, ...] = ()
         self.background_work = BackgroundWork(context, self.replica_manager, self.call_if_made)
@@ -174,7 +174,7 @@ class Broker:
         )
 
     def _session_ids(self) -> random.Random:
-        """Return the random numbers for fetch session ids; ids of an earlier life must not be drawn again."""
+        """Return the random numbers for fetch session ids; ids from before a restart must not be repeated."""
         return random.Random(f"{self.image.cluster_id} {self.broker_id} {self.lifecycle.broker_epoch}")
 
     # -- coordinators ---------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Broker:
 
     @cached_property
     def persister(self) -> Persister:
-        """The keeper of the state of share partitions."""
+        """The client of the share coordinators, which store the state of share partitions."""
         create_state_topic = partial(create_coordinators_topic, SHARE_GROUP_STATE_TOPIC, self)
         peers = self._environment.peers
         partition_for = self.share_coordinator.partition_for
@@ -215,31 +215,31 @@ class Broker:
         return self.transactions.states.partition_for(transactional_id)
 
     def call_if_made(self, name: str, verb: Callable[[Any], object]) -> None:
-        """Call `verb` with the coordinator that this attribute holds, unless nothing has needed it yet."""
+        """Call `verb` with the coordinator in attribute `name`, unless it has not been made yet."""
         if name in vars(self):
             verb(getattr(self, name))
 
     @property
     def is_loading(self) -> bool:
-        """Whether a partition of groups or transactions that the broker leads is not loaded yet; it makes nothing."""
+        """Whether a group or transaction coordinator is still loading a partition; makes no coordinator."""
         made = vars(self)
         return ("groups" in made and self.groups.runtime.is_loading) or (
             "transactions" in made and self.transactions.states.runtime.is_loading
         )
 
     def group_shards(self) -> list[GroupShard]:
-        """Return the loaded shards of groups, by partition; it makes no coordinator."""
+        """Return the loaded group shards, by partition; makes no coordinator."""
         return self.groups.shards() if "groups" in vars(self) else []
 
     @property
     def image(self) -> MetadataImage:
-        """The newest metadata that this broker has heard of."""
+        """The newest metadata that this broker has."""
         return self.metadata.image
 
     @property
     def is_serving(self) -> bool:
-        """Whether the broker accepts connections: from when it is unfenced until it dies."""
-        # Not in a set: Python 3.11 takes longer for the hash of a member than for all the rest.
+        """Whether the broker accepts connections: from its unfencing until it dies."""
+        # Not a set: in Python 3.11 hashing an enum member takes longer than everything else here.
         state = self.lifecycle.state
         return state is LifecycleState.RUNNING or state is LifecycleState.PENDING_CONTROLLED_SHUTDOWN
 
@@ -267,14 +267,14 @@ class Broker:
         self.lifecycle.propagate_failure()
 
     def _accept(self) -> None:
-        """Accept the calls of other brokers, and let the owner of the sockets accept clients."""
+        """Accept calls of other brokers, and tell the owner of the sockets to accept clients."""
         self._context.links.listen(self.broker_id)
         self._on_change()
 
     def shutdown(self, on_stopped: Callable[[], object]) -> None:
-        """Stop in good order, as on SIGTERM, and call `on_stopped()`; mirrors `BrokerServer.shutdown`.
+        """Shut down cleanly, as on SIGTERM, and call `on_stopped()`; mirrors `BrokerServer.shutdown`.
 
-        It serves on until its leaderships have moved away. What is parked then gets no answer.
+        The broker keeps serving until its leaderships have moved away. Operations parked then get no response.
         """
 
         def stop() -> None:
@@ -289,7 +289,7 @@ class Broker:
             stop()
 
     def die(self) -> None:
-        """Stop everything at once, as SIGKILL does: nothing that is parked gets an answer."""
+        """Stop everything at once, as SIGKILL does: parked operations get no response."""
         self.process.kill()
         self.background_work.stop()
         for name in (*COORDINATORS, "share_partitions"):
@@ -299,11 +299,11 @@ class Broker:
     # -- metadata -------------------------------------------------------------------------------
 
     def apply_image(self, image: MetadataImage) -> None:
-        """Apply the controller's newest metadata, after the delay of the fault if there is one."""
+        """Apply the controller's newest metadata, after the delay of an injected fault, if any."""
         self._late_metadata.take(image)
 
     def _hear(self, image: MetadataImage) -> Callable[[], object]:
-        """Check requests against the image from now on; return the step that applies it to the partitions."""
+        """Check requests against the image from now on; return the function that applies it to the partitions."""
         before = self.metadata.image
         self.metadata.image = image
         return partial(self._apply, before, image)
@@ -337,7 +337,7 @@ class Broker:
     # -- requests -------------------------------------------------------------------------------
 
     def controller_gate(self, endpoints: tuple[Endpoint, ...]) -> RequestDispatcher:
-        """Return what handles the requests of the listeners that lead to the controller, which are at `endpoints`."""
+        """Return the dispatcher for the listeners at `endpoints`, which lead to the controller."""
         self.controller_endpoints = endpoints
         return self._make_dispatcher(self._controller_apis())
 
@@ -346,7 +346,7 @@ class Broker:
         request: messages.AddPartitionsToTxnRequest,
         respond: Callable[[messages.AddPartitionsToTxnResponse], object],
     ) -> None:
-        """Serve the leader of a partition that a transaction writes to, as its coordinator."""
+        """Serve, as transaction coordinator, the leader of a partition that a transaction writes to."""
         from broker_sim.handlers.transactions.add_partitions_to_txn import serve_transactions  # noqa: PLC0415 - a handler
 
         self.process.actions.serve(serve_transactions, request.transactions, self.transactions, self.image, respond)
@@ -354,11 +354,11 @@ class Broker:
     def write_txn_markers(
         self, request: messages.WriteTxnMarkersRequest, respond: Callable[[messages.WriteTxnMarkersResponse], object]
     ) -> None:
-        """Append the markers of transactions to partitions led here, for a client or a coordinator."""
+        """Append transaction markers to partitions that this broker leads, for a client or a coordinator."""
         self.process.actions.serve(self._txn_markers.write, request, respond)
 
     def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
-        """Serve a client or a persister, as the coordinator of its share partitions."""
+        """Serve a client or a persister, as its share coordinator."""
         self.process.actions.serve(self.share_coordinator.serve, api, request, respond)
 
     def append_dead_letters(
@@ -366,7 +366,7 @@ class Broker:
         batches: Mapping[TopicIdPartition, bytes],
         respond: Callable[[Mapping[TopicIdPartition, ErrorCode]], object],
     ) -> None:
-        """Append a broker's dead letters to partitions led here, with acks=all."""
+        """Append a broker's dead letters to partitions that this broker leads, with acks=all."""
         self.process.actions.serve(append_dead_letters, self, batches, respond)
 
     def create_dead_letter_topic(self, name: str, respond: Callable[[ErrorCode], object]) -> None:
@@ -374,13 +374,13 @@ class Broker:
         create_dead_letter_topic(self, name, respond)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
-        """Remove a member from a group of any kind that is coordinated here."""
+        """Remove a member from a group of any kind that this broker coordinates."""
         self.process.actions.serve(self.groups.remove_member, group_id, member_id)
 
     def rebalance_group(
         self, group_id: str, on_result: Callable[[ErrorCode], object], on_error: Callable[[ApiError], object]
     ) -> None:
-        """Begin a rebalance of a group of any kind that is coordinated here."""
+        """Begin a rebalance of a group of any kind that this broker coordinates."""
         self.process.actions.serve(self.groups.rebalance, group_id, on_result, on_error)
 
     def append_acked(
@@ -390,11 +390,11 @@ class Broker:
         timeout_ms: int,
         on_done: Callable[[ProducePartitionStatus], None],
     ) -> None:
-        """Append a batch to a partition led here, as for a producer with acks=all."""
+        """Append a batch to a partition that this broker leads, as for a producer with acks=all."""
         self._append(topic_partition, records, on_done, timeout_ms=timeout_ms, required_acks=ACKS_ALL)
 
     def append_own(self, topic_partition: TopicPartition, records: bytes) -> ErrorCode:
-        """Append a batch to a partition led here, as for a producer with acks=1; returns its error."""
+        """Append a batch to a partition that this broker leads, as with acks=1; return the error code."""
         answers: list[ErrorCode] = []
         self._append(
             topic_partition, records, lambda status: answers.append(status.error_code), timeout_ms=0, required_acks=1

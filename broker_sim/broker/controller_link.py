@@ -43,7 +43,7 @@ class ControllerLink:
                 result = verb(self._controller)
             except ApiError as error:
                 refusal = error
-            except Exception as error:  # noqa: BLE001 - whatever the reason is, the broker waits
+            except Exception as error:  # noqa: BLE001 - whatever the reason, the broker waits for a result
                 message = f"the controller failed to serve {self._broker.process.name}"
                 self._broker.process.report_error(message, error)
                 refusal = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -1,6 +1,6 @@
-"""The partitions of an internal topic as its coordinator sees them.
+"""A coordinator's access to the partitions of its internal topic.
 
-Mirrors `CoordinatorPartitionWriter`, and how `CoordinatorLoaderImpl` reads a partition.
+Mirrors `CoordinatorPartitionWriter`, and the reads of `CoordinatorLoaderImpl`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DELETE_TIMEOUT_MS: Final = 30_000
 class ReplicatedStorage:
     """The `CoordinatorStorage` of one topic, on the broker's replica manager.
 
-    What an append completes, such as parked fetches, runs by `complete_soon()`, after the running
+    `complete_soon()` schedules the operations that an append completes, such as parked fetches, after the current
     handler or timer.
     """
 
@@ -67,7 +67,7 @@ class ReplicatedStorage:
         self._complete_soon()
 
     def check_append(self, partition: int) -> ErrorCode:
-        """Return the error that an append would fail with now; see `CoordinatorStorage.check_append`."""
+        """Return the error of an append at this moment; see `CoordinatorStorage.check_append`."""
         try:
             self._partition(partition).check_append(ACKS_ALL)
         except ApiError as error:
@@ -75,14 +75,14 @@ class ReplicatedStorage:
         return ErrorCode.NONE
 
     def log_end_offset(self, partition: int) -> int:
-        """Return the offset that the next record gets; 0 without the partition."""
+        """Return the offset of the next record; 0 if the partition is not hosted."""
         try:
             return self._partition(partition).log.log_end_offset
         except ApiError:
             return 0
 
     def max_batch_bytes(self, partition: int) -> int:
-        """Return the topic's `max.message.bytes`; 0 without the partition."""
+        """Return the topic's `max.message.bytes`; 0 if the partition is not hosted."""
         try:
             return self._partition(partition).config.max_message_bytes
         except ApiError:
@@ -91,13 +91,13 @@ class ReplicatedStorage:
     def await_committed(
         self, partition: int, end_offset: int, timeout_ms: int, on_done: Callable[[ErrorCode], object]
     ) -> None:
-        """Wait for what was appended before; see `CoordinatorStorage.await_committed`."""
+        """Wait until earlier appends are committed; see `CoordinatorStorage.await_committed`."""
         self._replica_manager.await_replicated(
             TopicPartition(self._topic, partition), end_offset, on_done, timeout_ms=timeout_ms
         )
 
     def high_watermark(self, partition: int) -> int:
-        """Return the offset below which everything is committed; 0 without the partition."""
+        """Return the offset below which everything is committed; 0 if the partition is not hosted."""
         key = self._keys.get(partition) or self._key(partition)
         hosted = self._replica_manager.partitions.get(key)
         return 0 if hosted is None else hosted.log.high_watermark
@@ -120,7 +120,7 @@ class ReplicatedStorage:
         return key
 
     def read(self, partition: int) -> Iterator[bytes]:
-        """Yield all batches of the partition's log, whole, from its start to its end."""
+        """Yield all whole batches of the partition's log, from its start to its end."""
         log = self._partition(partition).log
         offset = log.log_start_offset
         while offset < log.log_end_offset:

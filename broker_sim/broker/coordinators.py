@@ -1,6 +1,6 @@
 """Makes the coordinators of one broker, and the senders of their requests to other brokers.
 
-A function imports what it makes: a broker that coordinates nothing loads none of it.
+Each function imports the coordinator that it makes: a broker that coordinates nothing loads none of them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def make_storages(replica_manager: ReplicaManager, process: Process) -> Callable[[str, int], CoordinatorStorage]:
-    """Return the maker of storages for the coordinators' topics; see `BrokerContext.storage`."""
+    """Return the factory of storages for the coordinators' topics; see `BrokerContext.storage`."""
     return lambda topic, read_bytes: ReplicatedStorage(topic, replica_manager, process.complete_soon, read_bytes)
 
 
@@ -88,7 +88,7 @@ class _TxnOffsetVerifier:
 def make_group_coordinator(
     broker: BrokerContext, peers: Peers, appends: TransactionalAppends, persister: Callable[[], Persister]
 ) -> GroupCoordinatorService:
-    """Return the coordinator of the groups in the partitions of `__consumer_offsets` that are led here."""
+    """Return the coordinator of the groups in the partitions of `__consumer_offsets` that this broker leads."""
     from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
     from broker_sim.group.other_brokers import LatestOffset
     from broker_sim.group.service import GroupCoordinatorService
@@ -115,7 +115,7 @@ def make_group_coordinator(
 def make_transaction_coordinator(
     broker: BrokerContext, peers: Peers, producer_ids: ProducerIds
 ) -> TransactionCoordinator:
-    """Return the coordinator of the transactional ids in the partitions of `__transaction_state` that are led here."""
+    """Return the coordinator of the transactional ids in partitions of `__transaction_state` that this broker leads."""
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
     def write_markers(
@@ -131,9 +131,9 @@ def make_transaction_coordinator(
 def make_transactional_appends(
     broker: BrokerContext, peers: Peers, replica_manager: ReplicaManager, partition_for: Callable[[str], int]
 ) -> TransactionalAppends:
-    """Return the appends that are verified with the coordinator of their transaction first.
+    """Return the transactional appends, which the transaction coordinator verifies first.
 
-    `partition_for` returns the partition of `__transaction_state` of a transactional id.
+    `partition_for(transactional_id)` returns the id's partition of `__transaction_state`.
     """
 
     def add_partitions(
@@ -158,7 +158,7 @@ def make_transactional_appends(
 
 
 def make_share_coordinator(broker: BrokerContext) -> ShareCoordinator:
-    """Return the coordinator of the share partitions whose state is in the partitions that are led here."""
+    """Return the coordinator of the share partitions with their state in partitions that this broker leads."""
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
 
     return ShareCoordinator(broker)
@@ -170,9 +170,9 @@ def make_persister(
     partition_for: Callable[[str], int],
     create_state_topic: Callable[[], object],
 ) -> Persister:
-    """Return the persister, which reaches the share coordinators of all brokers or keeps nothing.
+    """Return the persister, which calls the share coordinators of all brokers or stores nothing.
 
-    `partition_for` returns the partition of `__share_group_state` of a share partition's key.
+    `partition_for(key)` returns the partition of `__share_group_state` for a share partition's key.
     """
     from broker_sim.share.persister.persister import DefaultStatePersister, NoOpStatePersister
 
@@ -188,7 +188,7 @@ def make_persister(
 def _make_dead_letter_queue(
     broker: BrokerContext, peers: Peers, settings: ShareGroupSettings, reader: LogReader
 ) -> DeadLetterQueue | NoOpDeadLetterQueue:
-    """Return the queue of dead letters, which reaches the leaders of their topics' partitions or writes nothing."""
+    """Return the queue of dead letters, which calls the leaders of their topics' partitions or writes nothing."""
     from broker_sim.share.dead_letters.dead_letter_queue import DeadLetterQueue, NoOpDeadLetterQueue
 
     if broker.config.group_share_dlq_manager_class_name != DEFAULT_DEAD_LETTERS:
@@ -214,7 +214,7 @@ def make_share_partition_manager(
     applier: MetadataApplier,
     persister: Persister,
 ) -> SharePartitionManager:
-    """Return the manager of the share partitions that are led here; their locks have a timer of their own."""
+    """Return the manager of the share partitions that this broker leads; their locks have a separate timer."""
     from broker_sim.share.partition.log_reader import LogReader
     from broker_sim.share.partition.share_partition import SharePartitionEnvironment
     from broker_sim.share.partition.share_partition_manager import SharePartitionManager
@@ -236,7 +236,7 @@ def make_share_partition_manager(
             ),
         ),
         applier.listeners,
-        # A generator of its own: what brokers draw must not depend on who fetches.
+        # A separate generator: the brokers' random numbers must not depend on the fetches.
         random.Random(f"share fetches of {environment.cluster_id} {broker.broker_id}"),
         broker.config.group_share_max_share_sessions,
     )

@@ -1,6 +1,6 @@
 """Serves the dead letters of share groups that brokers send to each other.
 
-Mirrors what `KafkaApis` does with their Produce and CreateTopics: brokers are allowed both.
+Mirrors how `KafkaApis` handles their Produce and CreateTopics requests: brokers are allowed both.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ def append_dead_letters(
     batches: Mapping[TopicIdPartition, bytes],
     respond: Callable[[Mapping[TopicIdPartition, ErrorCode]], object],
 ) -> None:
-    """Append to partitions led here; the error is UNKNOWN_TOPIC_ID for a topic that was deleted."""
+    """Append to partitions that this broker leads; the error is UNKNOWN_TOPIC_ID for a deleted topic."""
     names = broker.image.topic_names
-    known = {key: batch for key, batch in batches.items() if names.get(key.topic_id) == key.topic}
+    current_batches = {key: batch for key, batch in batches.items() if names.get(key.topic_id) == key.topic}
 
     def appended(statuses: Mapping[TopicPartition, ProducePartitionStatus]) -> None:
         respond(
             {
-                key: statuses[key.topic_partition].error_code if key in known else ErrorCode.UNKNOWN_TOPIC_ID
+                key: statuses[key.topic_partition].error_code if key in current_batches else ErrorCode.UNKNOWN_TOPIC_ID
                 for key in batches
             }
         )
 
-    entries = {key.topic_partition: batch for key, batch in known.items()}
+    entries = {key.topic_partition: batch for key, batch in current_batches.items()}
     broker.replica_manager.append_records(entries, appended, timeout_ms=APPEND_TIMEOUT_MS, required_acks=ACKS_ALL)
 
 
 def create_dead_letter_topic(broker: BrokerServices, name: str, respond: Callable[[ErrorCode], object]) -> None:
-    """Create the topic with the cluster's numbers of partitions and replicas."""
+    """Create the topic with the cluster's default partition count and replication factor."""
 
     def created(results: Sequence[CreateTopicResult]) -> None:
         respond(results[0].outcome.error_code)

@@ -1,7 +1,7 @@
-"""From a frame to its handler and back to bytes; mirrors `KafkaApis.handle`.
+"""The path of a request from its frame to its handler, and back to bytes; mirrors `KafkaApis.handle`.
 
-The way of a request: header, API table, decode, injected faults, handler, delayed actions. The way back
-is `PendingResponse`.
+The steps of a request: header, API table, decode, injected faults, handler, delayed actions. The response goes
+through `PendingResponse`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 INJECTED: Final = "injected fault"
-"""Why a connection was closed, as its log line says."""
+"""Reason in the log line when an injected fault closes a connection."""
 DOCUMENT: Final = "docs/reference/differences.md"
-"""The page for users about APIs that are not served, and why."""
+"""The documentation page about APIs that are not served."""
 
 
 class RequestDispatcher:
-    """Hands one broker's requests to their handlers; runs on the broker's process."""
+    """Passes one broker's requests to their handlers; runs in the broker's process."""
 
     def __init__(
         self,
@@ -65,8 +65,8 @@ class RequestDispatcher:
     def handle_frame(self, frame: memoryview, connection: ClientConnection, send_response: SendResponse) -> None:
         """Handle one request; its response goes to `send_response`, now or later.
 
-        Raises ProtocolError (a ValueError) where Kafka closes the connection: an unknown API, a
-        version that is not served, or bytes that do not decode as the request they claim to be.
+        Raises ProtocolError (a ValueError) where Kafka closes the connection: for an unknown API, a
+        version that is not served, or bytes that do not decode as the request in the header.
         """
         header, offset = decode_request_header(frame, limited=self._is_limited)
         connection.last_request = header
@@ -91,14 +91,14 @@ class RequestDispatcher:
             self._process.on_turn()
 
     def _handle_measured(self, handler: Handler, pending: PendingResponse, throttled: ThrottledRequest) -> None:
-        """Handle a request whose time counts against a quota."""
+        """Handle a request whose handler time counts against a quota."""
         try:
             self._handle(handler, pending)
         finally:
             throttled.leave_handler()
 
     def _handle(self, handler: Handler, pending: PendingResponse) -> None:
-        """Call the handler, unless an injected fault holds, loses or answers the request at this gate."""
+        """Call the handler, unless an injected fault holds, loses or answers the request here."""
         faults = self._faults.hit(pending.request, pending.context) if self._faults.injected else None
         if faults is None:
             handler(pending.request, pending.context, pending.respond)
@@ -110,7 +110,7 @@ class RequestDispatcher:
             self._apply(faults, handler, pending)
 
     def _apply(self, faults: RequestFaults, handler: Handler, pending: PendingResponse) -> None:
-        """Do what the faults do to a request, and call the handler unless they lose or answer it."""
+        """Apply the faults to a request, and call the handler unless they lose or answer it."""
         context = pending.context
         context.faults = pending.faults = faults
         if faults.loss is Loss.REQUEST:
@@ -129,7 +129,7 @@ class RequestDispatcher:
             pending.respond(answer.message, answer.api_version)
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
-        """Return the answer to an ApiVersions request that is too new (KIP-511), or raise."""
+        """Return the response to an ApiVersions request that is too new (KIP-511); raise for other APIs."""
         if self._api_table.get(header.api_key) is None:
             raise ProtocolError(
                 f"{header.api_key.api_name} of client {header.client_id!r} is not served, see {DOCUMENT}"
@@ -137,20 +137,20 @@ class RequestDispatcher:
         if header.api_key is not ApiKey.API_VERSIONS:
             raise ProtocolError(
                 f"{header.api_key.name} version {header.api_version} is not served; "
-                f"client {header.client_id!r} should ask ApiVersions first"
+                f"client {header.client_id!r} should send ApiVersions first"
             )
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, UNSUPPORTED_API_VERSIONS, header.correlation_id, response)
 
 
 class PendingResponse:
-    """The way of one response back to its connection; `respond` is what the handler calls.
+    """The path of one response to its connection; the handler calls `respond`.
 
-    A message takes these steps, in most cases only the last one:
+    A message goes through these steps, in most cases only the last one:
 
-    1. an injected fault loses it, or holds it back
-    2. quotas measure the request, and hold the client up
-    3. the request log keeps it
+    1. an injected fault loses or delays it
+    2. quotas measure the request, and throttle the client
+    3. the request log records it
     4. it is encoded and sent
     """
 
@@ -172,14 +172,14 @@ class PendingResponse:
         self.request = request
         self.context = context
         self.faults: RequestFaults | None = None
-        """The injected faults that lose the response or hold it back, None without any."""
+        """The injected faults that lose or delay the response, None if there are none."""
         self.throttled: ThrottledRequest | None = None
         self.log_entry: LogEntry | None = None
 
     def respond(self, message: Any, api_version: int | None = None) -> None:
         """Send the response, now or later; None ends a request that has no response (acks=0).
 
-        `api_version` is the version that it is written in, None for that of the request.
+        `api_version` is the version in which it is encoded, None for that of the request.
         """
         faults = self.faults
         if faults is None:
@@ -211,9 +211,9 @@ class PendingResponse:
         self._send_response(chunks)
 
     def _encode_unfit(self, error: ProtocolError) -> list[Chunk] | None:
-        """Return the answer where the right one cannot be encoded, such as a message that repeats a long name.
+        """Return an error response if the response cannot be encoded, such as a message that repeats a long name.
 
-        Mirrors `RequestHandlerHelper.handleError`. The connection is closed where that cannot be encoded either.
+        Mirrors `RequestHandlerHelper.handleError`. Closes the connection if the error cannot be encoded either.
         """
         api_key, api_version, correlation_id, _ = self._header
         broker, connection = self.context.broker, self.context.connection

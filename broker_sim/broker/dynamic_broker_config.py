@@ -1,4 +1,4 @@
-"""Dynamic configurations of a broker, for its listeners; mirrors that part of `DynamicBrokerConfig`."""
+"""Dynamic configurations of a broker's listeners; mirrors that part of `DynamicBrokerConfig`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ log = get_logger(__name__)
 
 
 class ListenerReconfigurable(Protocol):
-    """A listener with stores that may change while it runs."""
+    """A listener with configurations that may change while it runs, such as TLS stores."""
 
     def validate(self, dynamic: Mapping[str, str]) -> None:
-        """Raise ConfigError unless the broker may have these dynamic configurations."""
+        """Raise ConfigError if these dynamic configurations are invalid."""
 
     def reconfigure(self, dynamic: Mapping[str, str], *, is_start: bool = False) -> None:
-        """Apply the dynamic configurations. Raises ConfigError, and then changes nothing."""
+        """Apply the dynamic configurations. Raises ConfigError without changing anything."""
 
 
 class DynamicBrokerConfig:
@@ -40,7 +40,7 @@ class DynamicBrokerConfig:
         self._listeners.append(listener)
 
     def validate(self, of_all: Mapping[str, str], own: Mapping[str, str], changed: str) -> None:
-        """Raise ConfigError, worded as Kafka's, unless the broker may have these for all brokers and for itself.
+        """Raise ConfigError, with Kafka's message, if these cluster-wide and own configurations are invalid.
 
         `changed` is the name of the resource that changes: the broker's id, or empty for all brokers.
         """

@@ -1,4 +1,4 @@
-"""The things a cluster provides to every broker: the other nodes, chance, purgatories, faults."""
+"""The objects that a cluster provides to every broker: other nodes, random numbers, purgatories, faults."""
 
 from __future__ import annotations
 
@@ -31,44 +31,44 @@ class Peer(Protocol):
 
     @property
     def replica_server(self) -> ReplicaServer:
-        """Serves the followers of the partitions led there."""
+        """Serves the followers of the partitions that this peer leads."""
 
     def add_partitions_to_txn(
         self,
         request: messages.AddPartitionsToTxnRequest,
         respond: Callable[[messages.AddPartitionsToTxnResponse], object],
     ) -> None:
-        """Serve the leader of a partition that a transaction writes to, as its coordinator."""
+        """Serve, as transaction coordinator, the leader of a partition that a transaction writes to."""
 
     def write_txn_markers(
         self, request: messages.WriteTxnMarkersRequest, respond: Callable[[messages.WriteTxnMarkersResponse], object]
     ) -> None:
-        """Append the markers of transactions to partitions led there."""
+        """Append transaction markers to partitions that this peer leads."""
 
     def serve_share_state(self, api: StateApi, request: Any, respond: Callable[[Any], object]) -> None:
-        """Serve a persister, as the coordinator of its share partitions."""
+        """Serve a persister, as its share coordinator."""
 
     def append_dead_letters(
         self,
         batches: Mapping[TopicIdPartition, bytes],
         respond: Callable[[Mapping[TopicIdPartition, ErrorCode]], object],
     ) -> None:
-        """Append a broker's dead letters to partitions led there, with acks=all."""
+        """Append a broker's dead letters to partitions that this peer leads, with acks=all."""
 
     def create_dead_letter_topic(self, name: str, respond: Callable[[ErrorCode], object]) -> None:
-        """Create a topic for dead letters, as for a client of that broker."""
+        """Create a topic for dead letters, as for a client of this peer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerEnvironment:
-    """The objects that all brokers of a cluster share, in each of their lives."""
+    """The objects that all brokers of a cluster share, also across restarts."""
 
     cluster_id: str
     links: Links
     controller: Controller
-    """The active controller; brokers call it through `links` only."""
+    """The active controller; brokers call it only through `links`."""
     peers: Mapping[int, Peer]
-    """The brokers that are alive at this moment, by id; called through `links` only."""
+    """The brokers that are alive at this moment, by id; called only through `links`."""
     random: random.Random
     make_purgatory: PurgatoryFactory
     api_table: ApiTable

@@ -1,4 +1,4 @@
-"""The APIs of a broker with an authorizer: some need a right on the cluster as a whole.
+"""The APIs of a broker with an authorizer: some require a permission on the cluster.
 
 Mirrors `AuthHelper.authorizeClusterOperation`. A broker without an authorizer has the table as it is.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def guarded_apis(table: ApiTable) -> ApiTable:
-    """Return the table with handlers that answer CLUSTER_AUTHORIZATION_FAILED to others."""
+    """Return the table with handlers that return CLUSTER_AUTHORIZATION_FAILED to unauthorized clients."""
     return table.changed(lambda spec: _guarded(spec) if spec.cluster_operations else spec)
 
 

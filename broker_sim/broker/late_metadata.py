@@ -1,13 +1,13 @@
 """Delays new metadata on its way into a broker, in two steps; Kafka's brokers apply it at their own pace.
 
-    the controller commits     requests are checked against       partitions are led and
-    it and answers             the new image                      followed as it says
+    the controller commits     requests are checked against       partitions have their
+    it and responds            the new image                      roles of the new image
     ───────┬───────────────────────────┬──────────────────────────────────┬──────────▶
            │ UNKNOWN_TOPIC_ID, or      │ NOT_LEADER_OR_FOLLOWER           │ served
            │ UNKNOWN_TOPIC_OR_PARTITION│                                  │
 
-Here both steps take no time unless a fault makes them late: then each broker draws how long each step takes.
-Mirrors `MetadataLoader` and `BrokerMetadataPublisher.onMetadataUpdate` as far as a client can tell.
+Both steps take no time unless a fault delays them: then each broker draws the duration of each step.
+Mirrors the effects of `MetadataLoader` and `BrokerMetadataPublisher.onMetadataUpdate` that clients can observe.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MetadataDelay:
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self.max_ms = 0
-        """Maximum duration of each step in ms; 0 without the fault."""
+        """Maximum duration of each step in ms; 0 if the fault is off."""
 
     def draw_ms(self) -> int:
         """Return the duration of the next step in ms."""
@@ -45,17 +45,17 @@ class LateMetadata:
     def __init__(
         self, process: Process, delay: MetadataDelay, hear: Callable[[MetadataImage], Callable[[], object]]
     ) -> None:
-        """`hear(image)` does the first step, and returns the function that does the second."""
+        """`hear(image)` performs the first step, and returns the function for the second step."""
         self._process = process
         self._delay = delay
         self._hear = hear
         self._newest: MetadataImage | None = None
         self._is_busy = False
         self.applied_version = -1
-        """Version of the last image whose second step is done; -1 at first."""
+        """Version of the last image whose second step is done; -1 before the first."""
 
     def take(self, image: MetadataImage) -> None:
-        """Take an image of the controller; images that a newer one has overtaken are skipped."""
+        """Accept an image from the controller; an image that is already superseded is skipped."""
         self._newest = image
         if not self._is_busy:
             self._is_busy = True

@@ -1,20 +1,20 @@
 """Registration, heartbeats and controlled shutdown; mirrors `BrokerLifecycleManager`.
 
-A broker registers, which leaves it fenced, and then sends heartbeats. The first one after it has
-caught up with the metadata unfences it, and only then does it accept connections, of clients and of other
-brokers. It follows the metadata from the start: while the session of its last life lasts, it leads and
-follows the partitions that it did before, although nobody can reach it. If no heartbeat reaches the
+A broker registers, which leaves it fenced, and then sends heartbeats. The first heartbeat after it has
+caught up with the metadata unfences it, and only then does it accept connections from clients and other
+brokers. It applies the metadata from the start: until the session from before its restart expires, it leads
+and follows the same partitions as before, although it is unreachable. If no heartbeat reaches the
 controller for `broker.session.timeout.ms`, the controller fences it again.
 
-One request to the controller is under way at a time. The next one follows
+One request to the controller is in flight at a time. The next one follows
 
 - at once after the registration, or when the metadata that a starting broker waits for arrives
-- 50 ms after the first answer in a controlled shutdown
-- `broker.heartbeat.interval.ms` after every other answer, errors included
+- 50 ms after the first response in a controlled shutdown
+- `broker.heartbeat.interval.ms` after every other response, including errors
 
 Deliberate differences: the state RECOVERY is left out, because a broker has nothing to do between
-catching up and being unfenced, so it never asks to stay fenced; and a starting broker waits for the
-metadata instead of asking every 10 ms.
+catching up and being unfenced, so it never requests to stay fenced; and a starting broker waits for the
+metadata instead of polling every 10 ms.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 CONTROLLED_SHUTDOWN_TIMEOUT_MS: Final = 300_000
-"""Time after which a broker stops without the controller's permission; fixed in Kafka too."""
+"""Time in ms after which a broker stops without the controller's permission; fixed in Kafka too."""
 FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
 
 
@@ -54,7 +54,7 @@ class LifecycleState(Enum):
 
 
 class BrokerLifecycle:
-    """Keeps one broker known to the controller, from its registration to its shutdown."""
+    """Registers one broker with the controller and sends its heartbeats, until it shuts down."""
 
     def __init__(
         self,
@@ -89,10 +89,10 @@ class BrokerLifecycle:
         on_unfenced: Callable[[], object] = lambda: None,
         offline_logs: Callable[[], frozenset[tuple[bytes, int]]] = frozenset,
     ) -> None:
-        """Register and begin to send heartbeats; `on_unfenced()` is called the first time it is unfenced.
+        """Register and begin to send heartbeats; `on_unfenced()` is called when the broker is first unfenced.
 
         `previous_broker_epoch` is that of the broker's last clean shutdown, -1 if there was none.
-        The controller hears of the topic ids and partitions of `offline_logs()`.
+        `offline_logs()` returns topic ids and partitions to report to the controller.
         """
         self._offline_logs = offline_logs
         self._controller = controller
@@ -103,7 +103,7 @@ class BrokerLifecycle:
         self._communicate()
 
     def on_image(self, image: MetadataImage) -> None:
-        """Ask to be unfenced once the metadata that a starting broker waits for has arrived."""
+        """Request to be unfenced once the metadata that a starting broker waits for has arrived."""
         broker = image.brokers.get(self._broker_id)
         if (
             self.state is LifecycleState.STARTING
@@ -150,7 +150,7 @@ class BrokerLifecycle:
     # -- one request at a time ------------------------------------------------------------------
 
     def _communicate(self) -> None:
-        """Send the next request now, or right after the answer to the one under way."""
+        """Send the next request now, or right after the response to the one in flight."""
         if self._request_in_flight:
             self._next_at_once = True
             return
@@ -188,7 +188,7 @@ class BrokerLifecycle:
         self._communicate()
 
     def _on_registration_refused(self, error: ApiError) -> None:
-        """Try again later: most often the session of the broker's last life has not ended yet."""
+        """Retry later: usually the session from before the broker's restart has not expired yet."""
         self._request_in_flight = False
         self._log.info("registration_refused", error=error.error_code.name)
         self._communicate_later(self._config.broker_heartbeat_interval_ms)
@@ -221,7 +221,7 @@ class BrokerLifecycle:
             if reply.should_shutdown:
                 self._shut_down()
                 return
-            # The other brokers have not caught up yet; most often they have soon.
+            # The other brokers have not caught up yet; usually they do soon.
             if not self._has_shutdown_reply:
                 self._has_shutdown_reply = True
                 delay_ms = FIRST_SHUTDOWN_INTERVAL_MS

@@ -1,8 +1,8 @@
-"""Asks the leaders of partitions for their latest offsets, for a group coordinator.
+"""Requests latest offsets from the leaders of partitions, for a group coordinator.
 
-Mirrors `NetworkPartitionMetadataClient`. Partitions of one leader go together, in one request at a time; what
-is asked for meanwhile waits. Where the connection is lost, or no answer comes in time, it is sent again, up
-to `MAX_ATTEMPTS` times, after a wait that doubles.
+Mirrors `NetworkPartitionMetadataClient`. Partitions of one leader are sent together, one request at a time; later
+requests wait. After a lost connection or a timeout a request is retried, up to `MAX_ATTEMPTS` times, with
+exponential backoff.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class PartitionMetadataClient:
     def __call__(
         self, keys: Iterable[TopicPartition], on_result: Callable[[Mapping[TopicPartition, LatestOffset]], object]
     ) -> None:
-        """Ask the leaders of the partitions; the error is LEADER_NOT_AVAILABLE for a partition without a leader."""
+        """Request the offsets from the leaders; a partition without a leader has the error LEADER_NOT_AVAILABLE."""
         image = self._broker.image()
         partitions = list(dict.fromkeys(keys))
         offsets_of: dict[TopicPartition, LatestOffset] = {}

@@ -15,7 +15,7 @@ RETRY_BACKOFF_MS = 50
 
 
 class ProducerIds:
-    """Hands out producer ids. The next block is requested when a tenth of the current one is left, or nothing."""
+    """Allocates producer ids. The next block is requested when a tenth of the current block or less is left."""
 
     def __init__(self, broker: BrokerContext, controller: ControllerChannel) -> None:
         self._broker = broker
@@ -28,7 +28,7 @@ class ProducerIds:
         self._retry_ms = 0
 
     def next_id(self) -> int | None:
-        """Return an id that no other producer has, or None while there is no block."""
+        """Return an unused producer id, or None while there is no block."""
         if self._next_id == self._end_id:
             if self._next_block is None:
                 self._maybe_request_block()
@@ -62,6 +62,6 @@ class ProducerIds:
         self._next_block = block
 
     def _take_refusal(self, _error: ApiError) -> None:
-        """Retry after `RETRY_BACKOFF_MS`: a broker that is not registered (again) yet is refused."""
+        """Retry after `RETRY_BACKOFF_MS`: the controller refuses a broker that has not (re-)registered yet."""
         self._is_requested = False
         self._retry_ms = self._broker.clock.now_ms() + RETRY_BACKOFF_MS

@@ -1,4 +1,4 @@
-"""The replicas of one broker, as their leader and as a follower of others."""
+"""Makes the parts of one broker that replicate: as leader and as follower."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make_replica_manager(
 
 
 def make_alter_partition_manager(broker: BrokerContext, controller: ControllerLink) -> AlterPartitionManager:
-    """Return the sender of ISR changes to the controller; its decisions are served as requests are."""
+    """Return the sender of ISR changes to the controller; decisions are processed like requests."""
 
     def send(proposals: Sequence[IsrProposal], on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None]) -> None:
         controller.send_isr_changes(proposals, partial(broker.process.actions.serve, on_answer))
@@ -64,7 +64,7 @@ def make_applier(
     alter_partition: AlterPartitionManager,
     follower_quota: ReplicaQuota,
 ) -> MetadataApplier:
-    """Return the applier of new metadata to the partitions on this broker."""
+    """Return the object that applies new metadata to the partitions on this broker."""
     fetchers = FetcherManager(
         broker.broker_id,
         broker.process,

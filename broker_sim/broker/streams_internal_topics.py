@@ -1,7 +1,7 @@
-"""Internal topics of Kafka Streams applications that a broker creates for their groups.
+"""Internal topics of Kafka Streams applications, which a broker creates for their groups.
 
-Mirrors the streams groups' part of `AutoTopicCreationManager` and its `ExpiringErrorCache`: why a topic could
-not be created is kept for a while, and until then it is not tried again.
+Mirrors the streams part of `AutoTopicCreationManager` and its `ExpiringErrorCache`: the error of a failed
+creation is cached for a while, and until it expires the creation is not retried.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
 
 MAX_ERRORS: Final = 1_000
-"""Maximum number of topics whose errors are kept; beyond it the error that ends first is forgotten."""
+"""Maximum number of cached errors; beyond it the one that expires first is dropped."""
 
 
 class _Failure(NamedTuple):
@@ -31,7 +31,7 @@ class _Failure(NamedTuple):
 
 
 class StreamsInternalTopics:
-    """Creates the internal topics of one broker's streams groups, and keeps why creations failed.
+    """Creates the internal topics of one broker's streams groups, and caches the errors of failed creations.
 
     Thread rule: the broker's loop.
     """
@@ -45,7 +45,7 @@ class StreamsInternalTopics:
         return self._broker.clock.wall_clock_ms()
 
     def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
-        """Create the topics, apart from those being created and those that have failed within `keeps_errors_ms`."""
+        """Create the topics, except those in progress and those that failed within the last `keeps_errors_ms`."""
         skipped = {**self._known_failures(), **dict.fromkeys(self._in_flight)}
         new_topics = [
             CreatableTopic(
@@ -82,7 +82,7 @@ class StreamsInternalTopics:
         )
 
     def errors_of(self, names: Sequence[str]) -> dict[str, str]:
-        """Return why some of these topics could not be created, in the order of Kafka's map."""
+        """Return the cached error messages of these topics by name, in the order of Kafka's map."""
         failures = self._known_failures()
         failed = to_map_order([name for name in names if name in failures], string_hash)
         return {name: failures[name].text for name in failed}

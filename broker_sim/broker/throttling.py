@@ -1,18 +1,18 @@
 """Throttles clients that exceed their quotas; mirrors `RequestHandlerHelper`.
 
-The answer is sent at once and tells the client how long to wait. The broker does not rely on that:
-it mutes the connection for the same time (KIP-219).
+The response is sent at once and has the throttle time. The broker does not rely on the client: it mutes the
+connection for the same time (KIP-219). The quotas count
 
-    Produce        the bytes of the request, and the time that it took; for acks=0 the bytes only
-    Fetch          the bytes of the answer, and the time; what is above a quota is answered empty, and
-                   these bytes do not count. Fetches of followers are free
-    WriteTxnMarkers   free
-    changes of topics   the time the controller tells, and the time that the request took
-    all others     the time
+    Produce             the bytes of the request, and the request time; for acks=0 the bytes only
+    Fetch               the bytes of the response, and the request time; above the quota the response is
+                        empty, and its bytes do not count. Fetches of followers are exempt
+    WriteTxnMarkers     exempt
+    changes of topics   the throttle time from the controller, and the request time
+    all others          the request time
 
-Of two times the longer one holds. Deliberate differences: the time that a request took is that of its
-handler, in whole milliseconds of the broker's clock, so in virtual time it takes none; what the network
-and the controller did for it is not measured.
+Of two throttle times the longer one applies. Deliberate differences: the request time is that of the handler,
+in whole milliseconds of the broker's clock, so it is 0 in virtual time; time in the network and the controller
+is not measured.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _MARKERS: Final = ApiKey.WRITE_TXN_MARKERS
 class ThrottledChannel(DelayedRequest):
     """Keeps one connection muted for `delay_ms`; mirrors `ThrottledChannel`.
 
-    Kafka keeps these in a `DelayQueue` for each kind of quota, which a thread reads (`ThrottledChannelReaper`).
-    Deliberate difference: here they are delayed operations in the purgatory `ThrottledChannel`, so that they are
-    seen where everything that waits is seen. Nothing completes one before its time.
+    Kafka keeps these in one `DelayQueue` per kind of quota, which a thread reads (`ThrottledChannelReaper`).
+    Deliberate difference: here they are delayed operations in the purgatory `ThrottledChannel`, so that they
+    are visible like all other waiting operations. They complete only by expiring.
     """
 
     __slots__ = ("_end_throttling",)
@@ -54,7 +54,7 @@ class ThrottledChannel(DelayedRequest):
         self._end_throttling = end_throttling
 
     def try_complete(self) -> bool:
-        """Return False: it only expires."""
+        """Return False: this operation can only expire."""
         return False
 
     def on_complete(self) -> None:
@@ -82,7 +82,7 @@ class Throttling:
         return throttled
 
     def _throttle(self, context: RequestContext, throttle_time_ms: int) -> None:
-        """Read no request from the connection for that time."""
+        """Mute the connection for that time."""
         connection = context.connection
         connection.start_throttling()
         channel = ThrottledChannel(throttle_time_ms, connection.end_throttling, context.client_id)
@@ -125,20 +125,20 @@ class ThrottledRequest:
         self._took_ms: int | None = None
 
     def leave_handler(self) -> None:
-        """Stop the clock of the handler; an answer that comes later costs nothing more."""
+        """Stop measuring the request time; a later response adds nothing."""
         if self._took_ms is None:
             self._took_ms = self._clock.now_ms() - self._begun_ms
 
     def hold_up(self, throttle_time_ms: int) -> None:
-        """Throttle the client for at least that time."""
+        """Throttle the client for at least `throttle_time_ms`."""
         self._throttle_time_ms = throttle_time_ms
 
     def max_fetch_bytes(self) -> float | None:
-        """Return the most bytes a fetch may read without being answered empty; None without a limit."""
+        """Return the maximum number of bytes a fetch may read without an empty response; None for no limit."""
         return self._quotas.fetch.max_value_in_quota_window(self._client)
 
     def refuses_fetch(self, response_bytes: int) -> bool:
-        """Record a fetch response of that size; return whether it has to be answered empty."""
+        """Record a fetch response of `response_bytes`; return whether it must be empty instead."""
         fetch = self._quotas.fetch
         time_ms = self._record_time()
         bandwidth_ms = fetch.record_and_get_throttle_time_ms(self._client, response_bytes)

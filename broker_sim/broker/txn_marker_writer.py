@@ -2,7 +2,7 @@
 
 A marker is one control batch in each partition of its transaction, appended with acks=all: it is
 answered when the in-sync replicas have it, or after `request.timeout.ms`. In `__consumer_offsets` the
-group coordinator appends it, because it commits or drops the transaction's offsets; there the time is
+group coordinator appends it, because it commits or drops the transaction's offsets; the timeout is then
 `offsets.commit.timeout.ms`.
 """
 
@@ -50,9 +50,10 @@ class TxnMarkerWriter:
         self._timeout_ms = request_timeout_ms
 
     def write(self, request: Request, respond: Callable[[Response], object]) -> None:
-        """Append all markers; answer when each partition has its result.
+        """Append all markers; respond when each partition has its result.
 
-        UNKNOWN_TOPIC_OR_PARTITION for a partition without a replica here, else the error of the append.
+        The error is UNKNOWN_TOPIC_OR_PARTITION for a partition that this broker does not host, otherwise that
+        of the append.
         """
         answers = _Answers(request, respond)
         for marker in request.markers:
@@ -114,7 +115,7 @@ class _Answers:
 
     def __init__(self, request: Request, respond: Callable[[Response], object]) -> None:
         self.pending = 1
-        """Number of appends without a result, plus one until all have begun."""
+        """Number of appends without a result, plus one until all appends have begun."""
         self._request = request
         self._respond: Callable[[Response], object] | None = respond
         self._results: dict[int, dict[TopicPartition, ErrorCode]] = {}
@@ -131,7 +132,7 @@ class _Answers:
         self._send()
 
     def complete_one(self) -> None:
-        """Count one pending append as done; answer after the last one."""
+        """Count one pending append as done; respond after the last one."""
         self.pending -= 1
         if not self.pending:
             self._send()
