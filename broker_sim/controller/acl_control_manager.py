@@ -1,4 +1,4 @@
-"""The rules of access control; mirrors `AclControlManager`. Error messages are Kafka's, because clients see them."""
+"""The ACLs of the cluster; mirrors `AclControlManager`. Error messages are Kafka's, because clients see them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ABSTRACT_OPERATIONS: Final = (AclOperation.UNKNOWN, AclOperation.ANY)
 
 
 def create_acls(delta: MetadataDelta, acls: Sequence[Acl], release: Release) -> list[Outcome]:
-    """Add those that are valid; returns one outcome each. A rule that exists already is no error.
+    """Add the valid ACLs; return one outcome each. An ACL that already exists is not an error.
 
-    Kafka looks at hosts from 4.4 on, where they may have a prefix length (KIP-1276).
+    Kafka checks hosts from 4.4 on, where they may have a prefix length (KIP-1276).
     """
     knows_ranges = delta.features.get(METADATA_VERSION, 0) >= _WITH_RANGES
     outcomes = [
@@ -40,7 +40,7 @@ def create_acls(delta: MetadataDelta, acls: Sequence[Acl], release: Release) -> 
 
 
 def delete_acls(delta: MetadataDelta, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-    """Remove the rules that the filters match; each result lists all matches, also those of other filters."""
+    """Remove the ACLs that the filters match; each result lists all matches of its filter."""
     results = [_find(delta, acl_filter) for acl_filter in filters]
     removed = {acl for result in results for acl in result.acls}
     if removed:
@@ -62,7 +62,7 @@ def _check(acl: Acl) -> Outcome:
 
 
 def _problems(acl: Acl) -> Iterator[str]:
-    """Return the problems of a new rule, in the order of Kafka's `validateNewAcl`."""
+    """Yield the errors of a new ACL, in the order of Kafka's `validateNewAcl`."""
     if acl.resource_type in _ABSTRACT_TYPES:
         yield f"Invalid resourceType {acl.resource_type.name}"
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):

@@ -1,6 +1,6 @@
 """Events that the controller logs about a new image: brokers, topics, leaders, configurations and ACLs.
 
-The leaders log the changes of ISRs, as in Kafka.
+ISR changes are logged by the leaders, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The quotas of clients (KIP-546); mirrors `ClientQuotaControlManager` and the definitions of `QuotaConfig`.
 
-Deliberate difference: an ip entity is an address or `localhost`; Kafka takes any name that its DNS
+Deliberate difference: an ip entity is an address or `localhost`; Kafka accepts any name that DNS
 resolves. Error messages are like Kafka's, because clients see them.
 """
 
@@ -31,7 +31,7 @@ _USER_AND_CLIENT_QUOTAS: Final = {
     "consumer_byte_rate": _LONG,
     "controller_mutation_rate": _DOUBLE,
 }
-"""In the order of Kafka's table of changes, in which they come into the image."""
+"""Quota names in the order of Kafka's hash table of changes, which is their order in the image."""
 _IP_QUOTAS: Final = {"connection_creation_rate": _INT}
 _TOLERANCE: Final = 1e-6
 DEFAULT_NAME: Final = "<default>"
@@ -42,9 +42,9 @@ _EMPTY: Final = "Invalid empty client quota entity"
 def alter_client_quotas(
     delta: MetadataDelta, alterations: Sequence[ClientQuotaAlteration], release: Release
 ) -> dict[QuotaEntity, Outcome]:
-    """Set and remove quotas; all of an entity or none. Returns the outcome of each entity.
+    """Set and remove quotas, either all of an entity or none; return the outcome of each entity.
 
-    An entity that is named twice is told so, but what was set the first time stays set.
+    A duplicate entity gets an error, but its first alteration stays in effect.
     """
     outcomes: dict[QuotaEntity, Outcome] = {}
     for entity, operations in alterations:
@@ -68,7 +68,7 @@ def alter_client_quotas(
 def quotas_to_set(
     image: MetadataImage, names: Mapping[str, str | None], quotas: Mapping[str, float | None]
 ) -> ClientQuotaAlteration:
-    """Return the change that leaves an entity with these quotas only; names and quotas that are None are left out."""
+    """Return the alteration that leaves an entity with only these quotas; names and quotas of None are left out."""
     entity_names = {kind: name for kind, name in names.items() if name is not None}
     entity = quota_entity({kind: None if name == DEFAULT_NAME else name for kind, name in entity_names.items()})
     current = image.client_quotas.get(entity, {})
@@ -77,7 +77,7 @@ def quotas_to_set(
 
 
 def _changed(before: Mapping[str, float], changes: Mapping[str, float | None]) -> dict[str, float]:
-    """Return the quotas after the change, those that were set before first."""
+    """Return the quotas after the change, earlier ones first."""
     names = [*before, *_USER_AND_CLIENT_QUOTAS, *_IP_QUOTAS]
     values = {name: changes.get(name, before.get(name)) for name in names}
     return {name: value for name, value in values.items() if value is not None}
@@ -122,7 +122,7 @@ def _is_address(text: str) -> bool:
     if text == "localhost":
         return True
     try:
-        inet_aton(text)  # as Java, it takes 127.1 too
+        inet_aton(text)  # like Java, it accepts 127.1
     except OSError:
         pass
     else:

@@ -7,8 +7,8 @@ out; the version of the image stands for the offset of the metadata log.
 Facts that are easily missed:
 
 - Only heartbeats renew a session, registrations do not. A broker that registers under a new
-  incarnation is refused with DUPLICATE_BROKER_REGISTRATION while the session of the old one lasts,
-  even after a controlled shutdown; it has to retry until that session has ended.
+  incarnation is refused with DUPLICATE_BROKER_REGISTRATION until the session of the old one expires,
+  even after a controlled shutdown; it has to retry until then.
 - A registration under the same incarnation keeps the broker's epoch and its state.
 """
 
@@ -28,7 +28,7 @@ _NO_ACTIVE_BROKER: Final = 1 << 63
 
 
 class BrokerControlState(Enum):
-    """The state of a broker for the controller; mirrors the enum of the same name."""
+    """A broker's state in the controller; mirrors the enum of the same name."""
 
     FENCED = "in no ISR, leads nothing"
     UNFENCED = "may be in ISRs and lead"
@@ -38,7 +38,7 @@ class BrokerControlState(Enum):
 
 @dataclass(slots=True)
 class _Heartbeats:
-    """Facts from the heartbeats of one incarnation; versions are those of images."""
+    """State from the heartbeats of one incarnation; versions are image versions."""
 
     registered_at_version: int
     metadata_version: int = -1
@@ -46,11 +46,11 @@ class _Heartbeats:
     """The version of the controller's image when the last heartbeat was processed."""
     heartbeat_ms: int = -1
     caught_up_ms: int = -1
-    """When the broker last had all metadata that there was, as in `LeaderState.ReplicaState`; -1 for never."""
+    """Time in ms when the broker last had all metadata, as in `LeaderState.ReplicaState`; -1 for never."""
     controlled_shutdown_version: int | None = None
 
-    def heard(self, metadata_version: int, end_version: int, now_ms: int) -> None:
-        """Record how far the broker had come at a heartbeat, and whether it had all of this or of the last one."""
+    def record_heartbeat(self, metadata_version: int, end_version: int, now_ms: int) -> None:
+        """Record the broker's metadata version, and whether it had all metadata of this or the previous heartbeat."""
         if metadata_version >= end_version:
             self.caught_up_ms = now_ms
         elif metadata_version >= self.end_version >= 0:
@@ -59,7 +59,7 @@ class _Heartbeats:
 
 
 class ClusterControlManager:
-    """Keeps the state of brokers that the image does not show. Belongs to the controller's thread."""
+    """The state of brokers that is not in the image. Thread rule: the controller's thread."""
 
     def __init__(self, clock: Clock, session_timeout_ms: int) -> None:
         self._clock = clock
@@ -68,7 +68,7 @@ class ClusterControlManager:
         self._contact_ms: dict[tuple[int, int], int] = {}
 
     def restore(self, image: MetadataImage) -> None:
-        """Take over the brokers that an earlier controller has left; none of them has a session."""
+        """Restore the brokers of an earlier controller; none of them has a session."""
         for broker_id in image.brokers:
             self._heartbeats[broker_id] = _Heartbeats(image.version)
 
@@ -89,7 +89,7 @@ class ClusterControlManager:
                     " broker's session.",
                 )
             broker = replace(broker, epoch=version, fenced=True, in_controlled_shutdown=False)
-            # A broker that knows its registration has had all that there was then.
+            # A broker that has its registration has had all metadata of that time.
             self._heartbeats[broker.broker_id] = _Heartbeats(
                 version, end_version=version, heartbeat_ms=self._clock.now_ms()
             )
@@ -105,7 +105,7 @@ class ClusterControlManager:
         return broker
 
     def unregister(self, delta: MetadataDelta, broker_id: int) -> None:
-        """Forget the broker's registration, whether it is fenced or not. Its session is left to end.
+        """Remove the broker's registration, whether it is fenced or not; its session is left to expire.
 
         Raises ApiError with BROKER_ID_NOT_REGISTERED.
         """
@@ -115,7 +115,7 @@ class ClusterControlManager:
         del self._heartbeats[broker_id]
 
     def check_broker_epoch(self, delta: MetadataDelta, broker_id: int, broker_epoch: int) -> None:
-        """Raise ApiError with STALE_BROKER_EPOCH unless this is the broker's present epoch."""
+        """Raise ApiError with STALE_BROKER_EPOCH unless this is the broker's current epoch."""
         broker = delta.brokers.get(broker_id)
         if broker is None:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
@@ -134,7 +134,7 @@ class ClusterControlManager:
         self._contact_ms = dict.fromkeys(self._contact_ms, self._clock.now_ms())
 
     def is_caught_up(self, broker_id: int, metadata_version: int) -> bool:
-        """Return whether a broker with that image knows its own registration."""
+        """Return whether the broker's image has its own registration."""
         return metadata_version >= self._heartbeats[broker_id].registered_at_version
 
     def current_state(self, broker: BrokerState) -> BrokerControlState:
@@ -153,7 +153,7 @@ class ClusterControlManager:
         wants_shutdown: bool,
         has_leaderships: Callable[[MetadataDelta, int], bool],
     ) -> BrokerControlState:
-        """Mirror `BrokerHeartbeatManager.calculateNextBrokerState`; no broker asks to be fenced here."""
+        """Mirror `BrokerHeartbeatManager.calculateNextBrokerState`; brokers never request to be fenced."""
         states = BrokerControlState
         if current is states.FENCED:
             if wants_shutdown:
@@ -168,14 +168,14 @@ class ClusterControlManager:
         return current
 
     def _may_shut_down(self, delta: MetadataDelta, broker_id: int) -> bool:
-        """Return whether all unfenced brokers know that the broker leads nothing any more."""
+        """Return whether all unfenced brokers have the metadata in which the broker leads nothing."""
         version = self._heartbeats[broker_id].controlled_shutdown_version
         return version is not None and version <= self._lowest_active_version(delta)
 
     def touch(self, broker_id: int, *, metadata_version: int, state: BrokerControlState, version: int) -> None:
-        """Remember the result of a heartbeat; `version` is that of the image that follows it."""
+        """Record the result of a heartbeat; `version` is that of the resulting image."""
         heartbeats = self._heartbeats[broker_id]
-        heartbeats.heard(metadata_version, version, self._clock.now_ms())
+        heartbeats.record_heartbeat(metadata_version, version, self._clock.now_ms())
         if state is not BrokerControlState.CONTROLLED_SHUTDOWN:
             heartbeats.controlled_shutdown_version = None
         elif heartbeats.controlled_shutdown_version is None:
@@ -186,13 +186,13 @@ class ClusterControlManager:
         self._heartbeats[broker_id].controlled_shutdown_version = None
 
     def end_session(self, delta: MetadataDelta, broker_id: int) -> BrokerState | None:
-        """Forget all sessions of a broker; returns the broker to fence, None if it is not known."""
+        """Drop all sessions of a broker; return the broker to fence, None if it is not registered."""
         for key in [key for key in self._contact_ms if key[0] == broker_id]:
             del self._contact_ms[key]
         return delta.brokers.get(broker_id)
 
     def take_expired(self, delta: MetadataDelta) -> tuple[bool, BrokerState | None]:
-        """Forget one session that has ended.
+        """Drop one expired session.
 
         Returns whether there was one, and the broker to fence: None if a later incarnation has
         registered since.
@@ -206,17 +206,17 @@ class ClusterControlManager:
         return False, None
 
     def usable_brokers(self, delta: MetadataDelta) -> Iterator[UsableBroker]:
-        """Iterate over the brokers that may get replicas, fenced ones included."""
+        """Iterate over the brokers that may get replicas, including fenced ones."""
         for broker in delta.brokers.values():
             if self._heartbeats[broker.broker_id].controlled_shutdown_version is None:
                 yield UsableBroker(broker.broker_id, broker.rack, broker.fenced)
 
     def last_contact_ms(self, broker: BrokerState) -> int | None:
-        """Return the time of the broker's last heartbeat, None when its session has ended."""
+        """Return the time in ms of the broker's last heartbeat, None if its session has expired."""
         return self._contact_ms.get((broker.broker_id, broker.epoch))
 
     def contact_ages_ms(self, image: MetadataImage) -> dict[int, int]:
-        """Return the age of the last heartbeat of each broker whose session lasts, by id."""
+        """Return the age in ms of the last heartbeat of each broker with a valid session, by id."""
         now_ms = self._clock.now_ms()
         return {
             broker_id: now_ms - contact_ms
@@ -225,7 +225,7 @@ class ClusterControlManager:
         }
 
     def observers(self, image: MetadataImage) -> Iterator[QuorumObserver]:
-        """Iterate over the brokers whose session lasts, by id."""
+        """Iterate over the brokers with a valid session, by id."""
         passed_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
         for _, broker in sorted(image.brokers.items()):
             contact_ms = self.last_contact_ms(broker)

@@ -1,12 +1,12 @@
 """Changes of the configurations of topics and brokers at run time.
 
 Mirrors `ConfigurationControlManager`, `ControllerConfigurationValidator` and
-`KafkaConfigSchema` of Kafka, and the checks of broker configurations that a broker does in
+`KafkaConfigSchema` of Kafka, and the checks of broker configurations that a broker performs in
 `ConfigAdminManager` before it forwards the request.
 
 With eligible leader replicas (KIP-966) the cluster always has a `min.insync.replicas`: it is
-written when the cluster is made or the feature is turned on, and cannot be removed or set for one broker. A change of
-it empties the ELRs of the topics concerned, because they were computed with another minimum.
+written when the cluster is created or the feature is enabled, and cannot be removed or set for one broker. Changing
+it empties the ELRs of the affected topics, because they were computed with another minimum.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ _LISTS: Final[Mapping[ConfigResourceType, Callable[[], Mapping[str, ConfigDef]]]
     ConfigResourceType.GROUP: dict,
     ConfigResourceType.CLIENT_METRICS: dict,
 }
-"""Definitions in which APPEND and SUBTRACT look for lists; Kafka has none for groups and subscriptions."""
+"""Definitions that say which configurations are lists, for APPEND and SUBTRACT; Kafka has none for other types."""
 
 
 class ConfigurationControlManager:
@@ -57,7 +57,7 @@ class ConfigurationControlManager:
         self._validator = ConfigurationValidator(static, release)
 
     def bootstrap(self, delta: MetadataDelta) -> None:
-        """Write what ELRs need: `min.insync.replicas` for the cluster, and for no single broker."""
+        """Write the configuration for ELRs: `min.insync.replicas` for the cluster, and for no single broker."""
         if not has_eligible_leader_replicas(delta.features):
             return
         for name, configs in list(delta.broker_configs.items()):
@@ -70,7 +70,7 @@ class ConfigurationControlManager:
             delta.set_broker_configs("", {**of_cluster, MIN_INSYNC_REPLICAS: value})
 
     def reset(self, delta: MetadataDelta) -> None:
-        """Remove all dynamic configurations but topics' that were set since the cluster was made."""
+        """Remove all dynamic configurations set since the cluster was created, except those of topics."""
         for name in list(delta.broker_configs):
             delta.set_broker_configs(name, {})
         for type_code, name in list(delta.resource_configs):
@@ -78,7 +78,7 @@ class ConfigurationControlManager:
         self.bootstrap(delta)
 
     def effective_min_isr(self, delta: MetadataDelta, topic: TopicState) -> int:
-        """Return the topic's minimum of in-sync replicas, at most its number of replicas."""
+        """Return the topic's `min.insync.replicas`, capped at its number of replicas."""
         minimum = self._effective(delta, topic, MIN_INSYNC_REPLICAS)
         assert isinstance(minimum, int)
         return min(minimum, len(topic.partitions[0].replicas))
@@ -99,7 +99,7 @@ class ConfigurationControlManager:
     def incremental_alter(
         self, delta: MetadataDelta, changes: Sequence[tuple[ConfigResource, Sequence[ConfigAlteration]]]
     ) -> list[tuple[ConfigResource, Outcome]]:
-        """Apply all alterations of a resource or none; returns one outcome per resource."""
+        """Apply all alterations of a resource or none; return one outcome per resource."""
         counts = Counter(resource for resource, _ in changes)
         outcomes = []
         for resource, alterations in dict(changes).items():
@@ -144,16 +144,16 @@ class ConfigurationControlManager:
         self._check_min_isr_rules(delta, resource, alterations)
         _check_name(resource)
         self._validator.check(delta, resource, configs)
-        # A topic that is not there is told last, after all that is wrong with the change.
+        # A missing topic is reported last, after all other errors of the change.
         if resource.type is ConfigResourceType.TOPIC and not delta.has_topic(resource.name):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
         is_set_again = resource.type is ConfigResourceType.BROKER and bool(alterations)
-        # Brokers read the files of key stores again when a configuration is set to what it is (KAFKA-14136).
+        # Brokers reread key store files when a configuration is set to its current value (KAFKA-14136).
         if current != configs or is_set_again:
             self._write(delta, resource, current, configs)
 
     def _effective(self, delta: MetadataDelta, topic: TopicState, name: str) -> object:
-        """Return the topic's value, else the cluster's, else the static one; all have the same name."""
+        """Return the topic's value, otherwise the cluster's, otherwise the static one; all have the same name."""
         text = topic.configs.get(name)
         if text is None:
             text = delta.broker_configs.get("", {}).get(name)
@@ -243,7 +243,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _check_name(resource: ConfigResource) -> None:
-    """Raise ApiError for a name that no resource of its type can have, brokers apart."""
+    """Raise ApiError if the name is invalid for its resource type, except for brokers."""
     if resource.type is ConfigResourceType.BROKER:
         return
     if not resource.name:
@@ -268,7 +268,7 @@ def _check_broker_name(delta: MetadataDelta, name: str) -> None:
 
 
 def _edited_list(op: AlterOp, present: str, change: str, *, keeps_duplicates: bool) -> str:
-    """Return the list after SUBTRACT, or APPEND of parts that are not in it."""
+    """Return the list after SUBTRACT, or after APPEND of its missing parts."""
     parts = [part for part in present.split(",") if part]
     # As Java splits: empty parts at the end do not count, but a text without a comma is a part.
     changes = change.rstrip(",").split(",") if change.strip(",") or not change else []

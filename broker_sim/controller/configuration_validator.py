@@ -1,7 +1,7 @@
 """Validation of the configurations of a resource.
 
-Mirrors `ControllerConfigurationValidator`, and of the checks that a broker does in Kafka before it
-forwards a request those of `DynamicBrokerConfig.validate`.
+Mirrors `ControllerConfigurationValidator`, and the checks of `DynamicBrokerConfig.validate` that a broker performs
+in Kafka before it forwards a request.
 """
 
 from collections.abc import Mapping
@@ -56,11 +56,11 @@ _DEFINITIONS: Final[Mapping[int, tuple[Mapping[str, ConfigDef], str]]] = {
     ConfigResourceType.TOPIC: (TOPIC_CONFIGS, "topic"),
     ConfigResourceType.GROUP: (GROUP_CONFIGS, "group"),
 }
-"""The definitions of which some are those of newer releases, and how messages name them."""
+"""Definitions that differ between releases, with their names in messages."""
 
 
 class ConfigurationValidator:
-    """Checks the proposed configurations of a resource of brokers of that release.
+    """Checks the proposed configurations of a resource, for brokers of that release.
 
     `static` is the controller's configuration.
     """
@@ -73,8 +73,8 @@ class ConfigurationValidator:
     def check(self, delta: MetadataDelta, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         """Raise ApiError unless the resource may have exactly these configurations.
 
-        The code is INVALID_REQUEST for brokers and INVALID_CONFIG for all else, but for a
-        subscription to client metrics INVALID_REQUEST too where Kafka has it so.
+        The code is INVALID_REQUEST for brokers, and for some errors of client metrics subscriptions as in
+        Kafka; otherwise INVALID_CONFIG.
         """
         resource_type = resource.type
         try:
@@ -84,7 +84,7 @@ class ConfigurationValidator:
                 case ConfigResourceType.TOPIC:
                     effective_topic_config(self._static, {}, configs)
                 case ConfigResourceType.BROKER:
-                    # An older Kafka keeps these for plugins; here they would have an effect.
+                    # An older Kafka accepts these for plugins; here they would have an effect.
                     check_release(every_broker_config(), configs, "broker", self._release.is_at_least)
                     self._check_broker(delta, resource.name, configs)
                 case ConfigResourceType.GROUP:
@@ -119,7 +119,7 @@ class ConfigurationValidator:
         self._check_threads(present, configs)
 
     def _check_fixed_listeners(self, changed: set[str], configs: Mapping[str, str], listeners: list[str]) -> None:
-        """Refuse a change of listeners while one of them has a new configuration that it takes at its start only.
+        """Refuse a change of listeners while one of them has a new configuration that needs a restart.
 
         Such a configuration is accepted without an effect, as in Kafka.
         """
@@ -144,7 +144,7 @@ class ConfigurationValidator:
         return list(dict.fromkeys(end.listener for each in registered for end in each.endpoints))
 
     def _check_threads(self, present: Mapping[str, str], proposed: Mapping[str, str]) -> None:
-        """Refuse to double or halve a number of threads at once; mirrors `DynamicThreadPool`."""
+        """Refuse a thread count above twice or below half the current one; mirrors `DynamicThreadPool`."""
         names = proposed.keys() & THREADS
         if not names:
             return
@@ -157,7 +157,7 @@ class ConfigurationValidator:
                 raise ConfigError(DYNAMIC_ERROR.format(reason))
 
     def _log_without_effect(self, resource_type: ConfigResourceType, configs: Mapping[str, str]) -> None:
-        """Log each configuration that is set and changes nothing, once."""
+        """Log each configuration that is set but has no effect, once."""
         match resource_type:
             case ConfigResourceType.TOPIC:
                 without_effect = configs.keys() & TOPIC_WITHOUT_EFFECT.keys()

@@ -68,8 +68,8 @@ _FENCE_CHECKS_PER_SESSION: Final = 8
 class Controller:
     """Decides on brokers, topics, leaders and configurations; owns the current `image`.
 
-    All methods are synchronous. One that changes anything makes one new image and calls
-    `publish(image)` once before it returns. `tick` does what is due; call it at
+    All methods are synchronous. A method that changes anything makes one new image and calls
+    `publish(image)` once before it returns. `tick` runs periodic work; call it at
     `next_deadline_ms`. Not thread-safe.
     """
 
@@ -87,7 +87,7 @@ class Controller:
         producer_ids: ProducerIdControlManager | None = None,
         restored: MetadataImage | None = None,
     ) -> None:
-        """Begin with `restored`, which an earlier controller has left, or with an empty cluster of `features`."""
+        """Begin with `restored`, the image of an earlier controller, or with an empty cluster of `features`."""
         self._release = release or find_release()
         self._cluster = ClusterControlManager(clock, config.broker_session_timeout_ms)
         self._configs = ConfigurationControlManager(config, self._release)
@@ -134,8 +134,8 @@ class Controller:
 
         `previous_broker_epoch` is the epoch of the broker's last clean shutdown, -1 if there was
         none. If the last incarnation had another epoch, it shut down uncleanly. Returns the new
-        broker epoch. Raises ApiError with DUPLICATE_BROKER_REGISTRATION while the session of
-        another incarnation lasts; the broker retries.
+        broker epoch. Raises ApiError with DUPLICATE_BROKER_REGISTRATION until the session of
+        another incarnation expires; the broker retries.
         """
         with self._change() as delta:
             existing = self.image.brokers.get(broker_id)
@@ -159,9 +159,9 @@ class Controller:
         current_metadata_version: int,
         offline_logs: frozenset[tuple[bytes, int]] = frozenset(),
     ) -> HeartbeatReply:
-        """Renew the broker's session, and unfence the broker or let it stop if it may.
+        """Renew the broker's session, and unfence it or allow it to shut down if possible.
 
-        It serves no partition of `offline_logs`. Raises ApiError with STALE_BROKER_EPOCH.
+        `offline_logs` are topic ids and partitions that it cannot serve. Raises ApiError with STALE_BROKER_EPOCH.
         """
         with self._change() as delta:
             self._cluster.track(broker_id, broker_epoch)
@@ -191,10 +191,10 @@ class Controller:
         return HeartbeatReply(is_fenced=stops or state is BrokerControlState.FENCED, should_shutdown=stops)
 
     def unregister_broker(self, broker_id: int) -> None:
-        """Forget a broker, whatever its state; it is known again once it registers.
+        """Remove a broker's registration, whatever its state, until it registers again.
 
-        A broker that runs on does not: its heartbeats are refused with STALE_BROKER_EPOCH until it is
-        started anew. Raises ApiError with BROKER_ID_NOT_REGISTERED.
+        A running broker does not register again: its heartbeats are refused with STALE_BROKER_EPOCH until it is
+        restarted. Raises ApiError with BROKER_ID_NOT_REGISTERED.
         """
         with self._change() as delta:
             self._cluster.unregister(delta, broker_id)
@@ -203,12 +203,12 @@ class Controller:
     # -- periodic work --------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Do the work that is due: fence brokers whose session has ended, balance and elect leaders."""
+        """Run the work that is due: fence brokers with expired sessions, balance and elect leaders."""
         with self._change() as delta:
             self._tasks.run_due(delta, self._clock.now_ms())
 
     def next_deadline_ms(self) -> int:
-        """Return the clock's time in ms at which `tick` has something to do."""
+        """Return the time in ms at which `tick` must be called next."""
         return self._tasks.next_run_ms()
 
     # -- topics and partitions --------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Controller:
     ) -> list[CreateTopicResult]:
         """Create topics, or only validate them; returns one result per topic in order.
 
-        Raises ApiError with POLICY_VIOLATION when there are too many partitions in all.
+        Raises ApiError with POLICY_VIOLATION if there are too many partitions in total.
         """
         with self._change(validate_only) as delta:
             return self._topics.create_topics(delta, topics, charge)
@@ -243,7 +243,7 @@ class Controller:
     ) -> list[AlterPartitionResult]:
         """Apply the ISR changes that a leader proposes; returns one result per change in order.
 
-        Raises ApiError with STALE_BROKER_EPOCH for all of them.
+        Raises ApiError with STALE_BROKER_EPOCH for the whole request.
         """
         with self._change() as delta:
             self._cluster.check_broker_epoch(delta, broker_id, broker_epoch)
@@ -252,7 +252,7 @@ class Controller:
     def elect_leaders(
         self, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> list[PartitionOutcome]:
-        """Elect leaders of the partitions, with None of all that need it; returns their outcomes."""
+        """Elect leaders of the partitions (None: all that need it); return their outcomes."""
         with self._change() as delta:
             return self._replication.elect_leaders(delta, election_type, partitions)
 
@@ -266,25 +266,25 @@ class Controller:
             )
 
     def list_partition_reassignments(self, partitions: Mapping[str, Sequence[int]] | None) -> list[OngoingReassignment]:
-        """Return the ongoing reassignments, with None of all topics."""
+        """Return the ongoing reassignments of the partitions (None: of all)."""
         return ongoing_reassignments(self.image, partitions)
 
     def transfer_leadership(self, topic_partition: TopicPartition, leader: int) -> None:
-        """Let an in-sync replica lead the partition, as an election does; Kafka has no such request.
+        """Make an in-sync replica the leader, as an election does; Kafka has no such request.
 
-        With `auto.leader.rebalance.enable` the preferred one leads again within 300 s. Raises ApiError
+        With `auto.leader.rebalance.enable` the preferred leader leads again within 300 s. Raises ApiError
         with UNKNOWN_TOPIC_OR_PARTITION or ELIGIBLE_LEADERS_NOT_AVAILABLE.
         """
         with self._change() as delta:
             self._replication.transfer_leadership(delta, topic_partition, leader)
 
     def end_session(self, broker_id: int) -> None:
-        """End a dead broker's session as its timeout does; Kafka has no such request."""
+        """Expire a dead broker's session now; Kafka has no such request."""
         with self._change() as delta:
             self._fence(delta, self._cluster.end_session(delta, broker_id))
 
     def make_topics(self, topics: Iterable[CreatableTopic]) -> None:
-        """Create all topics or none, in one step. Raises ApiError for the first that is refused."""
+        """Create all topics or none, in one step. Raises ApiError for the first refused topic."""
         with self._change() as delta:
             self._topics.create_one_by_one(delta, topics)
 
@@ -296,8 +296,8 @@ class Controller:
     ) -> None:
         """Delete all topics but `keep`, dynamic configurations, users, tokens, ACLs, quotas; create `topics`.
 
-        Brokers that are in `endpoints` have moved there. Features get the levels of the beginning, and sessions begin
-        anew. Not in Kafka. Raises ApiError, and does nothing, if a topic is refused.
+        `endpoints` are new addresses of brokers. Features get their initial levels, and sessions restart. Not in
+        Kafka. Raises ApiError without changing anything if a topic is refused.
         """
         with self._change() as delta:
             for topic in delta.all_topics():
@@ -336,7 +336,7 @@ class Controller:
             return self._configs.replace_all(delta, changes)
 
     def update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool = False) -> None:
-        """Change the finalized levels of features. Raises `ApiError`: all updates failed."""
+        """Change the finalized levels of features, all or none. Raises `ApiError`."""
         with self._change(validate_only) as delta:
             self._features.update(delta, updates)
             self._configs.bootstrap(delta)
@@ -353,41 +353,41 @@ class Controller:
     def alter_user_scram_credentials(
         self, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
     ) -> ScramResults:
-        """Delete and set SCRAM credentials, each for itself."""
+        """Delete and upsert SCRAM credentials; each user succeeds or fails alone."""
         with self._change() as delta:
             return alter_scram_credentials(delta, deletions, upsertions)
 
     def create_acls(self, acls: Sequence[Acl]) -> list[Outcome]:
-        """Add rules of access control, each for itself; a rule that exists already is no error."""
+        """Add ACLs; each succeeds or fails alone, and an existing ACL is not an error."""
         with self._change() as delta:
             return create_acls(delta, acls, self._release)
 
     def delete_acls(self, filters: Sequence[AclFilter]) -> list[DeletedAcls]:
-        """Remove the rules that each filter matches; one result per filter."""
+        """Remove the ACLs that each filter matches; return one result per filter."""
         with self._change() as delta:
             return delete_acls(delta, filters)
 
     def create_delegation_token(
         self, owner: KafkaPrincipal, requester: KafkaPrincipal, renewers: Sequence[KafkaPrincipal], max_lifetime_ms: int
     ) -> DelegationToken:
-        """Make a token for the owner. Raises ApiError."""
+        """Create a token for the owner. Raises ApiError."""
         with self._change() as delta:
             return self._tokens.create(delta, owner, requester, renewers, max_lifetime_ms)
 
     def renew_delegation_token(self, principal: KafkaPrincipal, hmac: bytes, renew_period_ms: int) -> int:
-        """Renew the token of that HMAC; returns when it ends now. Raises ApiError."""
+        """Renew the token with that HMAC; return its new expiry time in ms. Raises ApiError."""
         with self._change() as delta:
             return self._tokens.renew(delta, principal, hmac, renew_period_ms)
 
     def expire_delegation_token(self, principal: KafkaPrincipal, hmac: bytes, period_ms: int) -> int:
-        """Let the token of that HMAC end sooner, or at once; returns when it ends. Raises ApiError."""
+        """Expire the token with that HMAC sooner or at once; return its new expiry time in ms. Raises ApiError."""
         with self._change() as delta:
             return self._tokens.expire(delta, principal, hmac, period_ms)
 
     # -- producer ids, status -----------------------------------------------------------------------
 
     def allocate_producer_ids(self, broker_id: int, broker_epoch: int) -> ProducerIdsBlock:
-        """Return the broker's next block of producer ids; no id is given twice.
+        """Return the broker's next block of producer ids; no id is allocated twice.
 
         Raises ApiError with STALE_BROKER_EPOCH.
         """
@@ -395,7 +395,7 @@ class Controller:
         return self._producer_ids.next_block()
 
     def describe_quorum(self) -> QuorumStatus:
-        """Return how far the metadata has come, and each living broker with it."""
+        """Return the end of the metadata, and the position of each live broker in it."""
         observers = tuple(self._cluster.observers(self.image))
         return QuorumStatus(self.image.version, self._clock.wall_clock_ms(), observers)
 

@@ -1,7 +1,7 @@
 """The delegation tokens of the cluster (KIP-48, KIP-373); mirrors `DelegationTokenControlManager`.
 
-A token is renewed for `delegation.token.expiry.time.ms` at most, up to its end after
-`delegation.token.max.lifetime.ms`. An expired one is there until the next sweep, each
+A token can be renewed for at most `delegation.token.expiry.time.ms` at a time, and never beyond
+`delegation.token.max.lifetime.ms`. Expired tokens are removed every
 `delegation.token.expiry.check.interval.ms`.
 """
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from broker_sim.metadata.kafka_principal import KafkaPrincipal
 
 FIRST_LEVEL: Final = 14
-"""3.6-IV2, the first metadata version that has tokens."""
+"""Level of 3.6-IV2, the first metadata.version with tokens."""
 MAX_TIMESTAMP_MS: Final = (1 << 63) - 1
 _ID_BYTES: Final = 16
 
 
 class DelegationTokenControlManager:
-    """Makes, renews and ends tokens. Each method raises ApiError where Kafka's answers with a code."""
+    """Creates, renews and expires tokens. Each method raises ApiError where Kafka's returns an error code."""
 
     def __init__(self, config: BrokerConfig, clock: Clock, rng: Random) -> None:
         self._secret_key = config.delegation_token_secret_key
@@ -55,9 +55,9 @@ class DelegationTokenControlManager:
         renewers: Sequence[KafkaPrincipal],
         max_lifetime_ms: int,
     ) -> DelegationToken:
-        """Make a token; a lifetime of 0 or less asks for the longest.
+        """Create a token; a lifetime of 0 or less requests the maximum.
 
-        Raises ApiError with INVALID_PRINCIPAL_TYPE for a renewer that is no user.
+        Raises ApiError with INVALID_PRINCIPAL_TYPE for a renewer that is not a user.
         """
         self._check_enabled(delta)
         if any(renewer.principal_type != USER_TYPE for renewer in renewers):
@@ -77,7 +77,7 @@ class DelegationTokenControlManager:
         return token
 
     def renew(self, delta: MetadataDelta, principal: KafkaPrincipal, hmac_: bytes, renew_period_ms: int) -> int:
-        """Return when the token ends now; a period of 0 or less asks for the longest.
+        """Return the token's new expiry time in ms; a period of 0 or less requests the maximum.
 
         Raises ApiError with DELEGATION_TOKEN_NOT_FOUND, _EXPIRED or _OWNER_MISMATCH, in this order.
         """
@@ -90,7 +90,7 @@ class DelegationTokenControlManager:
         return _set_expiry(delta, token, _later(now_ms, period_ms))
 
     def expire(self, delta: MetadataDelta, principal: KafkaPrincipal, hmac_: bytes, period_ms: int) -> int:
-        """Return when the token ends now; a negative period removes it at once, even an expired one.
+        """Return the token's new expiry time in ms; a negative period removes it at once, even if it has expired.
 
         Raises ApiError with DELEGATION_TOKEN_NOT_FOUND, _OWNER_MISMATCH or _EXPIRED, in this order.
         """
@@ -127,7 +127,7 @@ class DelegationTokenControlManager:
         raise ApiError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
 
     def _new_id(self) -> str:
-        """Return an id as Kafka's `Uuid.randomUuid` makes it, which never begins with a dash."""
+        """Return an id like Kafka's `Uuid.randomUuid`, which never begins with a dash."""
         while True:
             text = uuid_text(self._random.randbytes(_ID_BYTES))
             if not text.startswith("-"):
@@ -145,8 +145,8 @@ def _set_expiry(delta: MetadataDelta, token: DelegationToken, expiry_ms: int) ->
     return expiry_ms
 
 
-def _limited(asked_ms: int, longest_ms: int) -> int:
-    return min(asked_ms, longest_ms) if asked_ms > 0 else longest_ms
+def _limited(requested_ms: int, longest_ms: int) -> int:
+    return min(requested_ms, longest_ms) if requested_ms > 0 else longest_ms
 
 
 def _later(now_ms: int, duration_ms: int) -> int:

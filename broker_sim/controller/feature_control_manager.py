@@ -1,6 +1,6 @@
 """The finalized levels of features; mirrors `FeatureControlManager`.
 
-Deliberate difference: an upgrade of `kraft.version` is accepted and changes nothing, as there is no quorum.
+Deliberate difference: an upgrade of `kraft.version` is accepted but changes nothing, because there is no quorum.
 Error messages are like Kafka's, because clients see them.
 """
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 KRAFT_LEVELS: Final = SupportedFeature(KRAFT_VERSION, 0, 1)
 """Levels of kraft.version that an update may request; the feature is not advertised."""
 METADATA_CHANGES: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
-"""The levels of `metadata.version` that brought new records or fields, which an older level would lose."""
+"""Levels of `metadata.version` with new records or fields, which a downgrade would lose."""
 
 
 class FeatureControlManager:
-    """Decides on changes of levels, among those that are `supported`; `controller_id` is told in errors."""
+    """Decides on changes of levels within the `supported` ones; `controller_id` is for error messages."""
 
     def __init__(self, controller_id: int, supported: Sequence[SupportedFeature]) -> None:
         self._controller_id = controller_id
         self._supported = {feature.name: feature for feature in (*supported, KRAFT_LEVELS)}
 
     def update(self, delta: MetadataDelta, updates: Sequence[FeatureUpdate]) -> None:
-        """Change all levels or none; of several updates of a feature the last one counts.
+        """Change all levels or none; the last of several updates of a feature counts.
 
         Raises `ApiError` INVALID_UPDATE_VERSION.
         """

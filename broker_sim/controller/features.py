@@ -1,6 +1,6 @@
-"""The features of a cluster, and the levels that brokers know; mirrors `QuorumFeatures` and `Feature`.
+"""The features of a cluster, and the levels that brokers support; mirrors `QuorumFeatures` and `Feature`.
 
-A directory keeps the levels of its cluster, so brokers may be newer than they are. Those of a newer cluster
+A data directory stores its cluster's levels, so brokers may be newer than the levels. Levels of a newer cluster
 are refused, as by Kafka, which cannot replay them.
 """
 
@@ -35,9 +35,9 @@ _FEATURES: Final = (
     SHARE_VERSION,
     STREAMS_VERSION,
 )
-"""The features that the controller has: Kafka's without the one of its own quorum."""
+"""The controller's features: Kafka's without that of the quorum."""
 ELR_METADATA_VERSION: Final = 23
-"""The `metadata.version` that ELRs need, in whose records they are."""
+"""The first `metadata.version` whose records have ELRs."""
 _NO_CHOICE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -50,14 +50,14 @@ class SupportedFeature(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The levels as messages name them."""
+        """The range of levels as in messages."""
         return f"{self.min_version}-{self.max_version}"
 
 
 def supported_features(release: str | None) -> tuple[SupportedFeature, ...]:
-    """Return what brokers of that Kafka release support; None: of the default one.
+    """Return the features that brokers of a Kafka release support; None stands for the default release.
 
-    Raises ConfigError for a release that is unknown.
+    Raises ConfigError for an unknown release.
     """
     levels = find_release(release).features
     return tuple(SupportedFeature(name, *levels[name][:2]) for name in _FEATURES if name in levels)
@@ -66,21 +66,21 @@ def supported_features(release: str | None) -> tuple[SupportedFeature, ...]:
 def check_finalized_features(
     features: Mapping[str, int], release: str | None, chosen: Mapping[str, int], directory: Path
 ) -> None:
-    """Raise ConfigError if the cluster of a data directory has unknown levels, or others than the chosen ones."""
+    """Raise ConfigError if a data directory's cluster has unsupported levels, or levels other than `chosen`."""
     for name, level in chosen.items():
         if features.get(name, 0) != level:
             raise ConfigError(
                 f"The cluster in {directory} has {name} {features.get(name, 0)}, not {level}: leave out features"
-                " (--feature), or take another directory"
+                " (--feature), or use another directory"
             )
     supported = {feature.name: feature for feature in supported_features(release)}
     for name, level in features.items():
         feature = supported.get(name)
         if feature is None or not (feature.min_version <= level <= feature.max_version):
-            knowledge = "do not know it" if feature is None else f"know {feature.text}"
+            support = "do not support it" if feature is None else f"support {feature.text}"
             raise ConfigError(
-                f"The cluster in {directory} has {name} {level}, but its brokers {knowledge}: "
-                f"{_advice(find_release(release), name, level)}, or take another directory"
+                f"The cluster in {directory} has {name} {level}, but its brokers {support}: "
+                f"{_advice(find_release(release), name, level)}, or use another directory"
             )
 
 
@@ -90,11 +90,11 @@ def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
 
 
 def initial_features(release: str | None, chosen: Mapping[str, int] = _NO_CHOICE) -> Mapping[str, int]:
-    """Return the features of a cluster that was formatted by that Kafka release; None: by the default one.
+    """Return the features of a new cluster of a Kafka release; None stands for the default release.
 
-    `chosen` levels take the place of the release's own. With an older `metadata.version` all others are, unless chosen
-    too, those of the newest release that had no newer one, as `kafka-storage.sh format --feature` has it. Raises
-    ConfigError for a release, feature or level that is unknown.
+    `chosen` levels replace the release's own. With an older `metadata.version`, features that are not chosen get the
+    levels of the newest release with at most that version, as with `kafka-storage.sh format --feature`. Raises
+    ConfigError for an unknown release, feature or level.
     """
     supported = {feature.name: feature for feature in supported_features(release)}
     for name, level in chosen.items():
@@ -124,7 +124,7 @@ def _check_level(supported: Mapping[str, SupportedFeature], name: str, level: ob
     feature = supported[name]
     is_number = isinstance(level, int) and not isinstance(level, bool)
     if not is_number or not feature.min_version <= level <= feature.max_version:  # type: ignore[operator]
-        raise ConfigError(f"Kafka {release} has {name} {feature.text}, so it cannot be {level!r}")
+        raise ConfigError(f"Kafka {release} supports {name} {feature.text}, not {level!r}")
 
 
 SUPPORTED_FEATURES: Final = supported_features(None)
@@ -135,7 +135,5 @@ DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(dict(initial_featu
 def _advice(older: Release, name: str, level: int) -> str:
     for release in releases().values():
         if release.is_at_least(older.name) and release.supports(name, level):
-            return (
-                f"they are those of an older Kafka, so start with `as_version` (--as-version) {release.name} or newer"
-            )
+            return f"they behave as an older Kafka, so start with `as_version` (--as-version) {release.name} or newer"
     return "a newer broker-sim has written it, so upgrade broker-sim"

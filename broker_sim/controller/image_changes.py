@@ -1,4 +1,4 @@
-"""The changes from one image to the next as plain values for JSON, and the image that they make."""
+"""The changes from one image to the next as plain values for JSON, and their application to an image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def difference(before: MetadataImage, after: MetadataImage) -> dict[str, Any]:
-    """Return the change that makes `after` from `before`; identical objects have not changed."""
+    """Return the change from `before` to `after`; identical objects count as unchanged."""
     change: dict[str, Any] = {"version": after.version}
     if before.cluster_id != after.cluster_id:
         change["cluster_id"] = after.cluster_id
@@ -167,7 +167,7 @@ def _changed_acls(acls: Acls, change: dict[str, Any]) -> Acls:
 
 
 def changed(image: MetadataImage, change: dict[str, Any]) -> MetadataImage:
-    """Return the image after a change, which is a result of `difference`."""
+    """Return the image after a change that `difference` returned."""
     brokers, topics = image.brokers, dict(image.topics)
     if "brokers" in change:
         brokers = {broker.broker_id: broker for broker in map(_broker, change["brokers"])}

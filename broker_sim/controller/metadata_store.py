@@ -1,21 +1,21 @@
-"""The controller's decisions, in a file; it stands for Kafka's log `__cluster_metadata`.
+"""The controller's metadata in a file, which takes the place of Kafka's log `__cluster_metadata`.
 
-One line of JSON for every new image, with what has changed since the line before:
+The file has one line of JSON for every new image, with the changes since the previous line:
 
     0b1c2d3e {"version": 7, "topics": {"t": {"id": "...", "configs": {}, "partitions": {"0": [...]}}}}
 
-Before it stands the CRC-32C of the JSON. The first line is a full snapshot; the last one of a controller that was
-closed says so. The file is written anew when it is opened, and when it has grown large.
+Each line begins with the CRC-32C of its JSON. The first line is a full snapshot; a controller that was closed has
+marked its last line. The file is rewritten when it is opened, and when it has grown large.
 
-A kill may cut the last line, which no broker had received yet; a power loss may take lines that brokers have acted on,
-because they are not synced. The file is cut at its last good line, and this is logged. A damaged line before good
-ones is no such loss, and is refused.
+A kill may truncate the last line, which no broker had received yet; a power loss may lose lines that brokers have
+acted on, because they are not synced. The file is truncated after its last valid line, and this is logged. A damaged
+line before valid ones is not such a loss, and is refused.
 
-When a line cannot be written (a full disk), the file is cut back to its last whole line. The line that is
-written next has what this one had: each has the difference to the image that the file has.
+If a line cannot be written (a full disk), the file is truncated to its last whole line. The next line includes the
+lost changes: each line has the difference to the image in the file.
 
 Deliberate differences: Kafka's file is a log of record batches in `__cluster_metadata-0`. And Kafka's active
-controller resigns when it cannot write, so that another one leads; here is no other one, so it goes on.
+controller resigns when it cannot write, so that another one leads; here there is no other, so it continues.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 SMALLEST_REWRITE_BYTES: Final = 4 * 1024 * 1024
 GROWTH_BEFORE_REWRITE: Final = 4
-_ADVICE: Final = "take another directory, or a copy of this one"
+_ADVICE: Final = "use another directory, or a copy of this one"
 
 log = get_logger(__name__)
 
@@ -49,14 +49,14 @@ class StoredMetadata(NamedTuple):
     image: MetadataImage
     next_producer_id: int
     is_whole: bool
-    """Whether the controller was closed and nothing is lost; else brokers may know of later changes."""
+    """Whether the controller was closed and nothing is lost; otherwise brokers may have later changes."""
 
 
 class MetadataStore:
     """The file of one controller. Thread rule: only the scheduler's thread."""
 
     def __init__(self, path: Path) -> None:
-        """Name the file; `load` reads it, `begin` opens it for writing."""
+        """Set the path; `load` reads the file, `begin` opens it for writing."""
         self._path = path
         self._descriptor = -1
         self._image = MetadataImage(version=-1, cluster_id="")
@@ -64,7 +64,7 @@ class MetadataStore:
         self._written = self._image
         """The image that is in the file."""
         self.next_producer_id = 0
-        """First producer id that was not given away; written with the next line."""
+        """First producer id that has not been allocated; written with the next line."""
         self._size_bytes = 0
         """Size of the file's complete lines."""
         self._rewrite_bytes = SMALLEST_REWRITE_BYTES
@@ -73,7 +73,7 @@ class MetadataStore:
     def load(self) -> StoredMetadata | None:
         """Return the last image and producer id, or None if there is no file.
 
-        Raises ConfigError, with the place, for a file in which a whole line is damaged.
+        Raises ConfigError, with line and byte position, if a whole line is damaged.
         """
         if not self._path.exists():
             return None
@@ -99,7 +99,7 @@ class MetadataStore:
         return StoredMetadata(image, next_producer_id, is_whole)
 
     def begin(self, image: MetadataImage, next_producer_id: int) -> None:
-        """Write the file anew, in one step even for a kill. Raises OSError; the old file is used on then."""
+        """Rewrite the file atomically. Raises OSError; the old file then stays in use."""
         change = difference(MetadataImage(version=-1, cluster_id=""), image)
         change["next_producer_id"] = next_producer_id
         line = _line(change)
@@ -122,17 +122,17 @@ class MetadataStore:
         self._rewrite_bytes = max(SMALLEST_REWRITE_BYTES, GROWTH_BEFORE_REWRITE * len(line))
 
     def write_image(self, image: MetadataImage) -> None:
-        """Add the changes of the newest image; it is kept when this returns.
+        """Append the changes of the newest image; they are in the file when this returns.
 
-        An image that cannot be written is logged, and is written with the next change or `write_pending`.
+        A failed write is logged, and repeated with the next change or `write_pending`.
         """
         self._image = image
         self._write()
 
     def write_next_producer_id(self, next_producer_id: int) -> None:
-        """Add that all smaller producer ids are given away.
+        """Record that all smaller producer ids are allocated.
 
-        Raises ApiError UNKNOWN_SERVER_ERROR if that cannot be written: an id must never be given twice.
+        Raises ApiError UNKNOWN_SERVER_ERROR if the write fails: an id must never be allocated twice.
         """
         self.next_producer_id = next_producer_id
         if not self._write():
@@ -144,7 +144,7 @@ class MetadataStore:
             self._write()
 
     def _write(self) -> bool:
-        """Write the changes that the file lacks; return whether it is complete now."""
+        """Write the changes that are missing in the file; return whether it is now complete."""
         change = difference(self._written, self._image)
         change["next_producer_id"] = self.next_producer_id
         try:
@@ -163,12 +163,12 @@ class MetadataStore:
                 self.begin(self._image, self.next_producer_id)
             except OSError as error:  # the old file has everything
                 self._rewrite_bytes = GROWTH_BEFORE_REWRITE * self._size_bytes
-                self._log_error("write the file anew", error)
+                self._log_error("rewrite the file", error)
         return True
 
     def _append(self, line: bytes) -> None:
-        """Add a whole line or nothing."""
-        if self._is_failing:  # what is left of another line, if the file could not even be cut
+        """Append a whole line or nothing."""
+        if self._is_failing:  # the rest of another line may remain, if truncating the file failed too
             os.ftruncate(self._descriptor, self._size_bytes)
         try:
             _write_all(self._descriptor, line)
@@ -182,9 +182,9 @@ class MetadataStore:
         log.error("metadata_write_failed", file=str(self._path), action=action, why=error.strerror or str(error))
 
     def close(self, *, is_whole: bool = True) -> None:
-        """Write what is pending, and that the controller was closed; does nothing the second time.
+        """Write pending changes and the mark of a closed controller; does nothing the second time.
 
-        Without `is_whole` the next controller takes it that brokers may know of later changes.
+        Without `is_whole` the next controller assumes that brokers may have later changes.
         """
         if self._descriptor >= 0:
             self.write_pending()
@@ -223,6 +223,6 @@ def _read_line(line: bytes) -> dict[str, Any]:
     """Return the change of a line. Raises ValueError for a damaged one."""
     crc, _, text = line.partition(b" ")
     if crc != b"%08x" % crc32c(text):
-        raise ValueError("its CRC does not fit")
+        raise ValueError("wrong CRC")
     change: dict[str, Any] = json.loads(text)
     return change

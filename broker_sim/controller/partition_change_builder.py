@@ -3,19 +3,19 @@
 Mirrors `PartitionChangeBuilder`, `PartitionRegistration.merge` and
 `PartitionReassignmentReplicas` of Kafka. Deliberate differences: `build` returns the new
 state instead of a record; the ELR is in ascending order, which is that of Kafka's hash set for
-small ids; -1 is never kept as the last known leader, as Kafka does when a reassignment ends while
-there is no leader.
+small ids; -1 is never stored as the last known leader, while Kafka stores it when a reassignment
+completes without a leader.
 
 The rules of KIP-966, when it is enabled:
 
 - The ISR may become empty. A replica that leaves it while fewer than `min_isr` remain joins the
   ELR, and can be elected without loss as long as the ISR is empty.
 - The ELR is emptied once the ISR has `min_isr` members again.
-- A replica that restarts after an unclean shutdown is taken out of ISR and ELR.
-- A partition that loses its leader keeps it as `last_known_elr`. With ISR and ELR empty, that
+- A replica that restarts after an unclean shutdown is removed from ISR and ELR.
+- A partition that loses its leader stores it as `last_known_elr`. With ISR and ELR empty, that
   replica may lead again, and the partition is `recovering`.
 
-Without KIP-966 the last member of the ISR stays in it although there is no leader.
+Without KIP-966 the last member of the ISR stays in it even without a leader.
 """
 
 from collections.abc import Callable
@@ -35,10 +35,10 @@ class Election(Enum):
 
 @dataclass(slots=True)
 class PartitionChangeBuilder:
-    """Takes the target changes of `partition` and computes all that follow from them.
+    """Computes the next state of `partition` from its target changes.
 
-    `is_acceptable_leader(broker_id)` is whether a broker may lead now. `min_isr` is the effective
-    minimum, at most the number of replicas. Used once, by one thread.
+    `is_acceptable_leader(broker_id)` returns whether a broker may lead now. `min_isr` is the effective
+    minimum, capped at the number of replicas. Use an instance once, in one thread.
     """
 
     partition: PartitionState
@@ -56,7 +56,7 @@ class PartitionChangeBuilder:
     unclean_shutdown_replica: int | None = None
 
     def build(self) -> PartitionState | None:
-        """Return the next state with the next partition epoch; None when nothing changes."""
+        """Return the next state with the next partition epoch; None if nothing changes."""
         old = self.partition
         target = self._with_reassignment_completed(self._targets())
         if self.elr_enabled:
@@ -65,7 +65,7 @@ class PartitionChangeBuilder:
         leader_changes = elected != old.leader
         if leader_changes:
             target = self._with_leader(target, elected, unclean=unclean)
-        # A removed replica must stop: the new leader epoch refuses its fetches.
+        # A removed replica must stop fetching: the new leader epoch fences it.
         replicas_leave = not set(old.replicas) <= set(target.replicas)
         bump = leader_changes or replicas_leave
         if target.elr and ((leader_changes and unclean) or not self.elr_enabled):
@@ -89,15 +89,15 @@ class PartitionChangeBuilder:
         if recovering is None and not any(target is not None for target in targets):
             return old
 
-        def wanted(target: tuple[int, ...] | None, present: tuple[int, ...]) -> tuple[int, ...]:
+        def merged(target: tuple[int, ...] | None, present: tuple[int, ...]) -> tuple[int, ...]:
             return present if target is None else target
 
         return replace(
             old,
-            isr=wanted(self.target_isr, old.isr),
-            replicas=wanted(self.target_replicas, old.replicas),
-            adding_replicas=wanted(self.target_adding, old.adding_replicas),
-            removing_replicas=wanted(self.target_removing, old.removing_replicas),
+            isr=merged(self.target_isr, old.isr),
+            replicas=merged(self.target_replicas, old.replicas),
+            adding_replicas=merged(self.target_adding, old.adding_replicas),
+            removing_replicas=merged(self.target_removing, old.removing_replicas),
             recovering=old.recovering if recovering is None else recovering,
         )
 
@@ -119,7 +119,7 @@ class PartitionChangeBuilder:
         return replace(target, isr=isr, replicas=replicas, adding_replicas=(), removing_replicas=())
 
     def _with_elr(self, target: PartitionState) -> PartitionState:
-        """Add replicas that leave a small ISR to the ELR; empty the ELR when the ISR is large."""
+        """Add replicas that leave a too small ISR to the ELR; empty the ELR once the ISR has `min_isr` members."""
         if len(target.isr) >= self.min_isr:
             return replace(target, elr=()) if target.elr else target
         candidates = {*self.partition.elr, *self.partition.isr}
@@ -161,7 +161,7 @@ class PartitionChangeBuilder:
     @staticmethod
     def _with_leader(target: PartitionState, leader: int, *, unclean: bool) -> PartitionState:
         if unclean:
-            # From now on the log of the new leader counts, whatever records other replicas have.
+            # From now on only the log of the new leader counts, whatever records other replicas have.
             return replace(target, leader=leader, isr=(leader,), recovering=True)
         if leader in target.elr:
             elr = tuple(replica for replica in target.elr if replica != leader)
@@ -169,7 +169,7 @@ class PartitionChangeBuilder:
         return replace(target, leader=leader)
 
     def _last_known_leader(self, leader: int, *, bump: bool) -> tuple[int, ...]:
-        """Keep a lost leader, forget it when the partition has a leader again."""
+        """Return the last known leader: set when the leader is lost, empty while there is a leader."""
         last_known = self.partition.last_known_elr
         if not self.elr_enabled or not bump:
             return last_known

@@ -1,12 +1,12 @@
 """The periodic tasks of the controller.
 
 Mirrors `PeriodicTaskControlManager`: a task runs every period, and again after 10 ms while it
-returns that there is more to do. Deliberate differences:
+returns True for more work. Deliberate differences:
 
 - nothing is scheduled here; the owner calls `run_due` at `next_run_ms`
-- a task that judges the silence of brokers waits for one more period when it is late by a period or more:
-  the whole process was held up then, and what the brokers sent in that time is still unread. Kafka's
-  controller, a process of its own, writes down heartbeats as they arrive
+- a task that expires broker sessions waits for one more period if it is late by a period or more: the whole
+  process was stalled, and heartbeats sent in that time are still unread. Kafka's controller, a separate
+  process, records heartbeats as they arrive
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from broker_sim.metadata import MetadataDelta
 _AGAIN_AFTER_MS: Final = 10
 
 Work = Callable[[MetadataDelta], bool]
-"""Writes its changes into the delta; True when it should run again soon."""
+"""Writes its changes into the delta; returns True if it should run again soon."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _PeriodicTask:
     has_waited: bool = False
 
     def is_held_up(self, now_ms: int) -> bool:
-        """Whether the task has to wait; never twice in a row, otherwise nothing would run on a slow machine."""
+        """Whether the task must wait; never twice in a row, otherwise it might never run on a slow machine."""
         late_ms = now_ms - self.next_run_ms
         return self.waits_when_late and not self.has_waited and late_ms >= self.period_ms
 

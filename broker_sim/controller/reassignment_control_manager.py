@@ -1,4 +1,4 @@
-"""Reassignments: replicas move from broker to broker.
+"""Reassignments of replicas to other brokers.
 
 Mirrors the reassignments of `ReplicationControlManager`, `PartitionReassignmentReplicas` and
 `PartitionReassignmentRevert` of Kafka (KIP-455). During a reassignment a partition has the old
@@ -18,7 +18,7 @@ from broker_sim.metadata import MetadataDelta, MetadataImage, PartitionState, To
 
 
 class ReassignmentControlManager:
-    """Starts, cancels and lists reassignments. Belongs to the controller's thread."""
+    """Starts, cancels and lists reassignments. Thread rule: the controller's thread."""
 
     def __init__(self, configs: ConfigurationControlManager, replication: ReplicationControlManager) -> None:
         self._configs = configs
@@ -27,7 +27,7 @@ class ReassignmentControlManager:
     def alter(
         self, delta: MetadataDelta, reassignments: Sequence[Reassignment], *, allow_replication_factor_change: bool
     ) -> list[PartitionOutcome]:
-        """Start or cancel each reassignment; returns one outcome each in order."""
+        """Start or cancel each reassignment; return one outcome each in order."""
         outcomes = []
         for reassignment in reassignments:
             outcome = Outcome()
@@ -116,7 +116,7 @@ def _without(replicas: tuple[int, ...], removed: tuple[int, ...]) -> tuple[int, 
 
 
 def _retarget(builder: PartitionChangeBuilder, replicas: tuple[int, ...]) -> None:
-    """Target the wanted replicas; those to be removed stay at the end of the list until then."""
+    """Set the target replicas; replicas to be removed stay at the end of the list until the end."""
     present = builder.partition.replicas
     removing = tuple(sorted(set(present) - set(replicas)))
     adding = tuple(sorted(set(replicas) - set(present)))

@@ -2,12 +2,12 @@
 
 Mirrors `StripedReplicaPlacer` of Kafka:
 
-- The first replica goes to an unfenced broker; the others go to fenced ones only when a rack has
-  no unfenced one left.
-- Racks are used in turn, and within a rack its brokers, from a random start. Each partition starts
-  one rack after the one before.
+- The first replica goes to an unfenced broker; the others go to fenced brokers only if a rack has
+  no unfenced broker left.
+- Racks are used round-robin, and so are the brokers of a rack, from a random start. Each partition starts
+  one rack after the previous one.
 - After as many partitions as there are unfenced brokers, racks and brokers are shuffled, so that
-  not always the same brokers share partitions.
+  the same brokers do not always share partitions.
 """
 
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ class UsableBroker:
 
 
 class _BrokerList:
-    """The fenced or the unfenced brokers of one rack, used in turn."""
+    """The fenced or the unfenced brokers of one rack, used round-robin."""
 
     __slots__ = ("_brokers", "_epoch", "_index", "_offset")
 
@@ -38,7 +38,7 @@ class _BrokerList:
         self._epoch = 0
 
     def next(self, epoch: int) -> int | None:
-        """Return the next broker for the partition `epoch`, None when all have been used."""
+        """Return the next broker for the partition `epoch`, None if all have been used."""
         if not self._brokers:
             return None
         if self._epoch != epoch:
@@ -72,7 +72,7 @@ class _Rack:
 class StripedReplicaPlacer:
     """Places the partitions of one topic, one after the other.
 
-    Raises ApiError with INVALID_REPLICATION_FACTOR when no broker is unfenced or there are fewer
+    Raises ApiError with INVALID_REPLICATION_FACTOR if no broker is unfenced or there are fewer
     brokers than replicas.
     """
 

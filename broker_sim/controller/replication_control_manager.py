@@ -1,11 +1,11 @@
-"""Leaders and in-sync replicas, changed when brokers come and go or a request asks for it.
+"""Leaders and in-sync replicas, which change when brokers come and go or on request.
 
 Mirrors the part of `ReplicationControlManager` of Kafka that changes partitions; topics are
-made in `topic_control_manager`. Deliberate difference: there are no indexes from brokers to
+created in `topic_control_manager`. Deliberate difference: there are no indexes from brokers to
 partitions; all partitions are searched, because brokers come and go rarely.
 
-Every method writes into the `MetadataDelta` that it is given. A broker's own state is written
-first, because the delta tells which brokers may lead. Belongs to the controller's thread.
+Every method writes into its `MetadataDelta`. A broker's own state is written first, because the delta
+determines which brokers may lead. Thread rule: the controller's thread.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ from broker_sim.metadata import BrokerState, MetadataDelta, PartitionState, Topi
 from broker_sim.metadata.topic_partition import TopicPartition
 
 MAX_ELECTIONS_PER_IMBALANCE: Final = 1_000
-"""The most elections in one run of a periodic task."""
+"""Maximum number of elections in one run of a periodic task."""
 
 _NOT_NEEDED: Final = Outcome(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 _NOT_AVAILABLE: Final = {
@@ -71,10 +71,10 @@ class ReplicationControlManager:
         return Election.UNCLEAN if unclean else Election.ONLINE
 
     def put_partition(self, delta: MetadataDelta, topic: str, number: int, state: PartitionState) -> None:
-        """Write the partition after a check of what must always hold.
+        """Write the partition after asserting its invariants.
 
         The ELR may have replicas that a reassignment removed, as in Kafka; they can no longer lead. An ISR that
-        became empty with ELRs may stay so when they are turned off.
+        became empty with ELRs enabled may stay empty after they are disabled.
         """
         before = delta.partition(topic, number)
         was_empty = before is not None and not before.isr
@@ -86,13 +86,13 @@ class ReplicationControlManager:
         delta.set_partition(topic, number, state)
 
     def handle_broker_fenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
-        """Take the broker out of every ISR and move its leaderships."""
+        """Remove the broker from every ISR and move its leaderships."""
         if not broker.fenced:
             delta.set_broker(replace(broker, fenced=True))
         self._remove_from_isrs(delta, broker.broker_id)
 
     def handle_broker_unregistered(self, delta: MetadataDelta, broker_id: int) -> None:
-        """Take a broker that is no longer registered out of every ISR; it stays a replica, and in ELRs."""
+        """Remove an unregistered broker from every ISR; it stays a replica, and in ELRs."""
         in_elrs = list(_partitions(delta, lambda p: broker_id in p.elr))
         self._remove_from_isrs(delta, broker_id)
         for topic, number, partition in in_elrs:
@@ -100,28 +100,28 @@ class ReplicationControlManager:
         self._offline_logs.pop(broker_id, None)
 
     def handle_broker_unfenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
-        """Unfence the broker, and elect it where there is no leader."""
+        """Unfence the broker, and elect it for partitions without a leader."""
         delta.set_broker(replace(broker, fenced=False))
         for topic, number, partition in _partitions(delta, lambda p: not p.has_leader):
             self._update_leader_and_isr(delta, topic, number, partition)
 
     def handle_offline_logs(self, delta: MetadataDelta, broker_id: int, logs: frozenset[tuple[bytes, int]]) -> None:
-        """Take the broker out of the ISR of the partitions whose logs are offline there."""
+        """Remove the broker from the ISR of the partitions whose logs are offline on it."""
         before = self._offline_logs.get(broker_id, frozenset())
         self._offline_logs[broker_id] = logs
         if logs - before:
             self._remove_from_isrs(delta, broker_id, only=logs)
 
     def handle_controlled_shutdown(self, delta: MetadataDelta, broker: BrokerState) -> None:
-        """Move the leaderships of a broker that wants to stop."""
+        """Move the leaderships of a broker in controlled shutdown."""
         if not broker.in_controlled_shutdown:
             delta.set_broker(replace(broker, in_controlled_shutdown=True))
         self._remove_from_isrs(delta, broker.broker_id)
 
     def handle_new_incarnation(self, delta: MetadataDelta, broker_id: int, *, clean_shutdown: bool) -> None:
-        """Remove the earlier incarnation of a broker that registers again from ISRs.
+        """Remove a broker that registers again from the ISRs.
 
-        After an unclean shutdown it leaves the ELRs too, because its log may have lost its end.
+        After an unclean shutdown it is removed from the ELRs too, because its log may have lost its end.
         """
         if has_eligible_leader_replicas(delta.features) and not clean_shutdown:
             self._remove_from_isrs(delta, broker_id, unclean_shutdown=True)
@@ -135,15 +135,15 @@ class ReplicationControlManager:
     def alter_partitions(
         self, delta: MetadataDelta, broker_id: int, alterations: Sequence[PartitionAlteration]
     ) -> list[AlterPartitionResult]:
-        """Apply the alterations that a leader proposes, each by itself."""
+        """Apply the alterations that a leader proposes; each succeeds or fails alone."""
         return [self._alter_partition(delta, broker_id, change) for change in alterations]
 
     def elect_leaders(
         self, delta: MetadataDelta, election_type: ElectionType, partitions: Sequence[TopicPartition] | None
     ) -> list[PartitionOutcome]:
-        """Elect leaders of the partitions; returns their outcomes.
+        """Elect leaders of the partitions; return their outcomes.
 
-        With None all partitions are meant, and those that needed no election are left out.
+        None stands for all partitions; those that needed no election are then left out.
         """
         keys = partitions
         if keys is None:
@@ -156,10 +156,10 @@ class ReplicationControlManager:
         return outcomes
 
     def transfer_leadership(self, delta: MetadataDelta, topic_partition: TopicPartition, leader: int) -> None:
-        """Make `leader` lead the partition; nothing changes if it does already.
+        """Make `leader` the leader of the partition; do nothing if it already is.
 
         Raises ApiError with UNKNOWN_TOPIC_OR_PARTITION, or with ELIGIBLE_LEADERS_NOT_AVAILABLE
-        when `leader` cannot lead.
+        if `leader` cannot lead.
         """
         topic, partition = _existing_partition(delta, topic_partition)
         reason = None
@@ -179,7 +179,7 @@ class ReplicationControlManager:
         self._put_built(delta, topic, topic_partition.partition, builder)
 
     def maybe_balance_leaders(self, delta: MetadataDelta) -> bool:
-        """Elect preferred replicas; returns whether there may be more to do."""
+        """Elect preferred replicas; return whether there may be more work."""
         elections = 0
         for topic, number, partition in _partitions(delta, lambda p: p.leader != p.preferred_replica):
             builder = self.change_builder(delta, topic, number, partition)
@@ -190,9 +190,9 @@ class ReplicationControlManager:
         return False
 
     def maybe_elect_unclean_leaders(self, delta: MetadataDelta) -> bool:
-        """Elect live replicas where there is no leader and the topic allows unclean elections.
+        """Elect live replicas of partitions without a leader whose topic allows unclean elections.
 
-        Returns whether there may be more to do.
+        Returns whether there may be more work.
         """
         elections = 0
         for topic, number, _ in _partitions(delta, lambda p: not p.has_leader):
@@ -211,7 +211,7 @@ class ReplicationControlManager:
         unclean_shutdown: bool = False,
         only: frozenset[tuple[bytes, int]] | None = None,
     ) -> None:
-        """Take the broker out of the ISRs, of all partitions or of those with a topic id in `only`."""
+        """Remove the broker from the ISRs of all partitions, or only of those in `only` (topic id, partition)."""
 
         def concerns(partition: PartitionState) -> bool:
             return broker_id in partition.isr or (unclean_shutdown and broker_id in partition.elr)
@@ -234,7 +234,7 @@ class ReplicationControlManager:
         self._put_built(delta, topic, number, builder)
 
     def _put_built(self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder) -> bool:
-        """Write the builder's next state; returns whether there is one."""
+        """Write the builder's next state; return whether there is one."""
         state = builder.build()
         if state is not None:
             self.put_partition(delta, topic.name, number, state)
@@ -302,7 +302,7 @@ def _proposal_error(
 ) -> ErrorCode:
     """Return the error of a leader's proposal, NONE if there is none.
 
-    NOT_CONTROLLER: the leader has newer metadata than this controller.
+    NOT_CONTROLLER means that the leader has newer metadata than this controller.
     """
     new_isr = [member.broker_id for member in change.new_isr]
     error = ErrorCode.NONE
@@ -326,7 +326,7 @@ def _proposal_error(
 
 
 def _is_eligible(delta: MetadataDelta, member: IsrMember) -> bool:
-    """Return whether the broker may join: active, and the incarnation that the leader means."""
+    """Return whether the broker may join the ISR: it is active, and its epoch is the one in the proposal."""
     if not is_active(delta, member.broker_id):
         return False
     return member.broker_epoch in {-1, delta.brokers[member.broker_id].epoch}
@@ -335,7 +335,7 @@ def _is_eligible(delta: MetadataDelta, member: IsrMember) -> bool:
 def _partitions(
     delta: MetadataDelta, matching: Callable[[PartitionState], bool] = lambda _: True
 ) -> Iterator[tuple[TopicState, int, PartitionState]]:
-    """Iterate over the partitions that match, as they are before the caller changes any."""
+    """Iterate over the matching partitions, in their state before the caller changes any."""
     for topic in delta.all_topics():
         for number, partition in enumerate(topic.partitions):
             if matching(partition):

@@ -17,11 +17,11 @@ from broker_sim.metadata.acl import Acl
 from broker_sim.metadata.quota_entity import QuotaEntity
 
 Charge = Callable[[int], None]
-"""Called with the partitions that a client is about to create or delete; raises ApiError if it must wait."""
+"""Called with the number of partitions to create or delete; raises ApiError if the client must wait."""
 
 
 def free_of_charge(partitions: int, /) -> None:
-    """Let everything be created and deleted."""
+    """Accept any number of partitions."""
 
 
 class ElectionType(IntEnum):
@@ -50,7 +50,7 @@ class AlterOp(IntEnum):
 
 
 class UpgradeType(IntEnum):
-    """Kinds of changes of a feature; mirrors `FeatureUpdate.UpgradeType`."""
+    """Kinds of feature changes; mirrors `FeatureUpdate.UpgradeType`."""
 
     UNKNOWN = 0
     UPGRADE = 1
@@ -59,7 +59,7 @@ class UpgradeType(IntEnum):
 
 
 class FeatureUpdate(NamedTuple):
-    """The level that a feature is to have."""
+    """A feature and its requested level."""
 
     feature: str
     level: int
@@ -79,7 +79,7 @@ class Outcome(NamedTuple):
 
 
 class HeartbeatReply(NamedTuple):
-    """The controller's answer to a heartbeat; mirrors `BrokerHeartbeatReply`."""
+    """The controller's reply to a heartbeat; mirrors `BrokerHeartbeatReply`."""
 
     is_fenced: bool
     should_shutdown: bool
@@ -87,10 +87,10 @@ class HeartbeatReply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CreatableTopic:
-    """A topic to create; -1 asks for the default.
+    """A topic to create; -1 stands for the default.
 
     `assignments` are pairs of a partition number and its replicas, in the order of the request, so
-    that a number given twice is noticed.
+    that duplicates are detected.
     """
 
     name: str
@@ -101,7 +101,7 @@ class CreatableTopic:
 
 
 class CreateTopicResult(NamedTuple):
-    """The result of the creation of one topic; the numbers are -1 when it failed."""
+    """The result of creating one topic; the numbers are -1 on failure."""
 
     name: str
     outcome: Outcome
@@ -112,7 +112,7 @@ class CreateTopicResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """A topic's new number of partitions, and the replicas of the new ones, or None."""
+    """A topic's new partition count, and the replicas of the new partitions, or None."""
 
     name: str
     count: int
@@ -120,7 +120,7 @@ class NewPartitions:
 
 
 class DeleteTopicResult(NamedTuple):
-    """The result of the deletion of one topic; name or id may be unknown."""
+    """The result of deleting one topic; name or id may be unknown."""
 
     name: str | None
     topic_id: bytes
@@ -128,14 +128,14 @@ class DeleteTopicResult(NamedTuple):
 
 
 class IsrMember(NamedTuple):
-    """A broker that the leader wants in the ISR; epoch -1 is not checked."""
+    """A proposed ISR member; a broker epoch of -1 is not checked."""
 
     broker_id: int
     broker_epoch: int = -1
 
 
 class PartitionAlteration(NamedTuple):
-    """A new ISR as proposed by the leader of a partition; it ends a recovery as well."""
+    """A new ISR proposed by the leader of a partition; it can also end a recovery."""
 
     topic_id: bytes
     partition: int
@@ -162,7 +162,7 @@ class PartitionOutcome(NamedTuple):
 
 
 class ConfigResource(NamedTuple):
-    """A topic by its name, a broker by its id as text, or with an empty name all brokers."""
+    """A topic with its name, a broker with its id as text, or all brokers with an empty name."""
 
     type: ConfigResourceType
     name: str
@@ -213,7 +213,7 @@ class ScramUpsertion:
 
 
 class ScramResults(NamedTuple):
-    """The users that were changed, and the reason why others were refused; each has one change or none."""
+    """The users that were changed, and the errors of the others; each user has at most one change."""
 
     deleted: tuple[str, ...]
     upserted: tuple[str, ...]
@@ -228,14 +228,14 @@ class ClientQuotaAlteration(NamedTuple):
 
 
 class DeletedAcls(NamedTuple):
-    """The rules that one filter has deleted, or the error."""
+    """The ACLs that one filter has deleted, or the error."""
 
     outcome: Outcome
     acls: tuple[Acl, ...] = ()
 
 
 class ProducerIdsBlock(NamedTuple):
-    """The producer ids from `first_producer_id` on, `size` of them, for one broker to give out."""
+    """`size` producer ids from `first_producer_id` on, for one broker to allocate."""
 
     first_producer_id: int
     size: int

@@ -1,9 +1,9 @@
 """The SCRAM credentials of users (KIP-554); mirrors `ScramControlManager`.
 
-A client sends the password salted and hashed, with the salt and the iterations. What is kept cannot be
+A client sends the password salted and hashed, with the salt and the iterations. The stored credential cannot be
 used to log in (`broker_sim.metadata.scram`).
 
-Deliberate difference: the credentials stand in the image only. Error messages are like Kafka's, because
+Deliberate difference: the credentials are in the image only. Error messages are like Kafka's, because
 clients see them.
 """
 
@@ -29,15 +29,15 @@ _NO_MECHANISM: Final = Outcome(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SC
 _TOO_FEW: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
 _TOO_MANY: Final = Outcome(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
 _NO_PASSWORD: Final = Outcome(ErrorCode.UNKNOWN_SERVER_ERROR)
-"""Kafka's error text after the exception of Java's HMAC, which takes no empty key."""
+"""Kafka's error for an empty password, after an exception of Java's HMAC, which accepts no empty key."""
 
 
 def alter_scram_credentials(
     delta: MetadataDelta, deletions: Sequence[ScramDeletion], upsertions: Sequence[ScramUpsertion]
 ) -> ScramResults:
-    """Delete and set credentials; what is refused for one user leaves the others as they are.
+    """Delete and upsert credentials; an error of one user does not affect the others.
 
-    The first error of a user counts. A user that is named twice, with whatever mechanisms, is refused.
+    The first error of a user counts. A user that occurs twice, with any mechanisms, is refused.
     """
     accepted: dict[str, ScramDeletion | ScramUpsertion] = {}
     refused: dict[str, Outcome] = {}

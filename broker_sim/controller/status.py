@@ -11,24 +11,24 @@ from typing import Final
 from broker_sim.metadata import MetadataImage
 
 CONTROLLER_ID: Final = 3000
-"""The controller's number towards clients: no broker's, and as in Kafka's own test clusters."""
+"""The controller's node id for clients: not a broker's, and as in Kafka's own test clusters."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumObserver:
-    """A broker that reads the metadata; its last heartbeat says how far it had come and when."""
+    """A broker that reads the metadata, with the position and time of its last heartbeat."""
 
     broker_id: int
     log_end_offset: int
     last_heartbeat_ms: int
     """Time in ms of the wall clock."""
     last_caught_up_ms: int
-    """Time in ms of the wall clock when it last had all metadata, -1 for never."""
+    """Wall clock time in ms when the broker last had all metadata, -1 for never."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumStatus:
-    """The metadata's end, with the observers; the controller is the only voter."""
+    """The end of the metadata, and the observers; the controller is the only voter."""
 
     log_end_offset: int
     now_ms: int
@@ -38,7 +38,7 @@ class QuorumStatus:
 
 @dataclass(frozen=True, slots=True)
 class ControllerStatus:
-    """Counts over the cluster, and the heartbeats of brokers whose session lasts, by broker id."""
+    """Counts over the cluster, and the ages of the last heartbeats of brokers with a valid session, by broker id."""
 
     active_broker_count: int
     fenced_broker_count: int
@@ -50,7 +50,7 @@ class ControllerStatus:
 
 
 def controller_status(image: MetadataImage, time_since_last_heartbeat_ms: Mapping[int, int]) -> ControllerStatus:
-    """Count what the image shows. A partition without a leader is imbalanced too, as in Kafka."""
+    """Return the counts of the image. As in Kafka, a partition without a leader counts as imbalanced too."""
     partitions = [state for _, state in image.each_partition()]
     fenced = sum(broker.fenced for broker in image.brokers.values())
     return ControllerStatus(

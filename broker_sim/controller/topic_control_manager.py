@@ -1,8 +1,8 @@
 """Creates and deletes topics, and adds partitions to them.
 
-Mirrors the part of `ReplicationControlManager` of Kafka that makes topics, and
-`ControllerApis.deleteTopics`. Deliberate differences: no policies; answers to
-DeleteTopics come in the order of the request instead of shuffled.
+Mirrors the part of `ReplicationControlManager` of Kafka that creates topics, and
+`ControllerApis.deleteTopics`. Deliberate differences: no policies; results of
+DeleteTopics are in the order of the request instead of shuffled.
 
 Error messages are Kafka's, because clients see them.
 """
@@ -37,11 +37,11 @@ from broker_sim.metadata.topic_name import (
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
-_DASH: Final = 62  # the six bits that URL-safe base64 writes as "-"
+_DASH: Final = 62  # the six bits that URL-safe base64 encodes as "-"
 
 
 class TopicControlManager:
-    """Creates, extends and deletes topics. Belongs to the controller's thread."""
+    """Creates, extends and deletes topics. Thread rule: the controller's thread."""
 
     def __init__(
         self, config: BrokerConfig, configs: ConfigurationControlManager, cluster: ClusterControlManager, rng: Random
@@ -54,9 +54,9 @@ class TopicControlManager:
     def create_topics(
         self, delta: MetadataDelta, topics: Sequence[CreatableTopic], charge: Charge = free_of_charge
     ) -> list[CreateTopicResult]:
-        """Create each topic that can be created; returns one result per name.
+        """Create the valid topics; return one result per name.
 
-        Raises ApiError with POLICY_VIOLATION when they have too many partitions together.
+        Raises ApiError with POLICY_VIOLATION if they have too many partitions in total.
         """
         self._check_partition_count(topics)
         names_in_use = _names_in_use(delta, topics)
@@ -82,7 +82,7 @@ class TopicControlManager:
         return results
 
     def create_one_by_one(self, delta: MetadataDelta, topics: Iterable[CreatableTopic]) -> None:
-        """Create topics as by a request for each. Raises ApiError for the first that is refused."""
+        """Create topics as if by separate requests. Raises ApiError for the first refused topic."""
         topics = list(topics)
         names_in_use = _names_in_use(delta, topics)
         for topic in topics:
@@ -93,7 +93,7 @@ class TopicControlManager:
     def create_partitions(
         self, delta: MetadataDelta, topics: Sequence[NewPartitions], charge: Charge = free_of_charge
     ) -> list[tuple[str, Outcome]]:
-        """Add partitions to each topic that can have more; returns one outcome per name."""
+        """Add partitions to topics; return one outcome per name."""
         names = Counter(topic.name for topic in topics)
         results = []
         for new_partitions in {topic.name: topic for topic in topics}.values():
@@ -115,7 +115,7 @@ class TopicControlManager:
     ) -> list[DeleteTopicResult]:
         """Delete topics by name (str) or id (bytes).
 
-        Raises ApiError with TOPIC_DELETION_DISABLED when no topic may be deleted at all.
+        Raises ApiError with TOPIC_DELETION_DISABLED if deletion is disabled.
         """
         if not self._config.delete_topic_enable:
             raise ApiError(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
@@ -158,9 +158,9 @@ class TopicControlManager:
         return DeleteTopicResult(topic.name, topic.topic_id, outcome)
 
     def _check_partition_count(self, topics: Sequence[CreatableTopic]) -> None:
-        _check_number(sum(map(self._asked_partitions, topics)))
+        _check_number(sum(map(self._requested_partitions, topics)))
 
-    def _asked_partitions(self, topic: CreatableTopic) -> int:
+    def _requested_partitions(self, topic: CreatableTopic) -> int:
         if topic.assignments:
             return len(topic.assignments)
         if topic.num_partitions == -1:
@@ -188,7 +188,7 @@ class TopicControlManager:
     def _new_topic_id(self) -> bytes:
         while True:
             topic_id = UUID(bytes=self._rng.randbytes(16), version=4).bytes
-            # An id that prints with a leading dash would look like an option to tools.
+            # An id with a leading dash would look like an option to tools.
             if topic_id[0] >> 2 != _DASH:
                 return topic_id
 
@@ -253,7 +253,7 @@ class TopicControlManager:
 def validate_manual_assignment(
     delta: MetadataDelta, replicas: Sequence[int], replication_factor: int | None = None
 ) -> None:
-    """Raise ApiError with INVALID_REPLICA_ASSIGNMENT unless brokers exist and are distinct.
+    """Raise ApiError with INVALID_REPLICA_ASSIGNMENT unless the brokers exist and are distinct.
 
     `replication_factor` is the number of replicas of earlier partitions, None if there are none.
     """
@@ -278,9 +278,9 @@ def validate_manual_assignment(
 
 
 def _names_in_use(delta: MetadataDelta, topics: Iterable[CreatableTopic]) -> dict[str, str]:
-    """Return the topics by their names with underscores for dots, which no two topics may share.
+    """Return the topics by their names with dots replaced by underscores, which must be unique.
 
-    Without such a character in a wanted name nothing can be taken, and no topic is looked at.
+    If no new name has such a character, nothing can collide, and the result is empty.
     """
     if not any(has_collision_chars(topic.name) for topic in topics):
         return {}
@@ -310,7 +310,7 @@ def _check_name(name: str, names_in_use: dict[str, str]) -> None:
 
 
 def _new_partition(delta: MetadataDelta, replicas: Iterable[int], refusal: ApiError) -> PartitionState:
-    """Return a partition whose ISR are its active replicas. Raises `refusal` without any."""
+    """Return a partition whose ISR is its active replicas. Raises `refusal` if there are none."""
     isr = tuple(replica for replica in replicas if is_active(delta, replica))
     if not isr:
         raise refusal

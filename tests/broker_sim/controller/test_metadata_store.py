@@ -353,7 +353,7 @@ def test_file_that_cannot_be_written_anew_is_used_on(machine, disk, monkeypatch,
     machine.restart()
     in_the_way = machine.path.with_suffix(".tmp")
     in_the_way.mkdir()
-    while "action='write the file anew' why='Is a directory'" not in caplog.text:
+    while "action='rewrite the file' why='Is a directory'" not in caplog.text:
         create(machine, f"topic-{machine.path.stat().st_size}")
     in_the_way.rmdir()
     create(machine, "last")

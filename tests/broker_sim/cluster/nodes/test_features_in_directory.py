@@ -106,10 +106,10 @@ def test_older_cluster_is_opened_as_it_is_and_upgraded(tmp_path, release, has_co
 @pytest.mark.parametrize(
     ("name", "level", "why"),
     [
-        ("metadata.version", 34, "know 7-33"),
-        ("metadata.version", 6, "know 7-33"),
-        ("share.version", 3, "know 0-2"),
-        ("tea.version", 1, "do not know it"),
+        ("metadata.version", 34, "support 7-33"),
+        ("metadata.version", 6, "support 7-33"),
+        ("share.version", 3, "support 0-2"),
+        ("tea.version", 1, "do not support it"),
     ],
 )
 def test_cluster_with_an_unknown_level_is_refused_and_left_as_it_is(tmp_path, name, level, why):
@@ -125,7 +125,7 @@ def test_cluster_with_an_unknown_level_is_refused_and_left_as_it_is(tmp_path, na
             pass
         assert str(refused.value) == (
             f"The cluster in {tmp_path} has {name} {level}, but its brokers {why}: a newer broker-sim has "
-            "written it, so upgrade broker-sim, or take another directory"
+            "written it, so upgrade broker-sim, or use another directory"
         )
     assert path.read_bytes() == content
 
@@ -137,7 +137,7 @@ def test_cluster_is_not_opened_by_brokers_of_an_older_release(tmp_path):
         assert refused.error_message.endswith("only supports versions 7-27")
         assert upgrade(client, {"metadata.version": 27}).error_code == ErrorCode.NONE
     with (
-        pytest.raises(ConfigError, match=r"metadata\.version 27, but its brokers know 7-25: .*as_version"),
+        pytest.raises(ConfigError, match=r"metadata\.version 27, but its brokers support 7-25: .*as_version"),
         opened(tmp_path, as_version="4.0"),
     ):
         pass
