@@ -1,8 +1,8 @@
-"""Connections of one listener that its broker has not taken yet; mirrors the wait in `Acceptor.accept`.
+"""Connections of one listener that its broker has not accepted yet; mirrors the wait in `Acceptor.accept`.
 
-The first one is counted, and waits until its rate has come down and there is a slot. Those behind it are not
-looked at meanwhile. As in Kafka a client that gives up while it is the first keeps its place. A paused broker
-takes nobody.
+The first connection counts towards the rate, and waits until the rate is below the limit and there is a slot; the
+others wait behind it. As in Kafka, a client that disconnects while it is first keeps its place. A paused broker
+accepts no connection.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
 
 
 class AcceptQueue:
-    """Nothing passes on connections in it. Thread rule: only the scheduler's thread."""
+    """A queue of connections that do no I/O while they wait. Thread rule: only the scheduler's thread."""
 
     __slots__ = ("_is_counted", "_is_throttled", "_listener", "_process", "_quotas", "_take", "_waiting")
 
     def __init__(
         self, process: Process, listener: str, quotas: ConnectionQuotas, take: Callable[[Connection], None]
     ) -> None:
-        """`take(connection)` gets each when it is its turn."""
+        """`take(connection)` is called with each connection when it is accepted."""
         self._process = process
         self._listener = listener
         self._quotas = quotas
         self._take = take
         self._waiting: deque[Connection | None] = deque()
-        """The first is None if its client has given up."""
+        """The first is None if its client has disconnected."""
         self._is_counted = False
-        """Whether the first one has been counted, or the next one if none waits."""
+        """Whether the first connection, or the next one if none waits, has been counted."""
         self._is_throttled = False
-        """Whether its rate is still above the limit."""
+        """Whether the rate is still above the limit."""
 
     def add(self, connection: Connection) -> None:
-        """Let the connection be taken, now or when it is its turn."""
+        """Queue the connection, or accept it at once if possible."""
         if not self._waiting and self._is_next_due():
             self._take(connection)
             return
@@ -51,7 +51,7 @@ class AcceptQueue:
             self._process.deliver(self.serve)
 
     def serve(self) -> None:
-        """Let those be taken whose turn it is."""
+        """Accept the connections that may be accepted now."""
         while self._waiting and self._is_next_due():
             connection = self._waiting.popleft()
             if connection is not None:
@@ -76,7 +76,7 @@ class AcceptQueue:
         self.serve()
 
     def discard(self, connection: Connection) -> bool:
-        """Forget a connection that has ended; return whether it was here."""
+        """Remove a closed connection; return whether it was in the queue."""
         if connection not in self._waiting:
             return False
         if self._waiting[0] is connection and self._is_counted:
@@ -86,7 +86,7 @@ class AcceptQueue:
         return True
 
     def abort(self) -> None:
-        """Break all off."""
+        """Abort all connections in the queue."""
         while self._waiting:
             connection = self._waiting.popleft()
             if connection is not None:

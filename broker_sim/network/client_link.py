@@ -1,7 +1,7 @@
 """The network between one client and its broker: a connection's transport, which can be held.
 
-While it is held nothing passes, and nothing is lost, as with TCP on a network that is cut: what the
-broker sends waits here, what the client sends is not read.
+While it is held nothing passes, and nothing is lost, as with TCP on a partitioned network: what the
+broker sends waits here, and what the client sends is not read.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from broker_sim.runtime.read_turns import ReadTurns
 
 SEND_BUFFER_BYTES = 100 * 1024
-"""Number of bytes a held link takes before it is full: Kafka's default for `socket.send.buffer.bytes`."""
+"""Number of bytes a held link buffers before it is full: Kafka's default for `socket.send.buffer.bytes`."""
 
 
 class ClientLink:
-    """Writes to a client and says when to read from it; does nothing once the client has gone."""
+    """Writes to a client and controls reading from it; does nothing once the client has disconnected."""
 
     __slots__ = (
         "_descriptor",
@@ -40,44 +40,44 @@ class ClientLink:
     )
 
     def __init__(self, turns: ReadTurns | None = None) -> None:
-        """With `turns` it reads in turns with others, until `end_turns`."""
+        """With `turns`, reading alternates with other connections until `end_turns`."""
         self._transport: asyncio.Transport | None = None
         self._transport_is_full = False
         self._turns = turns
         self._descriptor = -1
-        """The socket's, while it takes turns."""
+        """The socket's descriptor while the link reads in turns, otherwise -1."""
         self.is_reading = True
-        """Whether the transport reads, maybe when its turn comes; `set_reading` says so."""
+        """Whether the transport may read, perhaps only in its turn; see `set_reading`."""
         self.reads_freely = turns is None
-        """Whether it reads on by itself when it has read: it is not held, and takes no turns."""
+        """Whether the transport keeps reading by itself: the link is not held, and does not take turns."""
         self._files: FileSender | None = None
         self._is_closing = False
-        """Whether the transport is to be closed when all files are sent."""
+        """Whether to close the transport once all files are sent."""
         self._held: list[Chunk] | None = None
         """Bytes that wait for the client; None while the link is not held."""
         self._held_bytes = 0
         self.is_held = False
-        """Whether nothing passes; set by `hold` and `release` only."""
+        """Whether nothing passes; set only by `hold` and `release`."""
 
     def attach(self, transport: asyncio.Transport, files: FileSender | None = None) -> None:
-        """Use this transport; before, nothing is written or read. `files` can send parts of files on it."""
+        """Start using this transport; `files` can send parts of files on it."""
         self._transport = transport
         self._files = files
 
     def begin_turns(self) -> None:
-        """Read in turns from now on, if it is to do so; loops let a transport read once before."""
+        """Read in turns from now on, if the link has turns; before, loops let a transport read once."""
         if self._turns is not None and self._transport is not None:
             self._descriptor = self._transport.get_extra_info("socket").fileno()
             if self.is_reading:
                 self._wait_for_turn(self._transport)
 
     def turn_came(self) -> None:
-        """Read what has come."""
+        """Read the bytes that have arrived."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def end_turns(self) -> None:
-        """Read without a turn from now on."""
+        """Read without turns from now on."""
         turns, self._turns = self._turns, None
         self.reads_freely = not self.is_held
         if turns is not None:
@@ -86,38 +86,38 @@ class ClientLink:
                 self.turn_came()
 
     def detach(self) -> None:
-        """Forget the transport: the client has gone."""
+        """Drop the transport, because the client has disconnected."""
         if self._turns is not None:
             self._turns.leave(self._descriptor, self)
         self._transport = None
         if self._files is not None:
             self._files.abort()
-            # It knows the connection: left here, it would be a cycle for the garbage collector.
+            # It refers to the connection, which would be a cycle for the garbage collector.
             self._files = None
 
     # -- writing --------------------------------------------------------------------------------
 
     @property
     def is_full(self) -> bool:
-        """Whether so much waits for the client that its next request must wait too.
+        """Whether the send buffer is full, so that the client's next request must wait.
 
-        Kafka looks at a connection's next request when the answer before it is in the send buffer.
+        Kafka handles a connection's next request once the previous response is in the send buffer.
         """
         files = self._files
         return self._transport_is_full or self._held_bytes >= SEND_BUFFER_BYTES or (files is not None and files.is_busy)
 
     @property
     def is_sending_files(self) -> bool:
-        """Whether a response with parts of files is on its way."""
+        """Whether a response with parts of files is being sent."""
         return self._files is not None and self._files.is_busy
 
     @property
     def sends_files(self) -> bool:
-        """Whether responses may have parts of files."""
+        """Whether responses may contain parts of files."""
         return self._files is not None
 
     def set_transport_full(self, *, is_full: bool) -> None:
-        """Learn that the transport's buffer has filled up, or has room again."""
+        """Record that the transport's buffer is full, or has room again."""
         self._transport_is_full = is_full
         if not is_full and self._files is not None:
             self._files.transport_has_room()
@@ -140,7 +140,7 @@ class ClientLink:
     # -- reading --------------------------------------------------------------------------------
 
     def set_reading(self, *, reads: bool) -> None:
-        """Read on, or leave what comes to the operating system; a held link is never read."""
+        """Start or stop reading; a held link never reads."""
         transport = self._transport
         if reads == self.is_reading or self._held is not None or transport is None:
             return
@@ -156,7 +156,7 @@ class ClientLink:
             self._wait_for_turn(transport)
 
     def stop_reading(self) -> None:
-        """Stop reading, also where the transport goes on although it was told to stop."""
+        """Stop reading, even if the transport kept reading despite an earlier pause."""
         self.is_reading = False
         if self._turns is not None:
             self._turns.leave(self._descriptor, self)
@@ -171,7 +171,7 @@ class ClientLink:
             transport.pause_reading()
             self._turns.wait(self._descriptor, self)
 
-    # -- the cut --------------------------------------------------------------------------------
+    # -- holding --------------------------------------------------------------------------------
 
     def hold(self) -> None:
         """Let nothing pass until `release`."""
@@ -184,7 +184,7 @@ class ClientLink:
                 self._files.hold()
 
     def release(self) -> None:
-        """Send what has waited; reading goes on with the next `set_reading`."""
+        """Send the held bytes; reading continues with the next `set_reading`."""
         chunks, self._held = self._held, None
         self.is_held = False
         self.reads_freely = self._turns is None
@@ -197,7 +197,7 @@ class ClientLink:
     # -- the end --------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the transport when it has sent what was written."""
+        """Close the transport once it has sent everything written."""
         if self.is_sending_files:
             self._is_closing = True
         elif self._transport is not None:
@@ -216,5 +216,5 @@ class ClientLink:
 
 
 def _has_file(chunks: Sequence[Chunk]) -> bool:
-    """Return whether there is a part of a file; it is behind the first piece, which is the response's header."""
+    """Return whether any chunk is part of a file; the first chunk never is, because it is the response's header."""
     return any(isinstance(chunk, FileView) for chunk in chunks)

@@ -1,16 +1,16 @@
 """Sends responses with parts of files; mirrors `FileRecords.writeTo` and the sends of a `KafkaChannel`.
 
 The operating system copies the bytes from the page cache to the socket (sendfile). The socket is the
-transport's, under a descriptor of its own, because a loop lets nobody wait for a transport's descriptor.
-So that bytes stay in order:
+transport's, under a separate descriptor, because a loop does not allow waiting for a transport's descriptor.
+To keep bytes in order:
 
-1. What the transport still has goes first: until it is empty, nothing is sent here.
-2. From then on everything goes through here, until nothing waits; then the transport writes again.
+1. The transport's buffer goes first: until it is empty, nothing is sent here.
+2. From then on everything is sent here, until the queue is empty; then the transport writes again.
 
-One response may take many turns of the loop. Meanwhile the connection's next request waits, as in Kafka.
+One response may take many turns of the loop. Until then the connection's next request waits, as in Kafka.
 
-The file may have been cut since it was promised to the client, by a truncation or by an outside hand. Then
-the rest of the response cannot be sent, and the connection ends, as in Kafka.
+The file may have been truncated since its size was sent to the client, by the broker or from outside. Then
+the rest of the response cannot be sent, and the connection is closed, as in Kafka.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
 
 MOST_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
-"""Then other connections get their turn."""
+"""Number of bytes sent before other connections get their turn."""
 NOT_FOR_THIS_FILE: Final = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
-"""Errors of a file system that knows no sendfile."""
+"""Errors of a file system without sendfile."""
 MORE_FOLLOWS: Final = getattr(socket, "MSG_MORE", 0)
 
 
 class FileSender:
-    """Thread rule: only the loop's thread."""
+    """Sends chunks, parts of files among them, on one connection. Thread rule: only the loop's thread."""
 
     __slots__ = (
         "_is_draining",
@@ -68,7 +68,7 @@ class FileSender:
         on_done: Callable[[], object],
         on_failed: Callable[[str], object],
     ) -> None:
-        """`on_failed(reason)` hears that the connection must end; without a reason the client has gone."""
+        """`on_failed(reason)` is called if the connection must end; an empty reason means that the client left."""
         self._transport = transport
         self._loop = loop
         self._process = process
@@ -80,16 +80,16 @@ class FileSender:
         """Number of bytes already sent of the first chunk in the queue."""
         self._socket: Socket | None = None
         self._is_draining = False
-        """Whether the transport has bytes that come first."""
+        """Whether the transport still has bytes, which go first."""
         self._is_waiting = False
-        """Whether the loop tells when the socket has room."""
+        """Whether the loop will call back when the socket has room."""
         self._is_held = False
         self.is_busy = False
-        """Whether anything waits here, so that all that follows must wait here too."""
+        """Whether the queue is not empty, so that later chunks must be queued too."""
 
     @staticmethod
     def can_send_on(transport: asyncio.BaseTransport) -> bool:
-        """Return whether it is a plain connection over a socket, on a system with sendfile."""
+        """Return whether the transport is a plaintext socket, on a system with sendfile."""
         return (
             hasattr(os, "sendfile")
             and transport.get_extra_info("socket") is not None
@@ -97,20 +97,20 @@ class FileSender:
         )
 
     def send(self, chunks: Sequence[Chunk]) -> None:
-        """Send them behind all that was written before."""
+        """Send the chunks after everything written before."""
         self._queue += chunks
         if self.is_busy:
             return
         self.is_busy = True
         if self._transport.get_write_buffer_size():
             self._is_draining = True
-            # The transport now says when it is empty, not when it is nearly so.
+            # The transport now reports when it is empty, not only nearly empty.
             self._transport.set_write_buffer_limits(0)
         else:
             self._send()
 
     def transport_has_room(self) -> None:
-        """Send files on, as the transport has written all its bytes."""
+        """Continue to send, because the transport has written all its bytes."""
         if self._is_draining and not self._transport.get_write_buffer_size():
             self._is_draining = False
             self._transport.set_write_buffer_limits()
@@ -122,12 +122,12 @@ class FileSender:
         self._stop_waiting()
 
     def release(self) -> None:
-        """Go on."""
+        """Continue to send."""
         self._is_held = False
         self._send()
 
     def abort(self) -> None:
-        """Forget what waits, and give the socket back: a connection ends with its last descriptor."""
+        """Drop the queue, and close the descriptor: a connection ends with its last descriptor."""
         self._queue.clear()
         self._sent_bytes = 0
         self._is_draining = False
@@ -140,7 +140,7 @@ class FileSender:
     # -- inside ---------------------------------------------------------------------------------
 
     def _send(self) -> None:
-        """Send until the socket is full or nothing waits."""
+        """Send until the socket is full or the queue is empty."""
         if not self.is_busy or self._is_held or self._is_draining:
             return
         left_bytes = MOST_BYTES_AT_ONCE
@@ -169,15 +169,15 @@ class FileSender:
             self.is_busy = False
             self._on_done()
 
-    def _send_part(self, to: Socket, chunk: Chunk, wanted_bytes: int) -> int:
-        """Send the next bytes of the first one in the queue, and return how many went.
+    def _send_part(self, to: Socket, chunk: Chunk, max_bytes: int) -> int:
+        """Send the next bytes of the first chunk in the queue; return the number of bytes sent.
 
-        Raises EOFError where a file is shorter than its view, and OSError.
+        Raises EOFError if a file is shorter than its view, and OSError.
         """
         start = self._sent_bytes
         if isinstance(chunk, FileView):
             try:
-                sent_bytes = os.sendfile(to.fileno(), chunk.descriptor, chunk.position + start, wanted_bytes)
+                sent_bytes = os.sendfile(to.fileno(), chunk.descriptor, chunk.position + start, max_bytes)
             except OSError as error:
                 if error.errno not in NOT_FOR_THIS_FILE:
                     raise
@@ -185,12 +185,12 @@ class FileSender:
                 if len(rest) < len(chunk) - start:
                     raise _ends_too_early(chunk, len(rest)) from None
                 self._queue[0], self._sent_bytes = rest, 0
-                return self._send_part(to, rest, wanted_bytes)
+                return self._send_part(to, rest, max_bytes)
             if not sent_bytes:
                 raise _ends_too_early(chunk, start)
         else:
             flags = MORE_FOLLOWS if len(self._queue) > 1 else 0
-            sent_bytes = to.send(memoryview(chunk)[start : start + wanted_bytes], flags)
+            sent_bytes = to.send(memoryview(chunk)[start : start + max_bytes], flags)
         self._on_progress()
         if start + sent_bytes == len(chunk):
             self._queue.popleft()
@@ -211,7 +211,7 @@ class FileSender:
 
     def _on_writable(self) -> None:
         if self._process.state is not ProcessState.RUNNING:
-            # A stopped process sends nothing, and the loop would ask it again and again.
+            # A stopped process sends nothing, but the loop would call back again and again.
             self._stop_waiting()
         self._process.deliver(self._send)
 

@@ -1,8 +1,8 @@
-"""Memory of the cluster that the requests of one connection take, from their first bytes to their answer.
+"""Memory of the cluster that the requests of one connection use, from their first bytes to their response.
 
-Mirrors the memory pool of `queued.max.request.bytes`. Deliberate differences: it is always there, and where
-Kafka stops reading while the pool is used up, the connection that would go over the limit is closed. Kafka
-waits for requests to be answered; here they may never be complete.
+Mirrors the memory pool of `queued.max.request.bytes`. Deliberate differences: it is always on, and while
+Kafka stops reading when the pool is exhausted, here the connection that would exceed the limit is closed,
+because its request might never be complete.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from broker_sim.log import MemoryAccount
 
 COUNTED_BYTES: Final = 64 * 1024
-"""Less than this is not counted, so that small requests cost nothing."""
+"""Minimum number of bytes that is counted, so that small requests cost nothing."""
 
 
 class FrameMemory:
-    """Counts for one connection; `is_counting` is whether it has counted anything."""
+    """Counts the memory of one connection."""
 
     __slots__ = ("_account", "_counted_bytes")
 
@@ -31,7 +31,7 @@ class FrameMemory:
         return self._counted_bytes > 0
 
     def count(self, held_bytes: int) -> bool:
-        """Count so many bytes from now on; returns whether there is room for them."""
+        """Set the number of counted bytes; return whether they fit within the limit."""
         counted_bytes = held_bytes if held_bytes >= COUNTED_BYTES else 0
         if not self._account.grow_requests(counted_bytes - self._counted_bytes):
             return False

@@ -2,15 +2,15 @@
 
 A frame is a length (four bytes, signed, big-endian) and that many bytes of request.
 
-Bytes come in by one of two ways, as into asyncio's protocols: `receive_data` takes what has been
-read; `get_buffer` returns memory to read into, and `buffer_updated` tells how much was read. Small
-frames are read together into a scratch buffer and copied out of it. A large frame gets a place of
-its own when its length is known; the rest of it is read into that place and not copied.
+Bytes arrive in one of two ways, as in asyncio's protocols: `receive_data` takes bytes that were
+read; `get_buffer` returns memory to read into, and `buffer_updated` has the number of bytes read. Small
+frames are read together into a scratch buffer and copied out of it. A large frame gets its own
+buffer once its length is known; the rest of it is read into that buffer without a copy.
 
 Deliberate differences: Kafka allocates a frame when it has read the length. Here a frame above 2 MB
-is read through the scratch buffer and takes memory as its bytes arrive, because a client may
+is read through the scratch buffer and uses memory as its bytes arrive, because a client may
 announce it and never send it. Kafka accepts a frame of 0 bytes and then fails to parse a request;
-here the length itself is the error. Both close the connection.
+here the length itself is an error. Both close the connection.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from broker_sim.protocol.errors import ProtocolError
 LENGTH: Final = struct.Struct(">i")
 LENGTH_BYTES: Final = 4
 FIRST_SCRATCH_BYTES: Final = 2 * 1024
-"""Size in bytes of the buffer a connection reads into until a read fills it: most clients never send that much."""
+"""Initial size in bytes of a connection's read buffer; it grows when a read fills it, which is rare."""
 SCRATCH_BYTES: Final = 32 * 1024
 """Frames up to this size, with their length, are read into the scratch buffer."""
 MAX_PLACE_BYTES: Final = 2 * 1024 * 1024
-"""Frames up to this size, with their length, are read into a place of their own."""
+"""Frames up to this size, with their length, are read into a buffer of their own."""
 NOTHING: Final = memoryview(b"")
 
 
 class Framer:
-    """Cuts the bytes of one connection into frames.
+    """Splits the bytes of one connection into frames.
 
-    Only the scratch buffer is used twice, so a frame stays valid while somebody refers to it.
+    Only the scratch buffer is reused, so a frame stays valid as long as it is referenced.
     """
 
     __slots__ = (
@@ -52,29 +52,29 @@ class Framer:
 
     def __init__(self, max_frame_bytes: int) -> None:
         self.max_frame_bytes = max_frame_bytes
-        """The largest frame that is allowed; it may change between two frames."""
+        """Maximum size of a frame in bytes; it may change between two frames."""
         self._data = NOTHING
-        """Bytes that frames are cut out of, from `_start` on."""
+        """Bytes that are split into frames, from `_start` on."""
         self._start = 0
         self._tail = bytearray()
-        """Bytes that came after `_data`."""
+        """Bytes received after `_data`."""
         self._wanted_bytes = LENGTH_BYTES
-        """Number of bytes the next frame needs; that of its length alone while the length has not come."""
+        """Number of bytes the next frame needs; before its length is known, that of the length field."""
         self._scratch: memoryview | None = None
         self._place: bytearray | None = None
-        """The large frame that is being read, with its length."""
+        """The buffer of the large frame that is being read, including its length."""
         self._placed_bytes = 0
         self._is_ended = False
         self.buffered_bytes = 0
-        """Number of bytes that wait to be cut into frames, without those in a large frame's place."""
+        """Number of bytes to be split into frames, without those in a large frame's buffer."""
 
     @property
     def held_bytes(self) -> int:
-        """Number of bytes that have come and are in no frame yet."""
+        """Number of bytes received that are not in a returned frame yet."""
         return self.buffered_bytes + self._placed_bytes
 
     def end(self) -> None:
-        """No more bytes will come: keep whole frames only."""
+        """Drop incomplete frames, because no more bytes will come."""
         self._is_ended = True
         self._place = self._scratch = None
         self._placed_bytes = 0
@@ -82,14 +82,14 @@ class Framer:
             self.forget()
 
     def forget(self) -> None:
-        """Drop everything; nothing is taken in or cut out any more."""
+        """Drop everything; later bytes are ignored, and no frames are returned."""
         self._place = self._scratch = None
         self._placed_bytes = self.buffered_bytes = 0
         self._data = NOTHING
         self._tail = bytearray()
 
     def receive_data(self, data: bytes | bytearray) -> None:
-        """Take in bytes: parts of frames, or several frames at once."""
+        """Add received bytes: parts of frames, or several frames at once."""
         if self.buffered_bytes:
             self._tail += data
         else:
@@ -98,7 +98,7 @@ class Framer:
         self.buffered_bytes += len(data)
 
     def get_buffer(self) -> memoryview:
-        """Return memory to read into: the rest of a large frame's place, or the scratch buffer."""
+        """Return memory to read into: the rest of a large frame's buffer, or the scratch buffer."""
         if self._place is None and SCRATCH_BYTES < self._wanted_bytes <= MAX_PLACE_BYTES:
             self._place = self._make_place()
         if self._place is not None:
@@ -109,7 +109,7 @@ class Framer:
         return self._scratch
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Take in the first `nbytes` bytes of the memory that `get_buffer` returned."""
+        """Add the first `nbytes` bytes of the memory that `get_buffer` returned."""
         place = self._place
         if place is None:
             scratch = self._scratch
@@ -127,8 +127,8 @@ class Framer:
     def next_frame(self) -> memoryview | None:
         """Return the next frame without its length, or None while it is not complete.
 
-        Raises ProtocolError for a length that is not allowed, at every further call too: nobody
-        knows where the next frame begins.
+        Raises ProtocolError for a length that is not allowed, and again at every later call, because
+        the start of the next frame is unknown.
         """
         if self.buffered_bytes < self._wanted_bytes:
             if self._is_ended:
@@ -157,7 +157,7 @@ class Framer:
         return frame
 
     def _join(self, count: int) -> None:
-        """Make the next `count` bytes, which have come, one piece."""
+        """Make the next `count` received bytes contiguous."""
         if len(self._data) - self._start < count:
             self._tail[:0] = self._data[self._start :]
             self._data = memoryview(self._tail)
@@ -165,7 +165,7 @@ class Framer:
             self._tail = bytearray()
 
     def _make_place(self) -> bytearray:
-        """Return the place of the frame that has begun, with the bytes of it that have come."""
+        """Return a buffer for the frame that has begun, with its bytes received so far."""
         self._join(self.buffered_bytes)
         place = bytearray(self._wanted_bytes)
         place[: self.buffered_bytes] = self._data[self._start :]

@@ -1,11 +1,11 @@
-"""Between framing and the broker until a client has logged in; mirrors the part of `KafkaChannel` that does.
+"""Stands between framing and the broker until a client has logged in; mirrors that part of `KafkaChannel`.
 
-Each connection of a SASL listener has one of its own in the broker's place. It gives way to the broker when
-the client is known; with `connections.max.reauth.ms` it stays, and cuts off clients that do not log in again
-in time. A login that failed is answered, and its connection closed, after
+Each connection of a SASL listener has its own `Login` instead of the broker. The broker replaces it once the
+client has authenticated; with `connections.max.reauth.ms` it stays, and closes connections of clients that do not
+reauthenticate in time. A failed login is answered, and its connection closed, after
 `connection.failed.authentication.delay.ms`.
 
-Deliberate difference: what is larger than `sasl.server.max.receive.size` closes the connection at once.
+Deliberate difference: a frame above `sasl.server.max.receive.size` closes the connection at once.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from broker_sim.security.ssl_listener import SslListener
 
 _SIZE_BYTES: Final = 4
-"""Number of bytes of the size before every answer."""
+"""Number of bytes of the size before every response."""
 _HANDSHAKE: Final = ApiKey.SASL_HANDSHAKE.to_bytes(2, "big")
 REAUTHENTICATION_MS: Final = 1_000
-"""A client that begins to log in again sooner is told ILLEGAL_SASL_STATE, as without a limit."""
+"""Minimum time in ms between reauthentications; an earlier one gets ILLEGAL_SASL_STATE."""
 
 
 class ListenerLogin(NamedTuple):
@@ -39,19 +39,19 @@ class ListenerLogin(NamedTuple):
 
     make_authenticator: Callable[[], SaslServerAuthenticator]
     max_receive_bytes: int
-    """The largest frame of a client that has not logged in."""
+    """Maximum size of a frame before the login, in bytes."""
     failure_delay_ms: int
 
 
 class ListenerSecurity(NamedTuple):
-    """The credentials that a listener accepts; each may be absent."""
+    """The authentication of a listener, by TLS and SASL; each may be absent."""
 
     login: ListenerLogin | None = None
     tls: SslListener | None = None
 
 
 class Login:
-    """Takes the requests of one connection until its client is known; for ever, if a login ends."""
+    """Handles the requests of one connection until its client has authenticated; forever if logins expire."""
 
     def __init__(
         self, process: Process, broker: RequestSink, listener: ListenerLogin, max_request_bytes: int, turns: LoginTurns
@@ -64,12 +64,12 @@ class Login:
         self._max_request_bytes = max_request_bytes
         self._session_ends_ms: int | None = None
         self._last_begin_ms: int | None = None
-        """Time at which the client began to log in again."""
+        """Time in ms at which the client last began to reauthenticate."""
 
     def handle_frame(self, frame: memoryview, connection: Connection, send_response: SendResponse) -> None:
-        """Take the next step of the login, in this turn of the loop or one of the next.
+        """Perform the next step of the login, in this turn of the loop or a later one.
 
-        Raises ProtocolError where only closing the connection helps.
+        Raises ProtocolError if the connection must be closed.
         """
         if self._authenticator.principal is None or self._begins_again(frame):
             self._turns.run(self._receive, frame, connection, send_response)
@@ -84,13 +84,13 @@ class Login:
                 self._ask_versions(frame, connection, send_response)
                 return
         except LoginFailedError as error:
-            # Not the error itself: it holds all that the login was made of.
+            # Not the error itself: its traceback refers to the whole login.
             refusal = (self._turns.run, _refuse, connection, send_response, error.answer)
             self._process.call_later(self._failure_delay_ms, *refusal)
-            # A line of a log costs as much as the rest of a refusal, so it has a turn of its own.
+            # A log line costs as much as the rest of a refusal, so it gets a separate turn.
             self._turns.run(connection.log_end, f"failed authentication: {error}")
             return
-        except Exception as error:  # noqa: BLE001 - the connection knows what to do with it
+        except Exception as error:  # noqa: BLE001 - the connection handles it
             connection.fail(error)
             return
         if authenticator.principal is not None:
@@ -98,11 +98,11 @@ class Login:
         send_response(answer)
 
     def _logged_in(self, principal: KafkaPrincipal, connection: Connection) -> None:
-        """Give way to the broker; stay between, if the login ends some time."""
+        """Let the broker replace this login; stay in between if the login expires."""
         lifetime_ms = self._authenticator.session_lifetime_ms
         sink: RequestSink = self._broker
         if lifetime_ms is not None:
-            # A login with a token that has ended is over at once, in the same millisecond.
+            # A login with a token that has just expired ends at once, in the same millisecond.
             self._session_ends_ms = self._process.clock.now_ms() + (lifetime_ms or -1)
             sink = self
         connection.logged_in(
@@ -110,9 +110,9 @@ class Login:
         )
 
     def _begins_again(self, frame: memoryview) -> bool:
-        """Return whether a known client logs in again: it may, once a second.
+        """Return whether the frame begins a reauthentication, which is allowed once a second.
 
-        Raises ProtocolError for anything else behind the end of its session.
+        Raises ProtocolError for any other request after the login has expired.
         """
         now_ms, last_ms = self._process.clock.now_ms(), self._last_begin_ms
         is_handshake = frame[:2] == _HANDSHAKE
@@ -126,19 +126,19 @@ class Login:
         return False
 
     def _ask_versions(self, frame: memoryview, connection: Connection, send_response: SendResponse) -> None:
-        """Let the broker answer ApiVersions."""
+        """Pass ApiVersions on to the broker."""
         version = decode_request_header(frame)[0].api_version
 
         def answer(chunks: Sequence[Chunk] | None) -> None:
-            if chunks and not _versions_told(version, chunks).error_code:
-                self._authenticator.versions_told()
+            if chunks and not _decode_versions(version, chunks).error_code:
+                self._authenticator.versions_answered()
             send_response(chunks)
 
         self._broker.handle_frame(frame, connection, answer)
 
 
-def _versions_told(version: int, chunks: Sequence[Chunk]) -> Any:
-    """Return the message that the broker sends."""
+def _decode_versions(version: int, chunks: Sequence[Chunk]) -> Any:
+    """Return the ApiVersions response that the broker sends, decoded."""
     frame = b"".join(cast("Sequence[BytesLike]", chunks))
     return decode_response(ApiKey.API_VERSIONS, version, frame[_SIZE_BYTES:])[1]
 

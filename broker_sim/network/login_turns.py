@@ -1,8 +1,8 @@
-"""Limit of the work for logins in one turn of a broker's loop, so that those who have logged in do not wait for them.
+"""Limits the login work in one turn of a broker's loop, so that clients that have logged in do not wait for it.
 
-A thousand clients that log in, or are refused, at the same time are a thousand small pieces of work. Those above
-`PIECES_AT_ONCE` wait for the next turns, in order, and what others have sent comes in between. Kafka has threads
-for that: a processor serves its own connections only.
+A thousand clients that log in, or are refused, at the same time make a thousand small pieces of work. Those above
+`PIECES_AT_ONCE` wait for the next turns, in order, and other clients' requests are handled in between. Kafka has
+threads for that: a processor serves only its own connections.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from broker_sim.runtime.process import Process
 
 PIECES_AT_ONCE: Final = 1
-"""Each takes up to 0.1 ms."""
+"""Number of pieces of work per turn; each takes up to 0.1 ms."""
 
 
 class LoginTurns:
-    """Runs pieces of work, so many in a turn of the loop. Thread rule: only the process' scheduler."""
+    """Runs a limited number of pieces of work in each turn of the loop. Thread rule: only the process's scheduler."""
 
     __slots__ = ("_is_counting", "_left", "_process", "_waiting")
 
@@ -29,10 +29,10 @@ class LoginTurns:
         self._waiting: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._left = PIECES_AT_ONCE
         self._is_counting = False
-        """Whether the next turn has been asked for."""
+        """Whether the next turn has been scheduled."""
 
     def run(self, piece: Callable[..., object], *args: Any) -> None:
-        """Run `piece(*args)` now if this turn has room for it, else in one of the next."""
+        """Run `piece(*args)` now if this turn has room for it, otherwise in a later turn."""
         if not self._left or self._waiting:
             self._waiting.append((piece, args))
             return

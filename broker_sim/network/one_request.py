@@ -1,6 +1,6 @@
-"""One request on a connection of its own, and its answer; for programs that are no Kafka client.
+"""One request on a new connection, and its response; for programs without a Kafka client.
 
-It blocks, and says which broker answers: a client library may ask any of them.
+It blocks, and the caller chooses the broker, while a client library may ask any broker.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _SIZE: Final = struct.Struct(">i")
 def ask(
     servers: str, message: Message, version: int, expected: type[R], *, timeout_s: float, client_id: str = "broker-sim"
 ) -> R:
-    """Send a request to the first of `host:port,...` that can be reached, and return its answer.
+    """Send a request to the first of `host:port,...` that can be reached, and return the response.
 
-    Raises OSError when there is none within `timeout_s`: a TimeoutError, or what the connection met.
+    Raises OSError if none can be reached within `timeout_s`: a TimeoutError, or the error of the connection.
     """
     assert message.API_KEY is not None
     header = RequestHeader(ApiKey(message.API_KEY), version, 1, client_id)

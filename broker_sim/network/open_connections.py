@@ -1,13 +1,13 @@
-"""The connections of one broker: how many there may be, how fast they may come, how long they may be idle.
+"""The connections of one broker, with limits on their number, their rate and their idle time.
 
 Mirrors the channels and the `IdleExpiryManager` of `org.apache.kafka.common.network.Selector`, and what a
-`Processor` does with connections above `max.connections`. As in Kafka, a connection that waits for its answer
+`Processor` does with connections above `max.connections`. As in Kafka, a connection that waits for a response
 counts as idle too, and a negative time means no limit. `ConnectionQuotas` has the limits.
 
 Deliberate differences: Kafka looks for idle connections in every poll. Here a sweep looks for them ten
-times in `connections.max.idle.ms`, so that no clock is read when bytes come or go; a connection may
-live longer by up to two sweeps. The one to end when there are too many is the least recently used one of
-the broker; in Kafka it is that of the processor that looks first.
+times in `connections.max.idle.ms`, so that reads and writes need no clock; a connection may live longer
+by up to two sweeps. If there are too many connections, the least recently used one of the broker is closed;
+in Kafka it is that of the processor that notices first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SWEEPS = 10
 
 
 class _Idle:
-    """A connection as sweeps have seen it: its last use, and since when that was the last one."""
+    """A connection's last use as seen by sweeps, and the time in ms of the first sweep that saw it."""
 
     __slots__ = ("last_use", "since_ms")
 
@@ -44,7 +44,7 @@ class _Idle:
 
 
 class OpenConnections:
-    """Knows how each connection was used. Thread rule: only the scheduler's thread."""
+    """Applies the limits to all connections of a broker. Thread rule: only the scheduler's thread."""
 
     def __init__(self, process: Process, max_idle_ms: int, quotas: ConnectionQuotas) -> None:
         self._process = process
@@ -58,7 +58,7 @@ class OpenConnections:
         self._refused: set[Connection] = set()
         """Connections above the rate of their address, until they are closed."""
         self._held: set[str] = set()
-        """The listeners on which nothing passes."""
+        """The listeners whose connections are held."""
         self._sweep_task: PeriodicTask | None = None
         if max_idle_ms >= 0:
             self._sweep_task = PeriodicTask(process, max(max_idle_ms // SWEEPS, 1), self._sweep)
@@ -67,7 +67,7 @@ class OpenConnections:
         return len(self._open)
 
     def add(self, connection: Connection) -> None:
-        """Look after a new connection, as soon as there may be one more; a paused broker decides later."""
+        """Accept a new connection as soon as the limits allow it; a paused broker decides later."""
         queue = self._queues.get(connection.listener)
         if queue is None:
             queue = AcceptQueue(self._process, connection.listener, self._quotas, self._take)
@@ -75,7 +75,7 @@ class OpenConnections:
         queue.add(connection)
 
     def _take(self, connection: Connection) -> None:
-        """Look after a connection, or end it."""
+        """Accept a connection, or close it."""
         listener, ip = connection.listener, connection.ip
         delay_ms = self._quotas.accept_from(listener, ip)
         if delay_ms:
@@ -85,7 +85,7 @@ class OpenConnections:
             return
         limit = self._quotas.limit_reached(ip)
         if limit is not None:
-            self._reject(connection, f"{ip} has {limit} connections, the most allowed")
+            self._reject(connection, f"{ip} already has {limit} connections, the maximum")
             return
         self._open[connection] = _Idle(self._process.clock.now_ms())
         self._quotas.inc(listener, ip)
@@ -100,7 +100,7 @@ class OpenConnections:
         connection.abort()
 
     def _close_least_recently_used(self) -> None:
-        """Make room for connections between brokers, or come down to a new limit."""
+        """Make room for connections between brokers, or adapt to a lower limit."""
         closing = self._quotas.closing
         if not closing:
             return
@@ -110,7 +110,7 @@ class OpenConnections:
             self._reject(connection, "the broker has more connections than max.connections")
 
     def discard(self, connection: Connection) -> None:
-        """Forget a connection that has ended, and serve one that waits in its place."""
+        """Remove a closed connection, and accept a waiting one instead."""
         self._refused.discard(connection)
         if connection in self._open:
             self._forget(connection)
@@ -136,21 +136,21 @@ class OpenConnections:
             connection.abort()
 
     def hold(self, listener: str) -> None:
-        """Let nothing pass on connections of the listener, also on those made from now on, until `release`."""
+        """Hold the connections of the listener, including new ones, until `release`."""
         self._held.add(listener)
         for connection in self._open:
             if connection.listener == listener:
                 connection.hold()
 
     def release(self, listener: str) -> None:
-        """Let pass what has waited, and everything after it."""
+        """Deliver what has waited, and stop holding the listener's connections."""
         self._held.discard(listener)
         for connection in list(self._open):
             if connection.listener == listener:
                 connection.release()
 
     def end_those_of(self, principal: KafkaPrincipal) -> None:
-        """Break off the connections of who has logged in as this principal."""
+        """Abort the connections that have logged in as this principal."""
         for connection in list(self._open):
             if connection.principal == principal:
                 connection.abort()
@@ -167,15 +167,15 @@ class OpenConnections:
 
     @property
     def all(self) -> Collection[Connection]:
-        """The connections that the broker has taken."""
+        """The connections that the broker has accepted."""
         return self._open.keys()
 
     def of_listener(self, listener: str) -> list[Connection]:
-        """Return the connections of one listener that the broker has taken."""
+        """Return the connections of one listener that the broker has accepted."""
         return [each for each in self._open if each.listener == listener]
 
     def abort(self, listener: str) -> None:
-        """Break all connections of one listener off, those too that the broker has not taken."""
+        """Abort all connections of one listener, including those that are not accepted yet."""
         if listener in self._queues:
             self._queues[listener].abort()
         refused = [each for each in self._refused if each.listener == listener]
@@ -184,7 +184,7 @@ class OpenConnections:
             connection.abort()
 
     def abort_all(self) -> None:
-        """Break all connections off and stop looking for idle ones."""
+        """Abort all connections and stop the sweeps."""
         if self._sweep_task is not None:
             self._sweep_task.cancel()
         self._quotas.on_change = lambda: None

@@ -1,11 +1,11 @@
 """One broker's listeners and their connections; mirrors `kafka.network.SocketServer`.
 
-A listener can move to another port while the broker runs, which Kafka cannot: clients that know only the former
-port are cut off for good. The former port stays taken where clients were connected, so that no other cluster,
-whose clients would meet them, gets it from the operating system.
+A listener can move to another port while the broker runs, unlike in Kafka: clients that know only the former
+port are cut off for good. If clients were connected, the former port stays bound, so that the operating system
+does not give it to another cluster, to which those clients would then connect.
 
-Deliberate differences: a connection with TLS is held against the limits of connections when its handshake is
-done, by Kafka before it begins. Brokers do not connect to the listener between them here.
+Deliberate differences: a TLS connection counts towards the connection limits after its handshake, in Kafka
+before it. Brokers do not connect to the inter-broker listener here.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ OPEN: Final = ListenerSecurity()
 NO_SECURITY: Final[Mapping[str, ListenerSecurity]] = MappingProxyType({})
 NO_OTHER_SINKS: Final[Mapping[str, RequestSink]] = MappingProxyType({})
 FORMER_PORTS: Final = 16
-"""Maximum number of former ports that stay taken; each takes a file."""
+"""Maximum number of former ports that stay bound; each uses a file descriptor."""
 
 
 class SocketServer:
     """Accepts clients for one broker; a restarted broker gets a new server on the same ports."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
-        """Bind at once on the running loop, so that a port in use is told before anything starts.
+        """Bind at once on the running loop, so that a port in use is reported before anything starts.
 
-        Port 0 takes any free one. Raises OSError with advice if that fails.
+        Port 0 stands for any free port. Raises OSError with advice if binding fails.
         """
         loop = asyncio.get_running_loop()
         self._sockets: list[StandardSocket] = []
@@ -58,7 +58,7 @@ class SocketServer:
         self._secured: frozenset[str] = frozenset()
         """The listeners with TLS."""
         self.endpoints: list[Endpoint] = []
-        """The listeners, with the ports that they have."""
+        """The listeners, with their actual ports."""
         self._connections: OpenConnections | None = None
         self._read_turns: ReadTurns | None = None
         self._held: set[str] = set()
@@ -66,7 +66,7 @@ class SocketServer:
         self._accept: Callable[[Endpoint, StandardSocket], Awaitable[Accepting]] | None = None
         """Accepts clients of an endpoint on a bound socket; None before `start`."""
         self._former: deque[StandardSocket] = deque()
-        """Former ports: bound, but nobody listens, so that connections are refused."""
+        """Sockets of former ports: bound but not listening, so that connections are refused."""
         try:
             for endpoint in endpoints:
                 bound = bind(loop, endpoint.host, endpoint.port)
@@ -86,13 +86,12 @@ class SocketServer:
         quotas: ConnectionQuotas | None = None,
         other_sinks: Mapping[str, RequestSink] = NO_OTHER_SINKS,
     ) -> None:
-        """Accept clients and hand their requests to `sink` in the broker's process.
+        """Accept clients and pass their requests to `sink` in the broker's process.
 
-        The listeners named in `other_sinks` hand theirs to those.
-        `security` says by listener how clients show who they are. What large requests take is counted
-        in `memory`, and connections are held against `quotas`, if these are given, else against limits of
-        their own, in which no listener is between brokers.
-        As many as `socket.listen.backlog.size` may wait to be accepted, and, on Linux, one more.
+        Requests on the listeners in `other_sinks` go to those sinks instead. `security` is the authentication by
+        listener. `memory` counts the bytes of large requests; `quotas` limit the connections (default: the limits
+        of `config`, without an inter-broker listener).
+        `socket.listen.backlog.size` connections may wait to be accepted, on Linux one more.
         """
         if quotas is None:
             quotas = ConnectionQuotas(config, process.clock)
@@ -130,14 +129,14 @@ class SocketServer:
         self._accept = accept
         for endpoint in self.endpoints:
             server = await accept(endpoint, self._sockets[0])
-            # The server owns the socket. Closed here too, its number could be another socket's.
+            # The server owns the socket: closing it here too could close another socket with its number.
             del self._sockets[0]
             self._servers[endpoint.listener] = server
         for listener in self._held:
             self.hold_clients(listener)
 
     async def move(self, listeners: Collection[str]) -> None:
-        """Give these listeners other free ports, and break their connections off; needs `start` before.
+        """Move these listeners to other free ports, and abort their connections; call after `start`.
 
         Clients that know the former ports are refused from now on. Raises OSError with advice.
         """
@@ -147,7 +146,7 @@ class SocketServer:
         for index, endpoint in enumerate(self.endpoints):
             if endpoint.listener not in listeners:
                 continue
-            bound = bind(loop, endpoint.host, 0)  # while the former port is taken, so that it is another one
+            bound = bind(loop, endpoint.host, 0)  # while the former port is bound, so that it is a different one
             self._servers.pop(endpoint.listener).close()
             if self._connections.of_listener(endpoint.listener):
                 self._keep_taken(endpoint)
@@ -200,9 +199,9 @@ class SocketServer:
         )
 
     def hold_clients(self, listener: str) -> None:
-        """Cut the network to clients of the listener: connections are made, but nothing passes on them.
+        """Hold the network to clients of the listener: connections are made, but nothing passes on them.
 
-        So their TLS handshakes hang. Called before `start`, it holds the connections that are made afterwards.
+        So TLS handshakes hang. If called before `start`, it holds the connections made after it.
         """
         self._held.add(listener)
         if self._connections is not None:
@@ -211,7 +210,7 @@ class SocketServer:
             self._servers[listener].hold()
 
     def release_clients(self, listener: str) -> None:
-        """Mend the network: what either side has sent meanwhile arrives now."""
+        """Release the network: what either side has sent in the meantime arrives now."""
         self._held.discard(listener)
         if self._connections is not None:
             self._connections.release(listener)
@@ -224,12 +223,12 @@ class SocketServer:
         return bool(self._held)
 
     def end_connections_of(self, principal: KafkaPrincipal) -> None:
-        """Break off the connections of who has logged in as this principal."""
+        """Abort the connections that have logged in as this principal."""
         if self._connections is not None:
             self._connections.end_those_of(principal)
 
     def close(self) -> None:
-        """Stop listening and break all connections off."""
+        """Stop listening and abort all connections."""
         for server in self._servers.values():
             server.close()
         for bound in (*self._sockets, *self._former):
