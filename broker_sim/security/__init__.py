@@ -1,4 +1,4 @@
-"""Identity of a client, the proof of it, and its rights."""
+"""Authentication and authorization of clients."""
 
 from broker_sim.metadata.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
 from broker_sim.security.authorizer import Authorizer, Decision, parse_super_users

@@ -1,18 +1,18 @@
-"""Whether a principal may do something; mirrors `StandardAuthorizer` and `StandardAuthorizerData`.
+"""Decides what a principal may do; mirrors `StandardAuthorizer` and `StandardAuthorizerData`.
 
-How it is decided, for an operation on a resource from a host:
+The decision for an operation on a resource from a host:
 
 A. A super user may do everything.
-B. A rule that denies wins, whatever else allows.
-C. Otherwise a rule that allows is enough.
-D. A resource with rules of which none fits is closed, whomever they are for.
-E. Without any rule for the resource `allow.everyone.if.no.acl.found` decides; by default it is closed.
+B. A matching ACL that denies wins, whatever else allows.
+C. Otherwise a matching ACL that allows is enough.
+D. If the resource has ACLs but none matches, the operation is denied.
+E. If the resource has no ACLs, `allow.everyone.if.no.acl.found` decides; by default it is denied.
 
-A rule fits if it is for the principal or for `User:*`, for the host, a range with it or for `*`, and for the
-operation or for ALL. To read, write, delete or alter something implies to describe it, and to alter its configurations
-to describe them; to deny one of these implies nothing.
+An ACL matches if it is for the principal or `User:*`; for the host, a range with it, or `*`; and for the operation
+or ALL. Allowing READ, WRITE, DELETE or ALTER implies DESCRIBE, and ALTER_CONFIGS implies DESCRIBE_CONFIGS; denying
+one of these implies nothing.
 
-Pure: rules are given with each question, so one authorizer serves brokers and the controller.
+Pure: each call gets the ACLs, so one authorizer serves brokers and the controller.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from broker_sim.metadata.acl import Acl, Acls, ResourceType
 
 ANY_PRINCIPAL: Final = "User:*"
-"""Principal of a rule that applies to everybody."""
+"""Principal of an ACL for all users."""
 
 HARDCODED_NAME: Final = "hardcode"
-"""Resource name that Kafka uses to find super users, and those allowed on any resource."""
+"""Resource name with which Kafka checks for super users, and for permissions on any resource."""
 
 _ONLY_ITSELF: Final[Mapping[AclOperation, frozenset[AclOperation]]] = {
     operation: frozenset({operation, AclOperation.ALL}) for operation in AclOperation
@@ -53,18 +53,18 @@ _IMPLIED_BY: Final[Mapping[AclOperation, frozenset[AclOperation]]] = {
         {AclOperation.ALL, AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}
     ),
 }
-"""Operations that imply the key, if a rule allows them."""
+"""Operations that imply the key, if an ACL allows them."""
 
 
 class Decision(NamedTuple):
-    """A decision, and the rule behind it: an ACL, or Kafka's name for the case."""
+    """A decision, and its reason: an ACL, or Kafka's name for the case."""
 
     is_allowed: bool
     rule: Acl | str
 
     @property
     def rule_text(self) -> str:
-        """The rule as it stands in Kafka's audit log."""
+        """The reason in the form of Kafka's audit log."""
         return self.rule if isinstance(self.rule, str) else f"MatchingAcl(acl={self.rule})"
 
 
@@ -74,13 +74,13 @@ _DEFAULT_DENY: Final = Decision(False, "DefaultDeny")
 
 
 def parse_super_users(text: str) -> frozenset[KafkaPrincipal]:
-    """Return the principals of `super.users`, which stand between semicolons. Raises ConfigError."""
+    """Return the principals of `super.users`, which are separated by semicolons. Raises ConfigError."""
     names = (name.strip() for name in text.split(";"))
     return frozenset(KafkaPrincipal.parse(name) for name in names if name)
 
 
 class Authorizer:
-    """Decides by rules. Thread-safe."""
+    """Decides by ACLs. Thread-safe."""
 
     __slots__ = ("_no_acl", "_super_users")
 
@@ -97,7 +97,7 @@ class Authorizer:
         resource_type: ResourceType,
         name: str,
     ) -> Decision:
-        """Return whether the principal may do this with the resource of that name, and why."""
+        """Return whether the principal may perform the operation on the resource, with the reason."""
         if principal in self._super_users:
             return _SUPER_USER  # case A
         groups = acls.for_resource(resource_type, name)
@@ -121,9 +121,9 @@ class Authorizer:
     def is_allowed_on_any(
         self, acls: Acls, principal: KafkaPrincipal, host: str, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Return whether there is a resource of the type with which the principal may do this (KIP-679).
+        """Return whether the principal may perform the operation on any resource of the type (KIP-679).
 
-        Mirrors `Authorizer.authorizeByResourceType`. What another operation implies does not count.
+        Mirrors `Authorizer.authorizeByResourceType`. Implied operations do not count.
         """
         if self.decide(acls, principal, host, operation, resource_type, HARDCODED_NAME).is_allowed:
             return True
@@ -144,12 +144,12 @@ class Authorizer:
 
 
 def _is_from(acl: Acl, host: str) -> bool:
-    """Whether the rule is for clients of that address."""
+    """Whether the ACL is for clients with that address."""
     return acl.host in (WILDCARD, host) or is_in_range(acl.host, host)
 
 
 def _is_open(allowed: Acl, denied: set[tuple[PatternType, str]]) -> bool:
-    """Whether a resource is left that the rule allows and none of the denied patterns covers."""
+    """Whether the ACL allows a resource that none of the denied patterns covers."""
     name = allowed.resource_name
     if allowed.pattern_type is PatternType.LITERAL:
         if name == WILDCARD:

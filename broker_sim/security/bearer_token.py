@@ -1,4 +1,4 @@
-"""Common part of tokens of OAUTHBEARER, signed or not: their parts, and what is read from them."""
+"""Common code for OAUTHBEARER tokens, signed or not: their parts and claims."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MS: Final = 1_000
 
 
 class Token(NamedTuple):
-    """Claims of a valid token; the token itself is a secret and not kept."""
+    """Claims of a valid token; the token itself is a secret and not stored."""
 
     principal: str
     expires_ms: int
 
 
 class IllegalTokenError(Exception):
-    """The token is invalid; `scope` is the scope that it lacks."""
+    """The token is invalid; `scope` is the missing scope, if that is the reason."""
 
     def __init__(self, reason: str, scope: str | None = None) -> None:
         super().__init__(reason)

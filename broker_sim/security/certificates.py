@@ -1,6 +1,6 @@
-"""Certificates that a cluster makes by itself, so that a test needs no key store; with `cryptography`.
+"""Certificates that a cluster issues itself, so that a test needs no key store; needs `cryptography`.
 
-They are valid from 2020 to 2120: virtual time need not know of them.
+They are valid from 2020 to 2120, so that they do not depend on virtual time.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MISSING: Final = "cryptography is not installed: pip install 'broker-sim[securi
 
 
 class KeyPair(NamedTuple):
-    """A certificate with its chain, and its key, as PEM; the key is not in its text."""
+    """A certificate with its chain and its key, as PEM; `repr` does not show the key."""
 
     chain: str
     key: str
     alias: str = "kafka"
-    """Name of the pair in a key store; for PEM, which has none, Kafka's."""
+    """Alias of the pair in a key store; for PEM, which has no aliases, Kafka's default."""
     matches: bool = True
     """Whether the key belongs to the certificate."""
 
@@ -41,12 +41,12 @@ class KeyPair(NamedTuple):
 
 
 class CertificateFacts(NamedTuple):
-    """The facts that Kafka compares of two certificates."""
+    """The parts of a certificate that Kafka compares."""
 
     name: str
-    """The distinguished name, as Java's `X500Principal.toString` writes it."""
+    """The distinguished name in the format of Java's `X500Principal.toString`."""
     hosts: tuple[tuple[int, str], ...]
-    """Subject alternative names, each with the number of its kind."""
+    """Subject alternative names, each with the number of its type."""
 
 
 class CertificateAuthority:
@@ -64,7 +64,7 @@ class CertificateAuthority:
         """The authority's certificate, which clients trust, as PEM."""
 
     def issue(self, name: str, hosts: Iterable[str] = (), *, expired: bool = False) -> KeyPair:
-        """Return a certificate for `CN=name`, of a server if it has hosts, and its key."""
+        """Return a certificate for `CN=name` and its key; with `hosts` it is a server certificate."""
         from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
 
         key = ec.generate_private_key(ec.SECP256R1())
@@ -87,7 +87,7 @@ class Certificates:
         return self._authority
 
     def for_hosts(self, hosts: Iterable[str], *, expired: bool = False, wrong_host: bool = False) -> KeyPair:
-        """Return the certificate of a broker under these names. Raises MissingExtraError."""
+        """Return a broker's certificate for these host names. Raises MissingExtraError."""
         names = _ELSEWHERE if wrong_host else sorted({*hosts, "localhost", "127.0.0.1"})
         return self.authority.issue("broker", names, expired=expired)
 
@@ -187,9 +187,9 @@ def read_pkcs12(data: bytes, password: str, place: str) -> KeyPair:
 
 
 def parse_pair(chain: str, key: str | None = None, password: str | None = None) -> KeyPair:
-    """Return what PEM texts have, the key without its password; without `key` certificates alone.
+    """Return the contents of PEM texts, the key without its password; without `key`, only certificates.
 
-    Raises ValueError for texts that have no certificate or not one key in PKCS8, MissingExtraError.
+    Raises ValueError unless there is a certificate and exactly one PKCS8 key, and MissingExtraError.
     """
     try:
         from cryptography import x509  # noqa: PLC0415 - an extra
@@ -201,17 +201,17 @@ def parse_pair(chain: str, key: str | None = None, password: str | None = None) 
     if key is None:
         return KeyPair(parsed, "")
     if key.count("-----BEGIN ") != 1 or not key.startswith(_PKCS8):
-        raise ValueError("one private key in PKCS8 is expected")
+        raise ValueError("exactly one PKCS8 private key is expected")
     try:
         private = serialization.load_pem_private_key(key.encode(), None if password is None else password.encode())
-    except TypeError as error:  # a password for a key that has none, or none for one that has
+    except TypeError as error:  # a password for an unencrypted key, or no password for an encrypted one
         raise ValueError(str(error)) from None
     matches = private.public_key() == certificates[0].public_key()
     return KeyPair(parsed, _key_text(private), matches=matches)
 
 
 def facts_of(chain: str) -> CertificateFacts:
-    """Return the facts of the first certificate. Raises MissingExtraError."""
+    """Return the compared parts of the first certificate. Raises MissingExtraError."""
     try:
         from cryptography import x509  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -233,7 +233,7 @@ def facts_of(chain: str) -> CertificateFacts:
 
 
 def is_issued_by_name_of(chain: str, trusted: str) -> bool:
-    """Whether the last certificate of the chain names one of these as its issuer."""
+    """Whether the issuer of the chain's last certificate is one of the `trusted` certificates, by name."""
     from cryptography import x509  # noqa: PLC0415 - an extra
 
     last = x509.load_pem_x509_certificates(chain.encode())[-1]

@@ -1,7 +1,7 @@
-"""The delegation tokens by which a broker knows clients; mirrors `DelegationTokenCache`.
+"""The delegation tokens that a broker accepts; mirrors `DelegationTokenCache`.
 
-Deliberate difference: credentials are derived at the first login with a token and not when the token comes,
-because that takes milliseconds, and most brokers never see most tokens.
+Deliberate difference: credentials are derived at the first login with a token, not when the token is created,
+because that takes milliseconds, and most tokens are never used with most brokers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DelegationTokenCache:
         self._derived: dict[tuple[str, int], ScramCredential] = {}
 
     def credential_of(self, token_id: str, mechanism: int) -> TokenCredential | None:
-        """Return the SCRAM credential of that token, None if there is no such token."""
+        """Return the SCRAM credential of a token, None if the token does not exist."""
         tokens = self._image().delegation_tokens
         token = tokens.get(token_id)
         if token is None or not self._secret_key:

@@ -35,11 +35,11 @@ class LoginModule(NamedTuple):
 class _Word(NamedTuple):
     text: str
     is_word: bool
-    """Whether the token is a word or quoted text, not `=` or `;` or the end."""
+    """Whether the token is a word or quoted text; otherwise it is `=`, `;` or the end."""
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """Return the only login module of the text. Raises ConfigError, which shows no option's value."""
+    """Return the only login module of the text. Raises ConfigError; the message never contains an option's value."""
     words = [_unquoted(match) for match in _TOKEN.finditer(text)]
     words += [_Word(_END, is_word=False)] * 2
     modules = []

@@ -1,4 +1,4 @@
-"""The public keys of who signs tokens (RFC 7517), and signatures (RFC 7518); with `cryptography`.
+"""Public keys of token issuers (RFC 7517), and signatures (RFC 7518); needs `cryptography`.
 
 Mirrors the choice of keys of jose4j.
 """
@@ -31,12 +31,12 @@ _ALGORITHMS: Final = frozenset({"RS256", "RS384", "RS512", *_CURVE_OF})
 
 
 class WebKey(NamedTuple):
-    """A public key of the set, of which only RSA's and those of elliptic curves are used."""
+    """A public key of the set; only RSA and elliptic curve keys are used."""
 
     members: Mapping[str, Any]
 
     def fits(self, name: str, value: object, *, may_be_missing: bool) -> bool:
-        """Whether the key's member has that value."""
+        """Whether the key's member `name` has the value, or is missing if it may be."""
         own = self.members.get(name)
         return own == value or (own is None and may_be_missing)
 
@@ -91,7 +91,7 @@ class JsonWebKeys:
         key_set = json.loads(text)
         keys = key_set.get("keys") if isinstance(key_set, dict) else None
         if not isinstance(keys, list) or not all(isinstance(each, dict) for each in keys):
-            raise ValueError("it has no list of keys")
+            raise ValueError("the key set has no list of keys")
         return cls(keys)
 
     @classmethod
@@ -104,7 +104,7 @@ class JsonWebKeys:
         if urlsplit(url).scheme not in _SCHEMES:
             raise ConfigError(f"{url} must be a URL that begins with {': or '.join(_SCHEMES)}:")
         try:
-            # As Java: no proxy of the environment.
+            # Like Java, it ignores proxies in the environment.
             with build_opener(ProxyHandler({})).open(url, timeout=TIMEOUT_S) as response:
                 return cls.parse(response.read())
         except (OSError, ValueError, RecursionError, HTTPException) as error:
@@ -120,7 +120,7 @@ class JsonWebKeys:
         """Do nothing: these keys never change."""
 
     def has_key_for(self, header: Mapping[str, Any]) -> bool:
-        """Whether there is a key that may have signed a token with that header."""
+        """Whether any key may have signed a token with that header."""
         algorithm = header.get("alg")
         return algorithm in _ALGORITHMS and self._find(algorithm, header.get("kid")) is not None
 
@@ -134,7 +134,7 @@ class JsonWebKeys:
             return False
         try:
             return key.verifies(str(algorithm), signature, signed)
-        except ValueError:  # no key at all
+        except ValueError:  # an invalid key
             return False
 
     def _find(self, algorithm: str, key_id: object) -> WebKey | None:

@@ -1,11 +1,10 @@
-"""SASL OAUTHBEARER (KIP-255), and tokens that nobody has signed, for tests only.
+"""SASL OAUTHBEARER (KIP-255), and unsigned tokens, which are for tests only.
 
 Mirrors `OAuthBearerSaslServer`, `OAuthBearerClientInitialResponse`, `OAuthBearerUnsecuredJws` and
-`OAuthBearerUnsecuredValidatorCallbackHandler`. A token that is refused is answered with JSON; the client
-sends one byte more, and the login fails with the same text.
+`OAuthBearerUnsecuredValidatorCallbackHandler`. A refused token is answered with JSON; the client then
+sends one more byte, and the login fails with the same text.
 
-Deliberate difference: tokens are checked against the wall clock of the broker, which is virtual in virtual
-time.
+Deliberate difference: tokens are checked against the broker's wall clock, which is virtual in virtual time.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class UnsecuredTokens(NamedTuple):
         """Read `unsecuredValidatorPrincipalClaimName` and so on. Raises ConfigError."""
         skew = options.get(f"{OPTION}AllowableClockSkewMs", "").strip() or "0"
         if not skew.isdecimal():
-            raise ConfigError(f"Allowable clock skew millis must be a number from 0 on, not {skew}")
+            raise ConfigError(f"Allowable clock skew millis must be a number of at least 0, not {skew}")
         return cls(
             options.get(f"{OPTION}PrincipalClaimName", "").strip() or "sub",
             options.get(f"{OPTION}ScopeClaimName", "").strip() or "scope",
@@ -59,7 +58,7 @@ class UnsecuredTokens(NamedTuple):
         """Return the token's claims. Raises IllegalTokenError, ProtocolError."""
         parts = text.split(".")
         if len(parts) != PARTS:
-            raise IllegalTokenError("a token has three parts with dots between them")
+            raise IllegalTokenError("a token must have three parts separated by dots")
         header, claims = json_object(parts[0]), json_object(parts[1])
         if "alg" not in header:
             raise ProtocolError("JWS header must have an Algorithm value")
@@ -70,15 +69,15 @@ class UnsecuredTokens(NamedTuple):
             raise IllegalTokenError(f"No principal name in JWT claim: {self.principal_claim}")
         issued, expires = _number(claims, "iat"), _number(claims, "exp")
         if issued is not None and issued * MS > now_ms + self.clock_skew_ms:
-            raise IllegalTokenError("the token is from the future")
+            raise IllegalTokenError("the token's issue time is in the future")
         if expires is None or now_ms - self.clock_skew_ms >= expires * MS:
-            raise IllegalTokenError("the token has expired, or never does")
+            raise IllegalTokenError("the token has expired, or has no expiry time")
         if issued is not None and expires <= issued:
             raise IllegalTokenError("the token expires before it is issued")
         scope = claims.get(self.scope_claim) or ()
         scopes = {scope.strip()} if isinstance(scope, str) else set(scope)
         if not scopes.issuperset(self.required_scope):
-            raise IllegalTokenError("a scope is missing", f"[{', '.join(self.required_scope)}]")
+            raise IllegalTokenError("a required scope is missing", f"[{', '.join(self.required_scope)}]")
         return Token(principal, round(expires * MS))
 
 
@@ -90,7 +89,7 @@ def _number(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 class OAuthBearerSaslServer:
-    """One login by a token."""
+    """One login with a token."""
 
     __slots__ = ("_error", "_tokens", "_wall_clock_ms", "authorization_id", "expires_ms", "is_complete")
     is_token_authenticated: Final = False
@@ -104,7 +103,7 @@ class OAuthBearerSaslServer:
         self.expires_ms: int | None = None
 
     def evaluate_response(self, token: bytes) -> bytes:
-        """Take the client's token, or its answer to an error. Raises SaslError, ProtocolError."""
+        """Evaluate the client's token, or its reply to an error. Raises SaslError, ProtocolError."""
         if token == ANSWER_TO_AN_ERROR and self._error:
             raise SaslAuthenticationError(self._error)
         self._error = ""

@@ -1,4 +1,4 @@
-"""SASL PLAIN: a name and a password (RFC 4616).
+"""SASL PLAIN: user name and password (RFC 4616).
 
 Mirrors `PlainSaslServer` and `PlainServerCallbackHandler`. Messages are Kafka's, because clients see
 them.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PLAIN: Final = "PLAIN"
 TOKENS: Final = 3
 MOST_TOKENS: Final = 4
-"""Number of tokens in a message at which Kafka stops counting."""
+"""Maximum number of tokens that Kafka counts in a message."""
 
 
 class PlainUsers:
@@ -38,16 +38,16 @@ class PlainUsers:
         self.passwords = self._first
 
     def knows(self, user: str, password: str) -> bool:
-        """Whether that is the user's password; takes equal time for all wrong ones of a length."""
+        """Whether the password is correct; wrong passwords of the same length take equal time."""
         expected = self.passwords.get(user)
-        # A user that there is not takes as long as a wrong password.
+        # An unknown user takes as long as a wrong password.
         compared = password if expected is None else expected
         is_equal = hmac.compare_digest(password.encode(), compared.encode())
         return is_equal and expected is not None
 
 
 class PlainSaslServer:
-    """One login by name and password."""
+    """One login with name and password."""
 
     __slots__ = ("_users", "authorization_id", "is_complete")
     expires_ms: Final = None

@@ -1,12 +1,12 @@
-"""Keys of signed tokens that are read again while the brokers run.
+"""Keys of signed tokens that are refreshed while the brokers run.
 
 Mirrors `CachedFile` with its policy of the last modification, `RefreshingHttpsJwks` and `Retry`.
 
-    file    read again when it has changed, at the next login
-    URL     read again every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and at once for a key that is not
-            known, for the same one once a minute; the login with that key fails all the same
+    file    read again at the next login after a change
+    URL     read again every `sasl.oauthbearer.jwks.endpoint.refresh.ms`, and at once for an unknown key id, at
+            most once a minute for the same id; the login with that key fails nevertheless
 
-Deliberate difference: while they cannot be read, the keys from before count, those of a file too.
+Deliberate difference: while keys cannot be read, the earlier keys stay valid, those of a file too.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ class KeysOfUrl:
         self._process: Process | None = None
         self._is_refreshing = False
         self._missing: dict[str, int] = {}
-        """Time from which a missing key may cause another read, by key id, the latest last."""
+        """Time in ms from which an unknown key may cause another read, by key id, the latest last."""
 
     def start(self, process: Process) -> None:
-        """Read the URL from time to time, as long as the process lives; a restarted one begins with it."""
+        """Read the URL periodically while the process lives, beginning at once after a restart."""
         is_restart = self._process is not None
         self._process = process
         self._is_refreshing = False

@@ -1,18 +1,18 @@
 """The server's side of a SASL login: frames in, frames out, without I/O; mirrors `SaslServerAuthenticator`.
 
     handshake or versions request   the beginning: SaslHandshake or ApiVersions
-    handshake request               after ApiVersions: SaslHandshake alone
-    authenticate                    tokens: in SaslAuthenticate after SaslHandshake version 1, else bare
-    complete                        the client is known, what follows is for the broker
+    handshake request               after ApiVersions: only SaslHandshake
+    authenticate                    tokens: in SaslAuthenticate after SaslHandshake version 1, otherwise bare
+    complete                        the client has authenticated; later requests are for the broker
 
-A client may log in again (KIP-368), by the same mechanism and as the same user: `reauthenticate`.
+A client may reauthenticate (KIP-368), with the same mechanism and as the same user: `reauthenticate`.
 
-A failed login raises `LoginFailedError`, with the answer to send when the delay of Kafka's is over; where
-Kafka closes the connection at once, ProtocolError is raised.
+A failed login raises `LoginFailedError`, with the response to send after Kafka's delay; where Kafka closes the
+connection at once, ProtocolError is raised.
 
-Deliberate differences: the broker answers ApiVersions here as it does after the login, so that faults can
-hit it; `versions_told` hears of it. A request for topics or partitions between SaslHandshake and
-SaslAuthenticate gets an answer without them.
+Deliberate differences: the broker answers ApiVersions as it does after the login, so that faults can hit it, and
+`versions_answered` is called then. A request for topics or partitions between SaslHandshake and SaslAuthenticate
+gets a response without them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ HEADERS_VERSION: Final = 1
 
 
 class LoginFailedError(Exception):
-    """The login failed. The text is for the log, `answer` for the client."""
+    """The login failed. The message is for the log, `answer` for the client."""
 
     def __init__(self, reason: str, answer: Sequence[Chunk] | None = None) -> None:
         super().__init__(reason)
@@ -60,7 +60,7 @@ class _State(Enum):
 
 
 class SaslServerAuthenticator:
-    """The login of one connection. `mechanisms` are those that are enabled, in the order of Kafka's list."""
+    """The login of one connection. `mechanisms` are the enabled ones, in the order of Kafka's list."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class SaslServerAuthenticator:
         self._wall_clock_ms = wall_clock_ms
         self._is_limited = limited
         self._before: tuple[str, KafkaPrincipal] | None = None
-        """Mechanism and principal of the previous login, while the client logs in again."""
+        """Mechanism and principal of the previous login, while the client reauthenticates."""
         self.session_lifetime_ms: int | None = None
         """Lifetime of the login in ms; None without a limit."""
         self._state = _State.HANDSHAKE_OR_VERSIONS_REQUEST
@@ -99,7 +99,7 @@ class SaslServerAuthenticator:
 
     @property
     def is_token_authenticated(self) -> bool:
-        """Whether the client, which is known, has logged in by a delegation token."""
+        """Whether the authenticated client has logged in with a delegation token."""
         assert self._server is not None
         return self._server.is_token_authenticated
 
@@ -110,13 +110,13 @@ class SaslServerAuthenticator:
         self._has_headers = False
         self._state = _State.HANDSHAKE_REQUEST
 
-    def versions_told(self) -> None:
-        """Note that the broker has answered ApiVersions without an error."""
+    def versions_answered(self) -> None:
+        """Record that the broker has answered ApiVersions without an error."""
         if self._state is _State.HANDSHAKE_OR_VERSIONS_REQUEST:
             self._state = _State.HANDSHAKE_REQUEST
 
     def receive(self, frame: memoryview) -> Sequence[Chunk] | None:
-        """Return the answer to a frame, None where the broker has to answer ApiVersions.
+        """Return the response to a frame, None if the broker has to answer ApiVersions.
 
         Raises LoginFailedError, ProtocolError.
         """
@@ -167,7 +167,7 @@ class SaslServerAuthenticator:
         try:
             token = self._evaluate(bytes(request.auth_bytes))
         except SaslError as error:
-            # What the client is told hides whether there is such a user.
+            # The message for the client does not reveal whether the user exists.
             message = (
                 str(error)
                 if isinstance(error, SaslAuthenticationError)
@@ -196,7 +196,7 @@ class SaslServerAuthenticator:
         return "authentication" if self._before is None else "re-authentication"
 
     def _receive_bare_token(self, frame: memoryview) -> Sequence[Chunk]:
-        """Process a token as clients before Kafka 1.0 send it; a failure has no answer."""
+        """Process a token as clients before Kafka 1.0 send it; a failure has no response."""
         try:
             token = self._evaluate(bytes(frame))
         except SaslAuthenticationError as error:
@@ -230,7 +230,7 @@ class SaslServerAuthenticator:
             )
 
     def _lifetime_ms(self, expires_ms: int | None) -> int | None:
-        """Return the remaining lifetime of the credential or of the limit, whichever is shorter, in ms."""
+        """Return the remaining lifetime of the credential or the session limit, whichever is shorter, in ms."""
         limits = [each for each in (self._session_ms.get(self._mechanism, 0),) if each > 0]
         if expires_ms is not None:
             limits.append(expires_ms - self._wall_clock_ms())

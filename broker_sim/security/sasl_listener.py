@@ -57,15 +57,15 @@ class SaslListener(NamedTuple):
     max_receive_bytes: int
     failure_delay_ms: int
     own_token: Callable[[str], str] | None = None
-    """Makes a signed token for a user, if the listener accepts tokens of the cluster's own issuer."""
+    """Issues a signed token for a user, if the listener accepts tokens of the cluster's own issuer."""
 
     @property
     def takes_signed_tokens(self) -> bool:
-        """Whether tokens of OAUTHBEARER must be signed."""
+        """Whether OAUTHBEARER tokens must be signed."""
         return isinstance(self.tokens, SignedTokens)
 
     def start(self, process: Process) -> None:
-        """Keep the keys of tokens up to date while the broker's process lives."""
+        """Keep the token keys up to date while the broker's process lives."""
         if isinstance(self.tokens, SignedTokens):
             self.tokens.keys.start(process)
 
@@ -93,7 +93,7 @@ class SaslListener(NamedTuple):
 
 
 def _check_claims(config: BrokerConfig) -> None:
-    """Raise ConfigError, worded as by Kafka's `BrokerJwtValidator`, unless tokens are verified or need not be."""
+    """Raise ConfigError with the message of Kafka's `BrokerJwtValidator` if required claims are not verified."""
     for name, value, is_allowed, claim, what in (
         (
             "sasl.oauthbearer.expected.audience",
@@ -129,8 +129,8 @@ def sasl_listener(
 ) -> SaslListener:
     """Return the settings of the listener's logins; `users` replace those in its JAAS line.
 
-    `issuer` has signed the tokens where no keys are named. `verifies_claims` demands an audience and an issuer
-    where keys are named, as Kafka does from 4.4 on. Raises ConfigError, MissingExtraError.
+    `issuer` signs the tokens if no keys are configured. `verifies_claims` requires an audience and an issuer if
+    keys are configured, as Kafka does from 4.4 on. Raises ConfigError, MissingExtraError.
     """
     own_config = config.for_listener(listener)
     enabled = own_config.sasl_enabled_mechanisms
@@ -190,7 +190,7 @@ def _users_of(module: LoginModule | None, listener: str) -> dict[str, str]:
     """Return the passwords of users by name."""
     if module is None:
         raise ConfigError(
-            f"listener {listener} has no users for PLAIN: give the cluster users={{'NAME': 'PASSWORD'}}"
+            f"listener {listener} has no users for PLAIN: pass users={{'NAME': 'PASSWORD'}} to the cluster"
             f" (--user NAME=PASSWORD), or set listener.name.{listener.lower()}.plain.{JAAS_CONFIG}"
         )
     if module.name != _PLAIN_MODULE:

@@ -1,4 +1,4 @@
-"""The server's side of a SASL mechanism, from tokens to challenges; mirrors `SaslServer`."""
+"""The interface of a SASL mechanism's server side, from tokens to challenges; mirrors `SaslServer`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Protocol
 
 
 class SaslError(Exception):
-    """The login failed, without a reason for the client; mirrors `SaslException`. The text contains no secret."""
+    """The login failed, without a reason for the client; mirrors `SaslException`. The message contains no secret."""
 
 
 class SaslAuthenticationError(SaslError):
-    """The login failed, and the client gets this text; mirrors `SaslAuthenticationException`."""
+    """The login failed, and the client gets this message; mirrors `SaslAuthenticationException`."""
 
 
 class SaslServer(Protocol):
-    """One login by one mechanism."""
+    """One login with one mechanism."""
 
     @property
     def is_complete(self) -> bool:
@@ -26,11 +26,11 @@ class SaslServer(Protocol):
 
     @property
     def is_token_authenticated(self) -> bool:
-        """Whether the client logs in by a delegation token."""
+        """Whether the client logs in with a delegation token."""
 
     @property
     def expires_ms(self) -> int | None:
         """Time at which the client's credential expires (wall clock, ms); None if it does not."""
 
     def evaluate_response(self, token: bytes) -> bytes:
-        """Return the answer to a token of the client. Raises SaslError, ProtocolError."""
+        """Return the challenge or response to a token of the client. Raises SaslError, ProtocolError."""

@@ -1,4 +1,4 @@
-"""SASL SCRAM: both sides show that they know a password without telling it (RFC 5802).
+"""SASL SCRAM: both sides prove that they know a password without sending it (RFC 5802).
 
 Mirrors `ScramSaslServer`, `ScramMessages` and `ScramFormatter`.
 
@@ -8,7 +8,7 @@ Mirrors `ScramSaslServer`, `ScramMessages` and `ScramFormatter`.
     server final   v=SIGNATURE
 
 With the extension `tokenauth=true` USER is the id of a delegation token, and its HMAC the password; the
-client is the token's owner then.
+client then authenticates as the token's owner.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class TokenCredential(NamedTuple):
 
     credential: ScramCredential
     owner: str
-    """Principal that a login with the token has."""
+    """Principal of a login with the token."""
     expires_ms: int
     """Time at which the token expires (wall clock, ms)."""
 
 
 class _Challenge(NamedTuple):
-    """A challenge that the client has still to answer."""
+    """A challenge that the client has not answered yet."""
 
     credential: ScramCredential
     client_first: str
@@ -64,10 +64,10 @@ class _Challenge(NamedTuple):
 
 
 class ScramSaslServer:
-    """One login by SCRAM.
+    """One SCRAM login.
 
-    `credential_of(user, mechanism)` finds what is kept of a password, `token_of(token_id, mechanism)` what is
-    known of a delegation token.
+    `credential_of(user, mechanism)` returns a user's credential, `token_of(token_id, mechanism)` that of a
+    delegation token; both return None if there is none.
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class ScramSaslServer:
         self.expires_ms: int | None = None
 
     def evaluate_response(self, token: bytes) -> bytes:
-        """Take the client's first message, then its final one. Raises SaslError, ProtocolError."""
+        """Evaluate the client's first message, then its final one. Raises SaslError, ProtocolError."""
         message = token.decode(errors="replace")
         challenge, self._challenge = self._challenge, None
         if challenge is None:
@@ -146,7 +146,7 @@ class ScramSaslServer:
         return token.credential
 
     def _verify(self, message: str, challenge: _Challenge) -> bytes:
-        """Return the server's signature, when the client has shown that it knows the password."""
+        """Return the server's signature if the client has proved that it knows the password."""
         match = _CLIENT_FINAL.fullmatch(message)
         if match is None:
             raise SaslError("Invalid SCRAM client final message format")

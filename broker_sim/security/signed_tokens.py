@@ -17,7 +17,7 @@ PARTS: Final = 3
 
 
 class TokenKeys(Protocol):
-    """Keys that tokens may be signed with, from a file, a URL or the cluster's own issuer."""
+    """Keys for signed tokens, from a file, a URL or the cluster's own issuer."""
 
     def start(self, process: Process) -> None:
         """Keep the keys up to date while the broker's process lives."""
@@ -36,7 +36,7 @@ class SignedTokens(NamedTuple):
     principal_claim: str = "sub"
     clock_skew_s: int = 30
     allows_any_audience: bool = False
-    """Whether a token may be for anybody if no audiences are named; without it such a token has none."""
+    """Whether tokens with any audience are accepted if no audiences are configured; otherwise they must have none."""
 
     @classmethod
     def from_config(cls, config: BrokerConfig, keys: TokenKeys) -> SignedTokens:
@@ -55,17 +55,17 @@ class SignedTokens(NamedTuple):
         """Return the token's claims. Raises IllegalTokenError, ProtocolError."""
         parts = text.split(".")
         if len(parts) != PARTS or not all(parts):
-            raise IllegalTokenError("a token has three parts with dots between them")
+            raise IllegalTokenError("a token must have three parts separated by dots")
         header, claims = json_object(parts[0]), json_object(parts[1])
         if header.get("crit") or not self._is_signed(header, parts):
-            raise IllegalTokenError("no key that is known has signed the token")
+            raise IllegalTokenError("the token is not signed with a known key")
         expires_s = self._check_times(claims, now_ms // MS)
         self._check_audience(claims.get("aud"))
         issuer, token_id = claims.get("iss"), claims.get("jti")
         if not isinstance(issuer, str | None) or not isinstance(token_id, str | None):
-            raise IllegalTokenError("an issuer or an id of the token is no text")
+            raise IllegalTokenError("the token's issuer or id is not a string")
         if self.issuer not in (None, issuer):
-            raise IllegalTokenError("the token is of another issuer")
+            raise IllegalTokenError("the token has another issuer")
         _check_scopes(claims.get(self.scope_claim))
         principal = claims.get(self.principal_claim)
         if not isinstance(principal, str) or not principal.strip():
@@ -83,15 +83,15 @@ class SignedTokens(NamedTuple):
         """Return the time at which the token expires."""
         expires_s, issued_s, begins_s = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
         if expires_s is None or issued_s is None:
-            raise IllegalTokenError("the token does not say when it was issued and when it ends")
+            raise IllegalTokenError("the token has no issue time or no expiry time")
         if now_s - self.clock_skew_s >= expires_s:
             raise IllegalTokenError("the token has expired")
         if begins_s is not None and now_s + self.clock_skew_s < begins_s:
-            raise IllegalTokenError("the token is not good yet")
+            raise IllegalTokenError("the token is not valid yet")
         if expires_s < issued_s or (begins_s is not None and expires_s < begins_s):
-            raise IllegalTokenError("the token expires before it is issued, or good")
+            raise IllegalTokenError("the token expires before it is issued or valid")
         if issued_s < 0:
-            raise IllegalTokenError("the token was issued before all time")
+            raise IllegalTokenError("the token has a negative issue time")
         return expires_s
 
     def _check_audience(self, audience: object) -> None:
@@ -103,14 +103,14 @@ class SignedTokens(NamedTuple):
             return
         token_audiences = {audience} if isinstance(audience, str) else set(_texts(audience))
         if token_audiences.isdisjoint(self.audiences) if self.audiences else audience is not None:
-            raise IllegalTokenError("the token is for others")
+            raise IllegalTokenError("the token is for another audience")
 
 
 def _texts(value: object) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
-        raise IllegalTokenError("the token has something else where it must have texts")
+        raise IllegalTokenError("a claim of the token must be a string or a list of strings")
     return value
 
 
@@ -119,21 +119,21 @@ def _seconds(claims: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise IllegalTokenError(f"the claim {name} is no time")
+        raise IllegalTokenError(f"the claim {name} is not a time")
     try:
         return int(value)
     except (ValueError, OverflowError):  # NaN and infinity, which Python's JSON has
-        raise IllegalTokenError(f"the claim {name} is no time") from None
+        raise IllegalTokenError(f"the claim {name} is not a time") from None
 
 
 def _check_scopes(value: object) -> None:
-    """Raise IllegalTokenError for scopes that are empty or given twice, ProtocolError where Kafka fails."""
+    """Raise IllegalTokenError for empty or duplicate scopes, ProtocolError where Kafka fails."""
     scopes = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     names: set[str] = set()
     for scope in scopes:
         if scope is not None and not isinstance(scope, str):
-            raise ProtocolError("a scope is no text")
+            raise ProtocolError("a scope is not a string")
         trimmed = (scope or "").strip()
         if not trimmed or trimmed in names:
-            raise IllegalTokenError("a scope is empty, or given twice")
+            raise IllegalTokenError("a scope is empty or duplicate")
         names.add(trimmed)

@@ -1,13 +1,13 @@
 """Checks of new stores for a running listener; mirrors `SslFactory`.
 
-A. Neither store is added to a listener that has none, and a key store is not removed.
-B. The new certificate has the old one's name, unless `ssl.allow.dn.changes`.
-C. It is for all hosts of the old one, unless `ssl.allow.san.changes`.
-D. On the listener between brokers the old and the new one trust each other: `CertificateEntries` and
+A. A store cannot be added to a listener without one, and a key store cannot be removed.
+B. The new certificate must have the old one's name, unless `ssl.allow.dn.changes`.
+C. It must be for all hosts of the old one, unless `ssl.allow.san.changes`.
+D. On the inter-broker listener the old and new certificates must trust each other: `CertificateEntries` and
    `SslEngineValidator` try a handshake in both directions.
 
-The texts are Kafka's, with Java's classes. Deliberate difference: D is left out where the old listener has
-a key store and no trust store, with which a Kafka would not have started.
+The messages are Kafka's, with Java's classes. Deliberate difference: D is left out if the old listener has a
+key store but no trust store, with which Kafka would not have started.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TURNS: Final = 6
 
 
 def check_compatible(old: Stores, new: Stores, *, allows_names: bool, allows_hosts: bool) -> None:
-    """Raise ConfigError where A to C do not hold."""
+    """Raise ConfigError unless A to C hold."""
     if old.pair is None:
         if new.pair is not None:
             refuse("Cannot add SSL keystore to an existing listener for which no keystore was configured.", _CONFIG)
@@ -78,13 +78,13 @@ def _as_java_set(facts: CertificateFacts) -> str:
 
 
 def _list_hash(entry: tuple[int, str]) -> int:
-    """Return Java's hash code of a list of a number and a text."""
+    """Return Java's hash code of a list of a number and a string."""
     kind, name = entry
     return (31 * (31 + kind) + java_hash_code(name)) & 0xFFFFFFFF
 
 
 def check_trust(old: Stores, new: Stores, context_of: Callable[[Stores], ssl.SSLContext]) -> None:
-    """Raise ConfigError where D does not hold; `context_of` makes the context of the listener."""
+    """Raise ConfigError unless D holds; `context_of(stores)` makes the listener's TLS context."""
     for server, client in ((old, new), (new, old)):
         if server.pair is None or client.pair is None or client.trusted is None:
             continue

@@ -1,13 +1,13 @@
-"""TLS of a listener: its certificate and the ones it trusts, by its configurations.
+"""TLS of a listener: its certificate and trusted certificates, from its configurations.
 
 Mirrors `SslFactory`, `DefaultSslEngineFactory` and the part of `DefaultKafkaPrincipalBuilder` for TLS.
 
     ssl.keystore.type   PEM      texts in the configurations, or a file
                         PKCS12   a file, read by `cryptography`
-                        JKS      Kafka's default; refused, unless the file is PKCS12, which Java takes too
+                        JKS      Kafka's default; refused, unless the file is PKCS12, which Java accepts too
 
-Deliberate differences: a listener without a key store has a certificate that the cluster makes, and trusts
-those that the cluster makes. TLS is OpenSSL's, so cipher suites and algorithms are not configured.
+Deliberate differences: a listener without a key store has a certificate issued by the cluster, and trusts
+certificates issued by the cluster. TLS is OpenSSL's, so cipher suites and algorithms cannot be configured.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 class SslListener:
     """The TLS contexts of a listener and its stores, which may change while it runs.
 
-    A certificate that the cluster makes and its authority count as the stores of a listener that has none.
+    Without configured stores, a certificate issued by the cluster and its authority take their place.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SslListener:
         self._hosts = tuple(hosts)
         self._is_inter_broker = is_inter_broker
         auth = self._static.ssl_client_auth
-        # As in Kafka: where clients log in, certificates are asked for only if that very listener says so.
+        # As in Kafka, a SASL listener requests certificates only if its own configuration says so.
         if has_logins and f"listener.name.{listener.lower()}.{CLIENT_AUTH}" not in config.originals:
             auth = "none"
         self._verify_mode = _VERIFY[auth]
@@ -74,11 +74,11 @@ class SslListener:
         """Whether the listener requests a client certificate."""
         self.mapper = SslPrincipalMapper(self._static.ssl_principal_mapping_rules)
         self._values: Mapping[str, str] = {}
-        """The dynamic configurations that are in force."""
+        """The current dynamic configurations."""
         self._modified = self._modified_now({})
         self._stores = self._at_start = self._read_static()
         self.context = self._make_context(self._stores)
-        """TLS context of the listening socket. Later stores have another one, which handshakes switch to."""
+        """TLS context of the listening socket. Later stores have a new context, which handshakes switch to."""
         self._current = self.context
 
     @property
@@ -90,7 +90,7 @@ class SslListener:
         return self._certificates.authority.certificate
 
     def principal_of(self, transport: Any) -> KafkaPrincipal | None:
-        """Return the principal of the client's certificate; None when no rule matches it."""
+        """Return the principal of the client's certificate; None if no mapping rule matches."""
         certificate = transport.get_extra_info("peercert")
         if not certificate:
             return ANONYMOUS
@@ -100,37 +100,37 @@ class SslListener:
     def renew(self, *, expired: bool = False, wrong_host: bool = False) -> None:
         """Use a new certificate, or read the key store again.
 
-        `expired=True` or `wrong_host=True` asks for one that clients refuse. Raises ConfigError,
+        With `expired` or `wrong_host` clients will refuse the new certificate. Raises ConfigError,
         WrongStateError.
         """
         if not self._has_own_key_store:
             pair = self._certificates.for_hosts(self._hosts, expired=expired, wrong_host=wrong_host)
             self._use(self._stores._replace(pair=pair), self._values)
         elif expired or wrong_host:
-            raise WrongStateError("a listener has a key store of its own; put such a certificate there, then renew it")
+            raise WrongStateError("the listener has its own key store; put such a certificate there, then renew it")
         else:
             stores = self._read(self._values) if self._values else self._read_static()
             self._use(stores, self._values)
 
     def reset(self) -> None:
-        """Restore the stores that the listener was started with, as they were then."""
+        """Restore the stores with which the listener was started."""
         if self._stores is not self._at_start:
             self._use(self._at_start, {})
 
     def validate(self, dynamic: Mapping[str, str]) -> None:
-        """Raise ConfigError, worded as Kafka's, unless the listener may take these configurations.
+        """Raise ConfigError with Kafka's message if these configurations are invalid for the listener.
 
-        `dynamic` are all that the broker would have. Mirrors `SslFactory.validateReconfiguration`.
+        `dynamic` are all dynamic configurations of the broker. Mirrors `SslFactory.validateReconfiguration`.
         """
         values = self._relevant(dynamic)
         if values != self._values:
             self._checked(values)
 
     def reconfigure(self, dynamic: Mapping[str, str], *, is_start: bool = False) -> None:
-        """Let connections from now on see the stores of these configurations; those that are open stay.
+        """Use the stores of these configurations for new connections; open connections stay.
 
-        A file that has changed since it was read is read again. Raises ConfigError as `validate`, and
-        changes nothing then; at the start of a broker nothing is compared with what was before.
+        A file that has changed since it was read is read again. Raises ConfigError as `validate` without
+        changing anything; with `is_start` there is no comparison with earlier stores.
         """
         values = self._relevant(dynamic)
         if values != self._values or self._modified_now(values) != self._modified:
@@ -149,7 +149,7 @@ class SslListener:
         return self._static.with_dynamic(values)
 
     def _checked(self, values: Mapping[str, str]) -> Stores:
-        """Return the stores that these configurations name. Raises ConfigError, worded as Kafka's."""
+        """Return the stores of these configurations. Raises ConfigError with Kafka's message."""
         others = self._static.others
         try:
             stores = self._read(values)
@@ -166,7 +166,7 @@ class SslListener:
         return stores
 
     def _read(self, values: Mapping[str, str]) -> Stores:
-        """Return the stores as they are now, the key without its password. Raises ConfigError."""
+        """Return the current stores, the key without its password. Raises ConfigError."""
         pair, trusted = read_stores(self._own_config(values))
         if pair is None and self._has_own_key_store:
             pair = self._certificates.for_hosts(self._hosts)
@@ -177,10 +177,10 @@ class SslListener:
         return Stores(pair, trusted)
 
     def _read_static(self) -> Stores:
-        """Return the stores of the broker's configurations, as `ssl_stores` does not read them.
+        """Return the stores of the broker's static configurations.
 
-        PEM is handed to OpenSSL as it is, so it needs no `cryptography`. What is refused is worded for who
-        starts a cluster. Raises ConfigError.
+        Unlike `ssl_stores`, it passes PEM to OpenSSL unchanged, so it needs no `cryptography`, and its error
+        messages are for the user who starts a cluster. Raises ConfigError.
         """
         pair, trusted = _key_store(self._static), _trust_store(self._static) or None
         if pair is None:
@@ -200,7 +200,7 @@ class SslListener:
 
     def _make_context(self, stores: Stores) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        # A client that resumes a session does not look at the certificate again.
+        # A client that resumes a session does not check the certificate again.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
         _set_versions(context, self._static.ssl_enabled_protocols)
@@ -209,13 +209,13 @@ class SslListener:
             context.load_verify_locations(cadata=stores.trusted)
         elif context.verify_mode is not ssl.CERT_NONE:
             context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
-        # As in Kafka, a key of another certificate is taken, and handshakes fail.
+        # As in Kafka, a key that does not match the certificate is accepted, and handshakes fail.
         if stores.pair is not None and stores.pair.matches:
             load_key_pair(context, stores.pair, stores.key_password, "ssl.keystore")
         return context
 
     def _use(self, stores: Stores, values: Mapping[str, str]) -> None:
-        """Let handshakes from now on be made with these stores."""
+        """Use these stores for new handshakes."""
         self._current = self._make_context(stores)
         self._stores, self._values = stores, values
         self._modified = self._modified_now(values)
@@ -227,7 +227,7 @@ class SslListener:
         server_name: str | None,  # noqa: ARG002 - all names have the same certificate
         context: ssl.SSLContext,  # noqa: ARG002 - as OpenSSL calls it
     ) -> None:
-        """Make a handshake with the newest stores: that of the listening socket cannot be replaced."""
+        """Switch a handshake to the newest stores: the listening socket's context cannot be replaced."""
         connection.context = self._current
 
 

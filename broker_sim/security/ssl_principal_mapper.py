@@ -1,9 +1,9 @@
 """The principal of a client's certificate, by `ssl.principal.mapping.rules`.
 
 Mirrors `SslPrincipalMapper`. A rule is `DEFAULT`, for the whole distinguished name, or
-`RULE:PATTERN/REPLACEMENT/` with L or U behind it for lower or upper case; the first that matches the whole name
-counts. Then every match within the name is replaced, as by Java's `replaceAll`: `.*` matches a name twice, the second
-time its empty end.
+`RULE:PATTERN/REPLACEMENT/`, optionally followed by L or U for lower or upper case; the first rule that matches the
+whole name applies. Then every match within the name is replaced, as by Java's `replaceAll`: `.*` matches a name
+twice, the second time its empty end.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class SslPrincipalMapper:
         self._rules = list(_parse(rules.strip()))
 
     def name_of(self, distinguished: str) -> str | None:
-        """Return the name of the principal; None when no rule matches, or the one that does has a bad replacement."""
+        """Return the principal's name; None if no rule matches, or the matching rule has an invalid replacement."""
         for rule in self._rules:
             if rule.pattern is None:
                 return distinguished
@@ -89,7 +89,7 @@ def _parse(rules: str) -> Iterable[_Rule]:
 
 
 def _replaced(pattern: re.Pattern[str], replacement: str, text: str) -> str:
-    """Return the text with each match replaced. Raises IndexError or ValueError for a replacement Java refuses."""
+    """Return the text with all matches replaced. Raises IndexError or ValueError for a replacement Java refuses."""
     parts = _parts(_with_literal_references(replacement, pattern.groups), pattern.groups)
     replaced, behind, start = [], 0, 0
     while start <= len(text) and (match := pattern.search(text, start)):
@@ -100,9 +100,9 @@ def _replaced(pattern: re.Pattern[str], replacement: str, text: str) -> str:
 
 
 def _with_literal_references(replacement: str, group_count: int) -> str:
-    """Return the replacement with references to groups that there are not escaped.
+    """Return the replacement with references to missing groups escaped.
 
-    As in Kafka, places are those of the original, so that the second escape is one character too early.
+    As in Kafka, positions are those of the original, so the second escape is one character too early.
     """
     if not group_count:
         return replacement
@@ -117,7 +117,7 @@ def _with_literal_references(replacement: str, group_count: int) -> str:
 
 
 def _parts(replacement: str, group_count: int) -> list[str | int]:
-    """Return texts, and numbers and names of groups, as `Matcher.appendReplacement` reads them."""
+    """Return literal texts and group numbers or names, parsed like `Matcher.appendReplacement`."""
     parts: list[str | int] = []
     place = 0
     while place < len(replacement):
@@ -138,7 +138,7 @@ def _parts(replacement: str, group_count: int) -> list[str | int]:
 
 
 def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
-    """Return the name of a certificate, given as Python's ssl does, as Java's `X500Principal` writes it."""
+    """Return a certificate's name, given in the form of Python's ssl, in the format of Java's `X500Principal`."""
     parts = [list(each) for each in subject]
     return ",".join("+".join(_attribute(*pair) for pair in pairs) for pairs in reversed(parts))
 

@@ -1,10 +1,10 @@
-"""The key store and the trust store of a listener that are set while it runs, read as Kafka reads them.
+"""Reads the key store and trust store that are set while a listener runs, like Kafka.
 
-Mirrors the stores of `DefaultSslEngineFactory`. What is refused has Java's class and Kafka's text, because
-clients are answered with both.
+Mirrors the stores of `DefaultSslEngineFactory`. Error messages have Java's class and Kafka's text, because
+clients see both.
 
-Those that a listener is started with are read in `ssl_listener`: without `cryptography`, and refused in words
-for who starts a cluster.
+The stores of a starting listener are read in `ssl_listener`: without `cryptography`, and with messages for the user
+who starts a cluster.
 
 Deliberate difference: a JKS store is refused, because only Java reads it; PKCS12 under that name is read.
 """
@@ -36,11 +36,11 @@ class Stores(NamedTuple):
     pair: KeyPair | None
     trusted: str | None
     key_password: str | None = None
-    """Password of the key, if it has one; only keys read at the start keep theirs."""
+    """Password of the key, None if it has none; only keys read at the start keep their password."""
 
 
 def refuse(text: str, kind: str = _ERRORS) -> NoReturn:
-    """Raise ConfigError whose text begins with Java's exception class."""
+    """Raise ConfigError whose message begins with Java's exception class."""
     raise ConfigError(f"{kind}: {text}")
 
 
@@ -143,11 +143,11 @@ def _read_pkcs12(path: str, kind: str, password: str) -> KeyPair:
 
 
 def with_lines(pem: str) -> str:
-    """Return PEM divided into lines for OpenSSL; property files may have it in one line."""
+    """Return PEM split into lines for OpenSSL; property files may have it in one line."""
 
     def reflowed(match: re.Match[str]) -> str:
         kind, body = match.groups()
-        if ":" in body:  # an encrypted key of the old form has headers
+        if ":" in body:  # an encrypted key in the old format has headers
             return match[0]
         return f"-----BEGIN {kind}-----\n{''.join(body.split())}\n-----END {kind}-----\n"
 
@@ -155,19 +155,19 @@ def with_lines(pem: str) -> str:
 
 
 def pem_blocks(pem: str, kind: str) -> str:
-    """Return the blocks of one kind, such as the certificates of a file that has a key too."""
+    """Return the blocks of one kind, such as the certificates of a file that also has a key."""
     matches = _PEM_BLOCK.finditer(pem)
     return "".join(f"{block[0]}\n" for block in matches if block[1].endswith(kind))
 
 
 def load_key_pair(context: ssl.SSLContext, pair: KeyPair, password: str | None, what: str) -> None:
-    """Let the context use the certificate; OpenSSL reads it from files only. Raises ConfigError."""
+    """Load the certificate into the context; OpenSSL reads it only from files. Raises ConfigError."""
     with tempfile.TemporaryDirectory() as directory:
         chain, key = Path(directory, "chain.pem"), Path(directory, "key.pem")
         chain.write_text(pair.chain, "ascii")
         key.write_text(pair.key, "ascii")
         try:
-            # Without a password OpenSSL would ask for one in the terminal.
+            # Without a password OpenSSL would prompt for one in the terminal.
             context.load_cert_chain(chain, key, password or "")
         except (ssl.SSLError, ValueError) as error:
             raise ConfigError(f"{what}: certificate or key cannot be used: {error}") from None

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 ISSUED_S: Final = 1_577_836_800
 EXPIRES_S: Final = 4_102_444_800
-"""Tokens are valid from 2020 to 2100, whatever the virtual time is."""
+"""Expiry time of tokens (2100) in s; they are valid from 2020 on, so that they do not depend on virtual time."""
 _KEY_ID: Final = "broker-sim"
 _HALF_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Public keys by which signed tokens are checked, as a JSON Web Key Set (RFC 7517)."""
+    """Public keys that verify signed tokens, as a JSON Web Key Set (RFC 7517)."""
 
     keys: tuple[Mapping[str, str], ...]
 
@@ -35,7 +35,7 @@ class KeySet:
 
 
 class TokenIssuer:
-    """Issues the signed tokens of one cluster; its key is made with the first. Raises MissingExtraError."""
+    """Issues the signed tokens of one cluster; its key is generated with the first. Raises MissingExtraError."""
 
     def __init__(self, key_id: str = _KEY_ID) -> None:
         self._key_id = key_id
@@ -60,7 +60,7 @@ class TokenIssuer:
 
     @property
     def keys(self) -> JsonWebKeys:
-        """The keys that its tokens are verified with."""
+        """The keys that verify its tokens."""
         return JsonWebKeys(self.key_set.keys)
 
     def token(self, user: str, config: BrokerConfig) -> str:

@@ -26,7 +26,7 @@ def valid_login(chance, mechanism, login, scram_client):
     is_bare = chance.random() < 0.2
     if chance.random() < 0.3:
         yield frame_of(messages.ApiVersionsRequest("x", "1"), 3)
-        login.server.versions_told()
+        login.server.versions_answered()
     version = 0 if is_bare else 1
     yield frame_of(messages.SaslHandshakeRequest(mechanism), version)
 

@@ -36,7 +36,7 @@ def raw(api_key, version, rest=b""):
 
 def test_password_makes_a_user_known(login):
     assert login.ask(VERSIONS, 3) is None
-    login.server.versions_told()
+    login.server.versions_answered()
     answer = login.handshake("PLAIN")
     assert (answer.error_code, answer.mechanisms) == (ErrorCode.NONE, MECHANISMS)
     assert login.user is None
@@ -105,15 +105,15 @@ def test_what_is_no_handshake_closes_at_once(login, frame):
 def test_request_before_the_login_closes_at_once(login, ask_versions):
     if ask_versions:
         login.ask(VERSIONS, 3)
-        login.server.versions_told()
+        login.server.versions_answered()
     with pytest.raises(ProtocolError, match="type METADATA during SASL handshake"):
         login.ask(METADATA, 9)
 
 
 def test_versions_are_told_once_unless_they_are_refused(login):
-    for _ in range(2):  # refused, so `versions_told` is not called
+    for _ in range(2):  # refused, so `versions_answered` is not called
         assert login.ask(VERSIONS, 3) is None
-    login.server.versions_told()
+    login.server.versions_answered()
     with pytest.raises(ProtocolError, match="state HANDSHAKE_REQUEST"):
         login.ask(VERSIONS, 3)
 

@@ -47,7 +47,7 @@ def test_one_listener_may_differ():
     [
         ({}, "the SASL mechanism GSSAPI is not supported; set sasl.enabled.mechanisms to some of PLAIN"),
         ({"sasl.enabled.mechanisms": ""}, "the SASL mechanism none is not supported"),
-        (PLAIN, "listener OUTSIDE has no users for PLAIN: give the cluster users="),
+        (PLAIN, "listener OUTSIDE has no users for PLAIN: pass users="),
         (
             {**PLAIN, "listener.name.outside.plain.sasl.jaas.config": f"{JAAS} secret"},
             "listener.name.outside.plain.sasl.jaas.config: Login module control flag not specified",
