@@ -1,4 +1,4 @@
-"""Kafka's configurations: names, types, units, defaults, and what values are allowed."""
+"""Kafka's configurations: names, types, units, defaults and allowed values."""
 
 from broker_sim.config.broker_config import (
     BROKER_CONFIGS,

@@ -1,7 +1,7 @@
 """The configuration of one broker, typed and checked.
 
-Mirrors `kafka.server.KafkaConfig` and `AbstractKafkaConfig`. Deliberate difference: a name that Kafka
-does not know is an error, so that a typing mistake is found. Kafka accepts it, for plugins.
+Mirrors `kafka.server.KafkaConfig` and `AbstractKafkaConfig`. Deliberate difference: an unknown name is an
+error, so that typos are found; Kafka accepts it, for plugins.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -74,13 +74,13 @@ class BrokerConfig(
     """Every configuration of a broker as an attribute: Kafka's name with `_` for `.`.
 
     The bases only declare attributes, in the groups in which Kafka defines its configurations.
-    `originals` holds the texts of what was set, which tells a value that was set from a default.
+    `originals` has the values that were set, as texts, which distinguishes them from defaults.
     Immutable: any thread may read it.
     """
 
     originals: Mapping[str, str] = MappingProxyType({})
     others: Mapping[str, str] = MappingProxyType({})
-    """Texts of the configurations that are set but have no effect here, see `other_configs`."""
+    """Texts of the configurations that are set but have no effect in the simulator, see `other_configs`."""
 
     def __init__(self, **values: Any) -> None:
         """Check the rules between configurations; mirrors `KafkaConfig.validateValues`."""
@@ -121,8 +121,8 @@ class BrokerConfig(
     def from_mapping(cls, values: Mapping[str, GivenValue]) -> Self:
         """Return the configuration with `values` by Kafka's names, and defaults for the rest.
 
-        A value is Kafka's text for it, a number or a boolean. Raises ConfigError, one line, for an
-        unknown name or a value that is not allowed.
+        A value is a number, a boolean, or a text as in Kafka's properties. Raises ConfigError with a one-line
+        message for an unknown name or an invalid value.
         """
         return cls().with_overrides(values)
 
@@ -135,9 +135,9 @@ class BrokerConfig(
         return self.replaced(**self._parsed(texts), originals={**self.originals, **texts})
 
     def without_newer(self, is_at_least: Callable[[str], bool]) -> Self:
-        """Return a copy in which what only newer releases of Kafka know has its default.
+        """Return a copy in which configurations of newer Kafka releases have their defaults.
 
-        Kafka keeps such a configuration for plugins, without an effect. `is_at_least("4.4")` returns whether the
+        Kafka accepts such a configuration for plugins, without an effect. `is_at_least("4.4")` returns whether the
         brokers are of that release or a newer one.
         """
         usual = type(self)()
@@ -149,10 +149,10 @@ class BrokerConfig(
         return self.replaced(**newer) if newer else self
 
     def with_dynamic(self, values: Mapping[str, str]) -> Self:
-        """Return a copy with `values` in effect that are not among `originals`; itself if they change nothing.
+        """Return a copy with the dynamic configurations `values` in effect; itself if they change nothing.
 
-        Such are the dynamic configurations of the broker and of the cluster; unknown ones are for plugins,
-        and left out. Raises ConfigError for a value that is not allowed.
+        They do not become `originals`; unknown names are for plugins and left out. Raises ConfigError for an
+        invalid value.
         """
         parsed = self._parsed({name: text for name, text in values.items() if name not in OF_THE_AUTHORIZER})
         changed = {name: value for name, value in parsed.items() if getattr(self, name) != value}
@@ -168,7 +168,7 @@ class BrokerConfig(
         others = {name: text for name, text in values.items() if name not in BROKER_CONFIGS}
         parsed: dict[str, Any] = {**parse_all(BROKER_CONFIGS, declared, "broker")}
         if others:
-            # Only now, because most clusters never need their definitions.
+            # Loaded only here, because most clusters never need these definitions.
             definitions = other_configs()
             others = {name: text for name, text in others.items() if name in definitions}
             for name, text in others.items():
@@ -181,14 +181,14 @@ class BrokerConfig(
         return parsed
 
     def text_of(self, definition: ConfigDef) -> str | None:
-        """Return the value that is in effect, as Kafka writes it."""
+        """Return the effective value in Kafka's notation."""
         if definition.attribute:
             return to_text(getattr(self, definition.attribute))
         return self.others.get(definition.name, to_text(definition.default))
 
     @property
     def log_retention_time_ms(self) -> int:
-        """The retention time, from the finest unit that is set; -1 without a limit."""
+        """Retention time in ms, from the finest unit that is set; -1 for no limit."""
         if self.log_retention_ms is not None:
             retention_ms = self.log_retention_ms
         elif self.log_retention_minutes is not None:
@@ -199,24 +199,24 @@ class BrokerConfig(
 
     @property
     def log_roll_time_ms(self) -> int:
-        """Age at which a segment is rolled."""
+        """Age in ms at which a segment is rolled."""
         return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
     @property
     def log_roll_time_jitter_ms(self) -> int:
-        """Largest random time by which a segment is rolled earlier."""
+        """Maximum random time in ms by which a segment is rolled earlier."""
         jitter_ms = self.log_roll_jitter_ms
         return self.log_roll_jitter_hours * _HOUR_MS if jitter_ms is None else jitter_ms
 
     @property
     def log_flush_time_ms(self) -> int:
-        """Time after which a log is flushed to disk."""
+        """Time in ms after which a log is flushed to disk."""
         interval_ms = self.log_flush_interval_ms
         return self.log_flush_scheduler_interval_ms if interval_ms is None else interval_ms
 
 
 def _check_memory_and_connections(config: BrokerConfig) -> None:
-    """Raise ConfigError, worded as Kafka's, unless buffers are large enough and connections last long enough."""
+    """Raise ConfigError with Kafka's message if buffers or connection timeouts are too small."""
     threads = config.log_cleaner_threads
     if not threads:
         raise ConfigError("/ by zero")
@@ -236,7 +236,7 @@ def _check_memory_and_connections(config: BrokerConfig) -> None:
 
 
 def applicable(static: BrokerConfig, *layers: Mapping[str, str]) -> dict[str, str]:
-    """Return the dynamic configurations of all layers; a layer that contradicts those before it is left out."""
+    """Return the dynamic configurations of all layers; a layer that conflicts with earlier ones is left out."""
     configs: dict[str, str] = {}
     for layer in layers:
         try:
@@ -248,24 +248,24 @@ def applicable(static: BrokerConfig, *layers: Mapping[str, str]) -> dict[str, st
 
 
 BROKER_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(BrokerConfig.definitions)
-"""The broker configurations that are declared here, by Kafka's name."""
+"""The broker configurations declared in Python, by Kafka's name."""
 
 
 def every_broker_config() -> Mapping[str, ConfigDef]:
-    """Return the definitions of all of Kafka's broker configurations, those without effect included."""
+    """Return the definitions of all of Kafka's broker configurations, including those without effect."""
     return {**BROKER_CONFIGS, **other_configs()}
 
 
 CORDONED: Final = "cordoned.log.dirs"
 _AS_THE_WHOLE: Final = -2
-"""Local retention that is that of the whole log."""
+"""Value of local retention that stands for the retention of the whole log."""
 OF_ALL_BROKERS: Final = CONNECTION_LIMITS | {"num.network.threads"}
 """Configurations that may be set for a listener of all brokers."""
 
 
 @cache
 def of_listeners() -> frozenset[str]:
-    """Return the configurations whose change makes a running broker look at its listeners.
+    """Return the configurations whose change makes a running broker update its listeners.
 
     Mirrors `DynamicListenerConfig.RECONFIGURABLE_CONFIGS`.
     """
@@ -303,11 +303,11 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
 RETENTION: Final = frozenset(
     {"log.local.retention.bytes", "log.local.retention.ms", "log.retention.bytes", "log.retention.ms"}
 )
-"""Configurations that `check_local_retention` looks at."""
+"""Configurations that `check_local_retention` checks."""
 
 
 def check_local_retention(config: BrokerConfig) -> None:
-    """Raise ConfigError if more of a log would be kept here than in all; mirrors `DynamicLogConfig`.
+    """Raise ConfigError if local retention exceeds the retention of the whole log; mirrors `DynamicLogConfig`.
 
     There is no tiered storage, but Kafka checks its configurations in any broker.
     """
@@ -326,7 +326,7 @@ def check_local_retention(config: BrokerConfig) -> None:
 
 
 def _check_cordoned_dirs(config: BrokerConfig) -> None:
-    """Raise ConfigError if a directory that is to get no new logs is none of the broker's; `*` stands for all."""
+    """Raise ConfigError if a cordoned directory is not one of the broker's log directories; `*` stands for all."""
     directories = config.log_dirs or config.log_dir
     cordoned = [each.strip() for each in config.others[CORDONED].split(",")]
     if "*" in cordoned and len(set(cordoned)) > 1:

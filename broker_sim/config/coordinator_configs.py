@@ -58,7 +58,7 @@ def _unfit(config: Any, name: str, relation: str, other: str) -> ConfigError:
 
 
 def check_consumer_configs(config: Any) -> None:
-    """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
+    """Raise ConfigError if these configurations of a broker contradict each other; mirrors `validate`."""
     check_limits(config, "group_consumer_", HEARTBEAT_AND_SESSION)
     check_heartbeat_interval(config, "group_consumer_")
     if "classic" not in config.group_coordinator_rebalance_protocols:
@@ -112,15 +112,15 @@ class GroupCoordinatorConfigs(Configs):
         ListOf(("consumer", "classic", "share", "streams"), may_be_empty=False),
     )
     group_min_session_timeout_ms: int = declare(
-        INT, 6_000, "Shortest session timeout that a member of a classic group may ask for."
+        INT, 6_000, "Shortest session timeout that a member of a classic group may request."
     )
     group_max_session_timeout_ms: int = declare(
-        INT, 1_800_000, "Longest session timeout that a member of a classic group may ask for."
+        INT, 1_800_000, "Longest session timeout that a member of a classic group may request."
     )
     group_initial_rebalance_delay_ms: int = declare(
         INT, 3_000, "How long an empty group waits for more members before its first rebalance."
     )
-    group_max_size: int = declare(INT, MAX_INT, "Most members of a classic group.", at_least(1))
+    group_max_size: int = declare(INT, MAX_INT, "Maximum number of members of a classic group.", at_least(1))
     group_consumer_session_timeout_ms: int = declare(
         INT, 45_000, "Session timeout of the consumer protocol.", at_least(1)
     )
@@ -140,7 +140,7 @@ class GroupCoordinatorConfigs(Configs):
         INT, 15_000, "Longest heartbeat interval of the consumer protocol.", at_least(1)
     )
     group_consumer_max_size: int = declare(
-        INT, MAX_INT, "Most members of a group of the consumer protocol.", at_least(1)
+        INT, MAX_INT, "Maximum number of members of a group of the consumer protocol.", at_least(1)
     )
     group_consumer_assignors: tuple[str, ...] = declare(
         LIST, ("uniform", "range"), "Server-side assignors; the first is the default.", NOT_EMPTY
@@ -148,7 +148,7 @@ class GroupCoordinatorConfigs(Configs):
     group_consumer_migration_policy: str = declare(
         STRING,
         "bidirectional",
-        "Which way a group may change between the classic and the consumer protocol.",
+        "Direction in which a group may change between the classic and the consumer protocol.",
         OneOf(("disabled", "downgrade", "upgrade", "bidirectional")),
     )
     group_consumer_assignment_interval_ms: int = declare(
@@ -168,12 +168,14 @@ class GroupCoordinatorConfigs(Configs):
     group_consumer_regex_refresh_interval_ms: int = declare(
         INT,
         600_000,
-        "Interval in which the regular expressions of a group are matched again.",
+        "Interval at which the regular expressions of a group are matched again.",
         at_least(10_000),
         internal=True,
         since="4.1",
     )
-    offset_metadata_max_bytes: int = declare(INT, 4_096, "Largest metadata of a committed offset, in bytes.")
+    offset_metadata_max_bytes: int = declare(
+        INT, 4_096, "Maximum size of the metadata of a committed offset, in bytes."
+    )
     offsets_commit_timeout_ms: int = declare(
         INT, 5_000, "How long a commit may wait for the replicas of the offsets topic.", at_least(1)
     )
@@ -183,8 +185,8 @@ class GroupCoordinatorConfigs(Configs):
     offsets_retention_check_interval_ms: int = declare(
         LONG, 600_000, "Interval of the check for expired offsets.", at_least(1)
     )
-    offsets_topic_num_partitions: int = declare(INT, 50, "Partitions of the offsets topic.", at_least(1))
-    offsets_topic_replication_factor: int = declare(SHORT, 3, "Replicas of the offsets topic.", at_least(1))
+    offsets_topic_num_partitions: int = declare(INT, 50, "Number of partitions of the offsets topic.", at_least(1))
+    offsets_topic_replication_factor: int = declare(SHORT, 3, "Replication factor of the offsets topic.", at_least(1))
     offsets_topic_segment_bytes: int = declare(INT, 104_857_600, "segment.bytes of the offsets topic.", at_least(1))
     offsets_topic_compression_codec: int = declare(
         INT, 0, "Compression of the offsets topic by its code; 0 is none.", Between(0, 4)
@@ -199,11 +201,15 @@ class TransactionConfigs(Configs):
         INT, 604_800_000, "How long an idle transactional id is remembered.", at_least(1)
     )
     transaction_max_timeout_ms: int = declare(
-        INT, 900_000, "Longest transaction timeout that a producer may ask for.", at_least(1)
+        INT, 900_000, "Longest transaction timeout that a producer may request.", at_least(1)
     )
     transaction_state_log_min_isr: int = declare(INT, 2, "min.insync.replicas of the transaction topic.", at_least(1))
-    transaction_state_log_replication_factor: int = declare(SHORT, 3, "Replicas of the transaction topic.", at_least(1))
-    transaction_state_log_num_partitions: int = declare(INT, 50, "Partitions of the transaction topic.", at_least(1))
+    transaction_state_log_replication_factor: int = declare(
+        SHORT, 3, "Replication factor of the transaction topic.", at_least(1)
+    )
+    transaction_state_log_num_partitions: int = declare(
+        INT, 50, "Number of partitions of the transaction topic.", at_least(1)
+    )
     transaction_state_log_segment_bytes: int = declare(
         INT, 104_857_600, "segment.bytes of the transaction topic.", at_least(1)
     )
@@ -258,13 +264,13 @@ class ShareGroupConfigs(Configs):
     group_share_persister_class_name: str = declare(
         STRING,
         DEFAULT_STATE_PERSISTER,
-        "Kafka's class that keeps the state of share partitions; one name, or none, keeps no state.",
+        "Kafka class that stores the state of share partitions; an empty name or NoOpStatePersister stores none.",
         internal=True,
     )
     group_share_dlq_manager_class_name: str = declare(
         STRING,
         DEFAULT_DEAD_LETTERS,
-        "Kafka's class that writes dead letters of share groups; another one, or none, writes no letter.",
+        "Kafka class that writes dead letters of share groups; any other class, or an empty name, writes none.",
         internal=True,
         since="4.4",
     )
@@ -287,7 +293,7 @@ class ShareGroupConfigs(Configs):
     group_share_max_heartbeat_interval_ms: int = declare(
         INT, 15_000, "Longest heartbeat interval of members of share groups.", at_least(1)
     )
-    group_share_max_size: int = declare(INT, 200, "Most members of a share group.", Between(1, 1_000))
+    group_share_max_size: int = declare(INT, 200, "Maximum number of members of a share group.", Between(1, 1_000))
     group_share_assignment_interval_ms: int = declare(
         INT,
         1_000,
@@ -311,7 +317,7 @@ class ShareGroupConfigs(Configs):
         since="4.2",
     )
     group_share_delivery_count_limit: int = declare(
-        INT, 5, "Most deliveries of a record to a share group.", Between(2, 10)
+        INT, 5, "Maximum number of deliveries of a record to a share group.", Between(2, 10)
     )
     group_share_min_delivery_count_limit: int = declare(
         INT, 2, "Lowest limit of deliveries of a share group.", Between(2, 5), since="4.3"
@@ -329,7 +335,7 @@ class ShareGroupConfigs(Configs):
         INT, 60_000, "Longest time that a record is acquired for.", Between(30_000, 3_600_000)
     )
     group_share_partition_max_record_locks: int = declare(
-        INT, 2_000, "Most records of a share partition that are in flight.", Between(100, 10_000)
+        INT, 2_000, "Maximum number of records in flight of a share partition.", Between(100, 10_000)
     )
     group_share_min_partition_max_record_locks: int = declare(
         INT, 100, "Lowest limit of records in flight of a share group.", Between(100, 2_000), since="4.3"
@@ -338,7 +344,7 @@ class ShareGroupConfigs(Configs):
         INT, 4_000, "Highest limit of records in flight of a share group.", Between(2_000, 10_000), since="4.3"
     )
     group_share_max_share_sessions: int = declare(
-        INT, 2_000, "Most share sessions of a broker.", at_least(1), since="4.1"
+        INT, 2_000, "Maximum number of share sessions of a broker.", at_least(1), since="4.1"
     )
     errors_deadletterqueue_auto_create_topics_enable: bool = declare(
         BOOLEAN,
@@ -350,12 +356,12 @@ class ShareGroupConfigs(Configs):
     errors_deadletterqueue_topic_name_prefix: str = declare(
         STRING,
         "dlq.",
-        "How the names of share groups' dead-letter topics begin; empty allows any name.",
+        "Prefix of the names of share groups' dead-letter topics; empty allows any name.",
         update_mode=CLUSTER_WIDE,
         since="4.4",
     )
     share_fetch_purgatory_purge_interval_requests: int = declare(
-        INT, 1_000, "Completed share fetches that may stay in their purgatory until it is purged."
+        INT, 1_000, "Completed share fetches in watch lists above which the purgatory is purged."
     )
 
 
@@ -363,10 +369,10 @@ class ShareCoordinatorConfigs(Configs):
     """The share coordinator and its topic, `__share_group_state`."""
 
     share_coordinator_state_topic_num_partitions: int = declare(
-        INT, 50, "Partitions of the share groups' state topic.", at_least(1)
+        INT, 50, "Number of partitions of the share groups' state topic.", at_least(1)
     )
     share_coordinator_state_topic_replication_factor: int = declare(
-        SHORT, 3, "Replicas of the share groups' state topic.", at_least(1)
+        SHORT, 3, "Replication factor of the share groups' state topic.", at_least(1)
     )
     share_coordinator_state_topic_min_isr: int = declare(
         SHORT, 2, "min.insync.replicas of the share groups' state topic.", at_least(1)
@@ -383,13 +389,13 @@ class ShareCoordinatorConfigs(Configs):
     share_coordinator_cold_partition_snapshot_interval_ms: int = declare(
         INT,
         300_000,
-        "Time without a snapshot after which one of an idle share partition is written.",
+        "Time after which a snapshot of an idle share partition is written.",
         at_least(1),
         internal=True,
         since="4.1",
     )
     share_coordinator_snapshot_update_records_per_snapshot: int = declare(
-        INT, 500, "Updates of a share partition between two snapshots of it.", Between(0, 500)
+        INT, 500, "Number of updates of a share partition between two snapshots.", Between(0, 500)
     )
     share_coordinator_write_timeout_ms: int = declare(
         INT, 5_000, "How long a write may wait for the replicas of the state topic.", at_least(1)
@@ -400,7 +406,7 @@ class ShareCoordinatorConfigs(Configs):
 
 
 def check_share_configs(config: Any) -> None:
-    """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
+    """Raise ConfigError if these configurations of a broker contradict each other; mirrors `validate`."""
     check_limits(config, "group_share_", _ORDERED)
     assignors = {part.strip() for part in config.others.get(SHARE_ASSIGNORS, "simple").split(",")}
     for assignor in assignors:
@@ -409,7 +415,7 @@ def check_share_configs(config: Any) -> None:
         raise ConfigError(f"{SHARE_ASSIGNORS} must contain exactly one assignor, but found {len(assignors)}")
     check_heartbeat_interval(config, "group_share_")
     for name, value, classes, what in (
-        ("persister", config.group_share_persister_class_name, PERSISTERS, "keep no state"),
+        ("persister", config.group_share_persister_class_name, PERSISTERS, "store no state"),
         ("dlq.manager", config.group_share_dlq_manager_class_name, DEAD_LETTER_MANAGERS, "write no dead letters"),
     ):
         if value not in classes:
@@ -443,9 +449,11 @@ class StreamsGroupConfigs(Configs):
     group_streams_max_heartbeat_interval_ms: int = declare(
         INT, 15_000, "Longest heartbeat interval of members of streams groups.", at_least(1), since="4.1"
     )
-    group_streams_max_size: int = declare(INT, MAX_INT, "Most members of a streams group.", at_least(1), since="4.1")
+    group_streams_max_size: int = declare(
+        INT, MAX_INT, "Maximum number of members of a streams group.", at_least(1), since="4.1"
+    )
     group_streams_num_standby_replicas: int = declare(
-        INT, 0, "Standby tasks of each task that has state.", at_least(0), since="4.1"
+        INT, 0, "Number of standby tasks for each stateful task.", at_least(0), since="4.1"
     )
     group_streams_max_standby_replicas: int = declare(
         INT, 2, "Highest number of standby tasks that a streams group may set.", at_least(0), since="4.1"
@@ -472,12 +480,15 @@ class StreamsGroupConfigs(Configs):
         INT, 15_000, "Highest assignment interval of a streams group.", at_least(0), since="4.3"
     )
     group_streams_rack_aware_assignment_tags: tuple[str, ...] = declare(
-        LIST, (), "Client tags that members of streams groups must have; members without are told so.", since="4.4"
+        LIST,
+        (),
+        "Client tags that members of streams groups must have; members without them get a status.",
+        since="4.4",
     )
     group_streams_task_offset_interval_ms: int = declare(
         INT,
         60_000,
-        "Interval at which members of streams groups report their offsets of tasks.",
+        "Interval at which members of streams groups report their task offsets.",
         at_least(1),
         internal=True,
         since="4.4",
@@ -485,7 +496,7 @@ class StreamsGroupConfigs(Configs):
     group_streams_min_task_offset_interval_ms: int = declare(
         INT,
         15_000,
-        "Shortest interval at which members of streams groups report their offsets of tasks.",
+        "Shortest interval at which members of streams groups report their task offsets.",
         at_least(1),
         internal=True,
         since="4.4",
@@ -493,7 +504,7 @@ class StreamsGroupConfigs(Configs):
     group_streams_num_warmup_replicas: int = declare(
         INT,
         2,
-        "Most warm-up tasks of a streams group. Kafka 4.4.0 assigns none yet; 0 keeps members to their targets.",
+        "Maximum number of warm-up tasks of a streams group. Kafka 4.4.0 assigns none; 0 disables them.",
         at_least(0),
         internal=True,
         since="4.4",
@@ -509,7 +520,7 @@ class StreamsGroupConfigs(Configs):
     group_streams_acceptable_recovery_lag: int = declare(
         LONG,
         10_000,
-        "Offsets that a member of a streams group may lack of a task to count as caught up; members are told it.",
+        "Maximum lag in offsets at which a member of a streams group counts as caught up on a task.",
         at_least(0),
         internal=True,
         since="4.4",
@@ -517,13 +528,13 @@ class StreamsGroupConfigs(Configs):
     group_streams_topology_description_plugin_class: str | None = declare(
         ConfigType.CLASS,
         None,
-        "Any name lets the broker keep, in memory, the descriptions of topologies that members push (KIP-1331).",
+        "With any name, the broker stores the topology descriptions that members push, in memory (KIP-1331).",
         since="4.4",
     )
 
 
 def check_streams_configs(config: Any) -> None:
-    """Raise ConfigError when these configurations of a broker do not fit together; mirrors `validate`."""
+    """Raise ConfigError if these configurations of a broker contradict each other; mirrors `validate`."""
     check_limits(config, _PREFIX, HEARTBEAT_AND_SESSION)
     check_limits(config, _PREFIX, [("num_standby_replicas", "max_standby_replicas")])
     check_limits(config, _PREFIX, [("min_task_offset_interval_ms", "task_offset_interval_ms")])

@@ -18,14 +18,14 @@ ConfigValue = bool | int | float | str | tuple[str, ...] | None
 """The typed value of a configuration."""
 
 GivenValue = str | int | float | bool
-"""A value as a user sets it: Kafka's text for it, a number or a boolean."""
+"""A value as a user sets it: a number, a boolean, or a text as in Kafka's properties."""
 
 
 class Validator(Protocol):
-    """The check of a value."""
+    """Checks a value."""
 
     def __call__(self, name: str, value: ConfigValue, /) -> None:
-        """Raise ConfigError when `value` is not allowed for the configuration of that name."""
+        """Raise ConfigError if `value` is not allowed for the configuration of that name."""
 
 
 _D = TypeVar("_D")
@@ -66,7 +66,7 @@ CLUSTER_WIDE: Final = UpdateMode.CLUSTER_WIDE
 MAX_INT: Final = (1 << 31) - 1
 MAX_LONG: Final = (1 << 63) - 1
 MAX_ARRAY_BYTES: Final = MAX_INT - 8
-"""The longest array of Java, in bytes."""
+"""Maximum size of an array in Java, in bytes."""
 MAX_DOUBLE: Final = 1.7976931348623157e308
 
 _TEXTS: Final = frozenset({ConfigType.STRING, ConfigType.CLASS, ConfigType.PASSWORD})
@@ -86,10 +86,10 @@ class ConfigDef(NamedTuple):
     update_mode: UpdateMode
     internal: bool
     since: str = ""
-    """The first release of Kafka that has it; empty for all."""
+    """First Kafka release with this configuration; empty for all."""
 
     def is_in(self, is_at_least: Callable[[str], bool]) -> bool:
-        """Whether brokers know it of which `is_at_least("4.4")` says whether their release is that one or newer."""
+        """Whether brokers have it; `is_at_least("4.4")` returns whether their release is that one or newer."""
         return not self.since or is_at_least(self.since)
 
     @property
@@ -98,10 +98,10 @@ class ConfigDef(NamedTuple):
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str) -> ConfigValue:
-        """Return the typed value of `text`. Raises ConfigError when it is not allowed."""
+        """Return the typed value of `text`. Raises ConfigError if it is not allowed."""
         if self.type is ConfigType.LIST:
             parts = _split(text)
-            # Kafka drops what comes twice (KIP-1161).
+            # Kafka drops duplicates (KIP-1161).
             value: ConfigValue = tuple(dict.fromkeys(parts)) if isinstance(self.validator, ListOf) else parts
         else:
             value = _parse(self.name, self.type, text.strip())
@@ -118,7 +118,7 @@ class ConfigDef(NamedTuple):
 
 
 def to_text(value: ConfigValue) -> str | None:
-    """Return the value as Kafka writes it in responses; None stays None."""
+    """Return the value in the notation of Kafka's responses; None stays None."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -129,7 +129,7 @@ def to_text(value: ConfigValue) -> str | None:
 
 
 def _java_double(value: float) -> str:
-    """Return what Java's `Double.toString` does."""
+    """Return the result of Java's `Double.toString`."""
     if not value or 1e-3 <= abs(value) < 1e7:
         return repr(value)
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
@@ -139,7 +139,7 @@ def _java_double(value: float) -> str:
 
 
 def to_texts(values: Mapping[str, GivenValue]) -> dict[str, str]:
-    """Return the values as Kafka writes them. Raises ConfigError for another type, such as None."""
+    """Return the values in Kafka's notation. Raises ConfigError for another type, such as None."""
     texts = {}
     for name, value in values.items():
         if not isinstance(value, GivenValue):
@@ -228,7 +228,7 @@ class OneOf(NamedTuple):
 
     words: tuple[str, ...]
     ignores_case: bool = False
-    """Whether upper and lower case are the same; then the words are upper case."""
+    """Whether case is ignored; the words are then upper case."""
 
     def __call__(self, name: str, value: ConfigValue) -> None:
         """Raise ConfigError when `value` is not allowed."""
@@ -311,9 +311,9 @@ def declare(
 
 
 class Configs:
-    """Immutable configurations as attributes, made with those that differ from their defaults.
+    """Immutable configurations as attributes, constructed from those that differ from their defaults.
 
-    No dataclass: its methods for 230 attributes would take longer to make than all that a cluster does at its start.
+    Not a dataclass: generating its methods for 230 attributes would take longer than the start of a cluster.
     """
 
     definitions: ClassVar[Mapping[str, ConfigDef]] = {}
@@ -339,7 +339,7 @@ class Configs:
             own[name] = value
 
     def replaced(self, **values: Any) -> Self:
-        """Return a copy with other values."""
+        """Return a copy with these values changed."""
         return type(self)(**{**vars(self), **values})
 
     def _values(self) -> tuple[ConfigValue, ...]:
@@ -364,7 +364,7 @@ class Configs:
 
 
 def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], kind: str) -> dict[str, ConfigValue]:
-    """Return the typed values by attribute. Raises ConfigError for the first one that is wrong."""
+    """Return the typed values by attribute. Raises ConfigError for the first invalid one."""
     parsed: dict[str, ConfigValue] = {}
     for name, text in values.items():
         definition = definitions.get(name)
@@ -377,7 +377,7 @@ def parse_all(definitions: Mapping[str, ConfigDef], values: Mapping[str, str], k
 def check_release(
     definitions: Mapping[str, ConfigDef], names: Iterable[str], kind: str, is_at_least: Callable[[str], bool]
 ) -> None:
-    """Raise ConfigError for a name that only newer releases of Kafka have, as for an unknown one.
+    """Raise ConfigError for a name that only newer Kafka releases have, as for an unknown one.
 
     `is_at_least("4.4")` returns whether the brokers are of that release or a newer one.
     """

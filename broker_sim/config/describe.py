@@ -1,11 +1,11 @@
-"""The content of a DescribeConfigs response: values, and the source of each; and the levels of loggers.
+"""The content of a DescribeConfigs response: values with their sources, and the levels of loggers.
 
 Mirrors `kafka.server.ConfigHelper`, `DynamicBrokerConfig.brokerConfigSynonyms` and `LoggingController`. Values of
-passwords, and internal configurations that are not set, are left out. As in Kafka, a value that is set in another unit
-only (such as `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default, and one that a
-change at run time has replaced by another unit is described by its default. Entries stand in the order of Java's hash
-maps: first what is set but not public, then the public ones. The loggers are those of the process: all brokers in it
-share them, and a level that was set stays when a broker ends.
+passwords, and internal configurations that are not set, are left out. As in Kafka, a value that is set only in
+another unit (such as `log.retention.hours` for `log.retention.ms`) has no synonyms and counts as a default, and a
+value replaced at run time by another unit is described by its default. Entries are in the order of Java's hash
+maps: first set configurations that are not public, then the public ones. The loggers are those of the process: all
+its brokers share them, and a changed level outlives a broker.
 """
 
 import logging
@@ -35,7 +35,7 @@ _UNIT_VARIANTS: Final = (
 _TOPIC_BUCKETS: Final = 64
 _GROUP_BUCKETS: Final = 32
 _BROKER_BUCKETS: Final = 512
-"""Buckets of the hash maps that Kafka describes, so that one entry of many stands where it does among all."""
+"""Number of buckets of Kafka's hash maps, so that a subset of the entries has the same order as all entries."""
 _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
 
@@ -53,7 +53,7 @@ class ConfigSource(IntEnum):
 
 
 class ConfigSynonym(NamedTuple):
-    """One place where a value is set; the first of several synonyms is in effect."""
+    """One place where a value is set; the first of several synonyms takes effect."""
 
     name: str
     value: str | None
@@ -74,7 +74,7 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether the value is not set anywhere."""
+        """Whether the value is a default."""
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
@@ -88,7 +88,7 @@ class BrokerConfigs(NamedTuple):
     """Whether the broker is of that release of Kafka, such as "4.4", or a newer one."""
 
     def of_release(self, definitions: Mapping[str, ConfigDef]) -> Mapping[str, ConfigDef]:
-        """Return the definitions that the broker's release has."""
+        """Return the definitions of the broker's release."""
         return {name: each for name, each in definitions.items() if each.is_in(self.is_at_least)}
 
     def describe_topic(
@@ -146,7 +146,7 @@ class BrokerConfigs(NamedTuple):
         return [by_name[name] for name in hash_order(self.cluster, string_hash) if name in by_name]
 
     def synonyms(self, name: str) -> tuple[ConfigSynonym, ...]:
-        """Return the places where the broker configuration is set, the one in effect first."""
+        """Return the places where the broker configuration is set, the effective one first."""
         places = (
             (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
             (self.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -196,7 +196,7 @@ def _of_cluster(synonyms: Iterable[ConfigSynonym]) -> tuple[ConfigSynonym, ...]:
 
 
 def _ordered(entries: Iterable[ConfigEntry], buckets: int) -> list[ConfigEntry]:
-    """Return the entries in the order of a hash map with at least so many buckets."""
+    """Return the entries in the order of a hash map with at least that many buckets."""
     by_name = {entry.name: entry for entry in entries}
     return [by_name[name] for name in hash_order(by_name, string_hash, buckets)]
 
@@ -215,7 +215,7 @@ def _of_quotas(configs: BrokerConfigs, names: Collection[str] | None) -> list[Co
 def _of_plugins(
     configs: BrokerConfigs, names: Collection[str] | None, static: Collection[str] = ()
 ) -> list[ConfigEntry]:
-    """Return the entries of single listeners, internal ones, and unknown ones without values: these may be secrets."""
+    """Return the entries of single listeners, internal ones, and unknown ones without their values (maybe secrets)."""
     definitions = {**configs.of_release(every_broker_config()), **REPLICATION_QUOTA_CONFIGS}
     values = {**configs.static.originals, **configs.cluster, **configs.broker}
     undefined = {*configs.cluster, *configs.broker, *static} - {n for n, d in definitions.items() if not d.internal}
@@ -283,15 +283,15 @@ _NUMBERS: Final = {
     "DEBUG": logging.DEBUG,
     "TRACE": 0,
 }
-"""Python's lowest level that counts as each of Kafka's levels, the highest first."""
+"""Python's lowest level for each of Kafka's levels, the highest first."""
 _TRACE: Final = 5
-"""Level for TRACE: 0 would mean that the parent's level holds."""
+"""Level for TRACE; 0 would mean the parent's level."""
 
 
 def describe_group(
     configs: BrokerConfigs, own: Mapping[str, str], names: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """Return the configurations of a group, all or those of `names`; `own` are set for it alone."""
+    """Return the configurations of a group, all or those of `names`; `own` are those set for the group."""
     entries = []
     for definition in sorted(configs.of_release(GROUP_CONFIGS).values(), key=lambda definition: definition.name):
         if definition.internal:
@@ -312,7 +312,7 @@ def describe_group(
 
 
 def describe_client_metrics(own: Mapping[str, str], names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """Return the configurations of a subscription to client metrics: `own`, and defaults for the rest."""
+    """Return the configurations of a client metrics subscription: `own`, and defaults for the rest."""
     source = ConfigSource.CLIENT_METRICS_CONFIG
     return _chosen(
         (_with_own(definition, _default(definition), own, source) for definition in CLIENT_METRICS_CONFIGS.values()),
@@ -326,7 +326,7 @@ def describe_loggers(names: Collection[str] | None = None) -> list[ConfigEntry]:
 
 
 def alter_loggers(levels: Iterable[tuple[str, str | None]], *, validate_only: bool) -> None:
-    """Set levels by Kafka's names; None removes a logger's own level, so that its parent's holds.
+    """Set levels by Kafka's names; None removes a logger's own level, so that it inherits its parent's.
 
     All or none; mirrors `RuntimeLoggerManager`. Raises ApiError: INVALID_CONFIG for a logger or a
     level that does not exist, INVALID_REQUEST for the removal of the root's level.
@@ -372,7 +372,7 @@ def _default(definition: ConfigDef, synonyms: tuple[ConfigSynonym, ...] = ()) ->
 
 
 def _with_own(definition: ConfigDef, entry: ConfigEntry, own: Mapping[str, str], source: ConfigSource) -> ConfigEntry:
-    """Return the entry with the value that is set for its resource alone, if there is one."""
+    """Return the entry with the value set for its resource, if there is one."""
     text = own.get(definition.name)
     if text is None:
         return entry

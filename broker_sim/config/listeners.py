@@ -1,6 +1,6 @@
 """Listeners: their endpoints, configurations set for one listener, and checks of a running broker's changes.
 
-    listeners=INSIDE://:9092                   endpoints; a listener's name is upper case, however it was written
+    listeners=INSIDE://:9092                   endpoints; a listener's name is converted to upper case
     listener.name.inside.ssl.key.password      a configuration of one listener: its name in lower case
     listener.name.inside.plain.sasl.jaas.config   a configuration of one mechanism of a listener
 
@@ -28,9 +28,9 @@ INTER_BROKER_LISTENER: Final = "inter.broker.listener.name"
 PLAINTEXT: Final = "PLAINTEXT"
 DEFAULT_LISTENER: Final = PLAINTEXT
 SASL_PROTOCOLS: Final = ("SASL_PLAINTEXT", "SASL_SSL")
-"""Security protocols whose clients log in."""
+"""Security protocols with SASL logins."""
 SSL_PROTOCOLS: Final = ("SSL", "SASL_SSL")
-"""Security protocols that encrypt."""
+"""Security protocols with encryption."""
 SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", *SASL_PROTOCOLS)
 _ENDPOINT: Final = re.compile(r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII)
 _PORT: Final = re.compile(r":([0-9]+)\s*(?=,|$)", re.ASCII)
@@ -41,9 +41,9 @@ class Endpoint(NamedTuple):
 
     listener: str
     host: str
-    """The host or address, without brackets; empty if the endpoint names none."""
+    """The host or address, without brackets; empty if the endpoint has none."""
     port: int
-    """The port; 0 for any free one."""
+    """The port; 0 stands for any free port."""
     security_protocol: str = PLAINTEXT
 
 
@@ -117,7 +117,7 @@ def _parse_endpoint(part: str, protocols: Mapping[str, str]) -> Endpoint:
 
 
 def _check_distinct(endpoints: Sequence[Endpoint], shown: str, *, has_own_ports: bool) -> None:
-    """Raise ConfigError for two listeners of one name, or on one port unless one is IPv4 and the other IPv6."""
+    """Raise ConfigError for a duplicate name, or a duplicate port unless one is IPv4 and the other IPv6."""
     if len({each.listener for each in endpoints}) < len(endpoints):
         raise ConfigError(f"Each listener must have a different name, listeners: [{shown}]")
     by_port = defaultdict(list)
@@ -140,14 +140,14 @@ def listener_names(text: str) -> list[str]:
 
 
 def shift_ports(text: str, by: int) -> str:
-    """Return a list of listeners with larger ports; 0 stays 0."""
+    """Return a list of listeners with `by` added to each port; 0 stays 0."""
     return _PORT.sub(lambda port: f":{int(port[1]) + by if int(port[1]) else 0}", text)
 
 
 DYNAMIC_ERROR: Final = (
     "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
 )
-"""Kafka's words for what a running broker refuses, around the reason."""
+"""Kafka's message for a change that a running broker refuses, around the reason."""
 PREFIX: Final = "listener.name."
 """Prefix of configurations that are set for one listener."""
 PER_LISTENER: Final = frozenset(
@@ -164,9 +164,9 @@ PER_LISTENER: Final = frozenset(
         "ssl.truststore.type",
     }
 )
-"""Configurations that may be changed at run time for a single listener only."""
+"""Configurations that may be changed at run time only for a single listener."""
 CONNECTION_LIMITS: Final = frozenset({"max.connection.creation.rate", "max.connections"})
-"""Configurations that may be set for one listener of all brokers, and changed at run time."""
+"""Configurations that may be set for a listener of all brokers, and changed at run time."""
 JAAS_CONFIG: Final = "sasl.jaas.config"
 SERVER_HANDLER: Final = "sasl.server.callback.handler.class"
 _OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
@@ -174,7 +174,7 @@ SIGNED_TOKEN_HANDLERS: Final = (
     f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler",
     f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler",
 )
-"""Kafka's handler for signed tokens, under its new name and its old one: the only classes that are known."""
+"""Kafka's handler for signed tokens, under its new and old name: the only accepted classes."""
 OF_MECHANISMS: Final = frozenset(
     {JAAS_CONFIG, "connections.max.reauth.ms", "sasl.login.callback.handler.class", "sasl.login.class", SERVER_HANDLER}
 )
@@ -182,7 +182,7 @@ OF_MECHANISMS: Final = frozenset(
 
 
 def listener_values(values: Mapping[str, str], listener: str) -> dict[str, str]:
-    """Return the configurations that are set for that listener alone, without their prefix."""
+    """Return the configurations set for that listener, without their prefix."""
     prefix = f"{PREFIX}{listener.lower()}."
     return {name.removeprefix(prefix): text for name, text in values.items() if name.startswith(prefix)}
 
@@ -201,7 +201,7 @@ OVERRIDES: Final = "max.connections.per.ip.overrides"
 
 PER_IP: Final = "max.connections.per.ip"
 _REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
-"""The only metrics reporter that Kafka itself has."""
+"""Kafka's only own metrics reporter."""
 _HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
 _INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT_BITS: Final = 32
@@ -257,16 +257,16 @@ def _is_zero(text: str | None) -> bool:
 
 
 def takes_client_metrics(configs: Mapping[str, str]) -> bool:
-    """Whether a broker's configurations name a metrics reporter that is not Kafka's own.
+    """Whether a broker's configurations have a metrics reporter that is not Kafka's own.
 
-    It stands for a plugin that takes clients' metrics.
+    It takes the place of a client telemetry plugin.
     """
     names = (name.strip() for name in configs.get(METRIC_REPORTERS, "").split(","))
     return any(name and name != _REPORTER for name in names)
 
 
 def check_metric_reporters(text: str) -> None:
-    """Raise ConfigError unless all classes are Kafka's own: plugins cannot be loaded here."""
+    """Raise ConfigError unless all classes are Kafka's own: plugins cannot be loaded."""
     if all(part.strip() == _REPORTER for part in text.split(",")) or not text.strip():
         return
     raise ConfigError(
@@ -278,7 +278,7 @@ def check_metric_reporters(text: str) -> None:
 
 
 def _split_as_java(text: str) -> list[str]:
-    """Return the parts between commas without empty ones at the end, as Java does."""
+    """Return the parts between commas without trailing empty ones, like Java."""
     parts = [part.strip() for part in text.split(",")] if text else []
     while parts and not parts[-1]:
         parts.pop()

@@ -30,11 +30,9 @@ TIMESTAMP_TYPES = OneOf(("CreateTime", "LogAppendTime"))
 class ServerLogConfigs(Configs):
     """Segments, retention and timestamps."""
 
-    num_partitions: int = declare(
-        INT, 1, "Partitions of a topic that is created without a number of them.", at_least(1)
-    )
+    num_partitions: int = declare(INT, 1, "Number of partitions of a topic that is created without one.", at_least(1))
     log_dirs: tuple[str, ...] | None = declare(
-        LIST, None, "Directories of the logs: names in memory; with --data-dir, as many in it.", NOT_EMPTY
+        LIST, None, "Log directories: in memory only names; with --data-dir, that many subdirectories.", NOT_EMPTY
     )
     log_dir: tuple[str, ...] = declare(LIST, ("/tmp/kafka-logs",), "Directory of the logs.", NOT_EMPTY)  # noqa: S108 - Kafka's default
     log_segment_bytes: int = declare(
@@ -47,7 +45,12 @@ class ServerLogConfigs(Configs):
     log_roll_jitter_ms: int | None = declare(
         LONG, None, "Largest random time by which a segment is rolled earlier.", update_mode=CLUSTER_WIDE
     )
-    log_roll_jitter_hours: int = declare(INT, 0, "The same in hours, if log.roll.jitter.ms is not set.", at_least(0))
+    log_roll_jitter_hours: int = declare(
+        INT,
+        0,
+        "Maximum random time in hours by which a segment is rolled earlier, if log.roll.jitter.ms is not set.",
+        at_least(0),
+    )
     log_retention_ms: int | None = declare(
         LONG, None, "How long records are kept; -1 sets no limit.", update_mode=CLUSTER_WIDE
     )
@@ -69,7 +72,7 @@ class ServerLogConfigs(Configs):
     log_cleanup_policy: tuple[str, ...] = declare(
         LIST,
         ("delete",),
-        "What is done with old records: delete, compact, or both.",
+        "What happens to old records: delete, compact, or both.",
         CLEANUP_POLICIES,
         update_mode=CLUSTER_WIDE,
     )
@@ -128,23 +131,23 @@ class CleanerConfigs(Configs):
         INT, 1, "Logs that the cleaner cleans at the same time.", at_least(0), update_mode=CLUSTER_WIDE
     )
     log_cleaner_io_max_bytes_per_second: float = declare(
-        DOUBLE, MAX_DOUBLE, "Bytes that the cleaner reads and writes per second at most.", update_mode=CLUSTER_WIDE
+        DOUBLE, MAX_DOUBLE, "Maximum bytes per second that the cleaner reads and writes.", update_mode=CLUSTER_WIDE
     )
     log_cleaner_dedupe_buffer_size: int = declare(
         LONG,
         134_217_728,
-        "Bytes for the keys of one cleaning, 24 for each, shared by the threads.",
+        "Memory in bytes for the keys of one cleaning, 24 per key, divided among the threads.",
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_io_buffer_size: int = declare(
         INT,
         524_288,
-        "Bytes of which the cleaner's threads read half before they let others work.",
+        "I/O buffer in bytes; a cleaner thread yields after reading half of its share.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_io_buffer_load_factor: float = declare(
-        DOUBLE, 0.9, "Share of the bytes for keys that one cleaning uses.", update_mode=CLUSTER_WIDE
+        DOUBLE, 0.9, "Share of the memory for keys that one cleaning uses.", update_mode=CLUSTER_WIDE
     )
     log_cleaner_backoff_ms: int = declare(
         LONG,
@@ -154,7 +157,7 @@ class CleanerConfigs(Configs):
         update_mode=CLUSTER_WIDE,
     )
     log_cleaner_min_cleanable_ratio: float = declare(
-        DOUBLE, 0.5, "Share of uncleaned bytes from which on a log is cleaned.", Between(0, 1), update_mode=CLUSTER_WIDE
+        DOUBLE, 0.5, "Share of uncleaned bytes at which a log is cleaned.", Between(0, 1), update_mode=CLUSTER_WIDE
     )
     log_cleaner_delete_retention_ms: int = declare(
         LONG, 86_400_000, "How long tombstones are kept.", at_least(0), update_mode=CLUSTER_WIDE

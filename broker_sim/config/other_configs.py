@@ -1,10 +1,10 @@
-"""Kafka's configurations that have no effect here, with the reason.
+"""Kafka's configurations that have no effect in the simulator, with the reason.
 
-They are accepted, so that a configuration made for Kafka can be used as it is, and a cluster logs
-`configuration_without_effect` once when one is set. There are two kinds: some are declared beside those that have
-an effect; the others are known only by their lines in `other_configs.jsonl`, which
-`python -m tools.update_other_configs` writes and which is read when somebody sets or describes one of them. A
-test compares the tables with what the simulator reads.
+They are accepted, so that a configuration made for Kafka can be used unchanged, and a cluster logs
+`configuration_without_effect` once when one is set. There are two kinds: some are declared in Python with those
+that have an effect; the others are only in `other_configs.jsonl`, which `python -m tools.update_other_configs`
+writes and which is read when one of them is set or described. A test compares the tables with the configurations
+that the simulator reads.
 """
 
 import json
@@ -33,18 +33,18 @@ THREADS: Final = frozenset(
         "remote.log.manager.follower.thread.pool.size",
     }
 )
-"""Numbers of threads, which a running broker changes in small steps only."""
+"""Thread counts, which a running broker changes only in small steps."""
 
 _NO_TIERS: Final = "there is no tiered storage"
 
 REASONS: Final = (
-    ("sasl.jaas.config", "it is read for a listener and a mechanism only, as by Kafka"),
+    ("sasl.jaas.config", "it is read only for a listener and a mechanism, as by Kafka"),
     ("sasl.kerberos.", "there is no Kerberos"),
     ("sasl.oauthbearer.", "brokers do not log in to each other"),
     ("sasl.server.", "callback handlers are Java classes"),
     ("sasl.", "brokers do not log in to each other"),
     ("ssl.", "OpenSSL chooses the parameters of TLS"),
-    ("security.inter.broker.protocol", "brokers have no connections among each other"),
+    ("security.inter.broker.protocol", "brokers have no connections to each other"),
     ("security.", "it configures Java's security providers"),
     ("principal.", "principals are those of Kafka's own builder"),
     ("remote.", _NO_TIERS),
@@ -53,14 +53,14 @@ REASONS: Final = (
     ("log.remote.", _NO_TIERS),
     ("controller.quorum.", "there is no Raft quorum"),
     ("metadata.", "there is no metadata log"),
-    ("group.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
+    ("group.coordinator.", "a coordinator writes once per turn of the event loop, on one thread"),
     ("group.share.assignors", "share groups have one assignor, which is Kafka's"),
     ("group.streams.assignors", "streams groups have one assignor, which is Kafka's"),
     ("group.streams.assignor.offload", "an assignor runs at once"),
-    ("share.coordinator.", "a coordinator writes what one turn of the event loop has, on one thread"),
+    ("share.coordinator.", "a coordinator writes once per turn of the event loop, on one thread"),
     ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
-    ("alter.log.dirs", "a move between log directories is measured as replication.quota.window says"),
+    ("alter.log.dirs", "moves between log directories are measured with the replication.quota.window configurations"),
     ("telemetry.", "read only where `metric.reporters` lets clients push metrics"),
     ("metric.reporters", "any name but Kafka's own at the start lets clients push metrics; others are not loaded"),
     ("metric", "metrics are those of the control port"),
@@ -69,10 +69,8 @@ REASONS: Final = (
     ("background.threads", "a broker is one thread"),
     ("early.start.listeners", "all listeners open when a broker is unfenced"),
     ("controller.listener", "each broker opens its own of these listeners; all lead to the one controller"),
-    ("transaction.", "transactions are not served"),
-    ("offsets.", "consumer groups are not served"),
 )
-"""Reason for which a configuration of `other_configs.jsonl` has no effect, by prefix; the first match counts."""
+"""Reason why a configuration of `other_configs.jsonl` has no effect, by prefix; the first match counts."""
 
 _NOT_EMPTY: Final = "not empty"
 _RANGE: Final = re.compile(r"\[(-?[\d.]+),\.\.\.(?:,(-?[\d.]+))?\]")
@@ -82,7 +80,7 @@ _WORDS: Final = re.compile(r"(\(case insensitive\) )?\[(\w+(?:, \w+)*)\]")
 @cache
 def other_configs() -> Mapping[str, ConfigDef]:
     """Return the definitions in `other_configs.jsonl`, by name."""
-    # By the loader of the package: `open` and Path may be those of pyfakefs.
+    # Read by the package loader, because `open` and Path may be pyfakefs's.
     lines = get_data(__name__, "other_configs.jsonl")
     assert lines is not None
     definitions = (_definition(*json.loads(line)) for line in lines.splitlines())
@@ -98,12 +96,12 @@ def config_order() -> tuple[str, ...]:
 
 
 def why_without_effect(name: str) -> str:
-    """Return the reason for which a configuration of `other_configs.jsonl` has no effect."""
+    """Return the reason why a configuration of `other_configs.jsonl` has no effect."""
     return next((why for start, why in REASONS if name.startswith(start)), "not simulated")
 
 
 def thread_count_reason(name: str, value: int, current: int) -> str:
-    """Return the reason for which a running broker refuses this number of threads, empty if it accepts it."""
+    """Return the reason why a running broker refuses this thread count, empty if it accepts it."""
     if current // 2 <= value <= current * 2:
         return ""
     if name == CLEANER_THREADS:
@@ -134,7 +132,7 @@ def _definition(
 
 
 def _validator(limits: str, config_type: ConfigType) -> Validator | None:
-    """Return the check for limits in Kafka's notation; None without limits, or for limits of another kind."""
+    """Return the validator for limits in Kafka's notation; None for no limits, or for other kinds of limits."""
     if config_type is ConfigType.LIST:
         may_be_empty = not limits.startswith(_NOT_EMPTY)
         words = _WORDS.fullmatch(limits.removeprefix(_NOT_EMPTY).strip())
@@ -154,18 +152,18 @@ def _number(text: str) -> float:
     return float(text) if "." in text else int(text)
 
 
-_OWN_DIRECTORY: Final = "logs are kept in memory, or in the directory of --data-dir"
-_NO_PREPARED_FILES: Final = "files are not allocated ahead"
+_OWN_DIRECTORY: Final = "logs are in memory, or in the directory of --data-dir"
+_NO_PREPARED_FILES: Final = "files are not preallocated"
 
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _OWN_DIRECTORY: ("log.dir",),
     _NO_PREPARED_FILES: ("log.preallocate",),
     "it needs version 6 of InitProducerId, which Kafka does not serve either": ("transaction.two.phase.commit.enable",),
     "one fetcher follows each leader": ("num.replica.fetchers",),
-    "a starting broker tries to register for ever": ("initial.broker.registration.timeout.ms",),
+    "a starting broker retries its registration forever": ("initial.broker.registration.timeout.ms",),
     "there is no metadata log": ("metadata.max.idle.interval.ms",),
-    "sockets have the buffers of the operating system": ("socket.receive.buffer.bytes", "socket.send.buffer.bytes"),
-    "requests do not queue: each is handled when it has been read": ("queued.max.requests",),
+    "sockets use the operating system's buffers": ("socket.receive.buffer.bytes", "socket.send.buffer.bytes"),
+    "requests are not queued: each is handled as soon as it has been read": ("queued.max.requests",),
 }
 
 _TOPIC_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -199,4 +197,4 @@ CHANGE_WITHOUT_EFFECT: Final = PER_LISTENER | {
     "ssl.client.auth",
     "ssl.enabled.protocols",
 }
-"""Broker configurations that have an effect when they are set statically, but not dynamically."""
+"""Broker configurations that have an effect if set statically, but not dynamically."""

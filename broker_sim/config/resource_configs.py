@@ -1,8 +1,8 @@
-"""Configurations of a group and of a subscription to client metrics.
+"""Configurations of a group and of a client metrics subscription.
 
-Mirrors `GroupConfig` and `ClientMetricsConfigs`. A group's values have limits among the
-broker's configurations: those of `consumer.session.timeout.ms` are
-`group.consumer.min.session.timeout.ms` and `group.consumer.max.session.timeout.ms`.
+Mirrors `GroupConfig` and `ClientMetricsConfigs`. Broker configurations limit a group's values: those of
+`consumer.session.timeout.ms` are limited by `group.consumer.min.session.timeout.ms` and
+`group.consumer.max.session.timeout.ms`.
 """
 
 import re
@@ -50,11 +50,11 @@ _MATCHED: Final = frozenset(
         "client_source_port",
     }
 )
-"""Properties of a client that a subscription may match."""
+"""Client properties that a subscription may match."""
 
 
 def _check_offset_reset(name: str, value: ConfigValue) -> None:
-    """Allow a word or a duration that is not negative; mirrors `ShareGroupAutoOffsetResetStrategy`."""
+    """Accept `earliest`, `latest` or a duration; mirrors `ShareGroupAutoOffsetResetStrategy`."""
     if value in _OFFSET_RESETS or _DURATION.fullmatch(str(value)):
         return
     raise ConfigError(
@@ -65,12 +65,12 @@ def _check_offset_reset(name: str, value: ConfigValue) -> None:
 
 
 class OffsetReset(NamedTuple):
-    """The start of a share group without a start offset; mirrors `ShareGroupAutoOffsetResetStrategy`."""
+    """Where a share group without a start offset begins; mirrors `ShareGroupAutoOffsetResetStrategy`."""
 
     is_earliest: bool = False
-    """Whether it begins at the log's start, otherwise at its end."""
+    """Whether it begins at the log start, otherwise at the log end."""
     duration_ms: int | None = None
-    """Age of the oldest record to begin at, in ms; None for the start or the end of the log."""
+    """Maximum age in ms of the first record; None for the start or the end of the log."""
 
 
 def parse_offset_reset(value: str) -> OffsetReset:
@@ -170,14 +170,14 @@ GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(
                     STRING,
                     "",
                     None,
-                    "Topic of the records that a share group cannot process; empty for none (KIP-1191).",
+                    "Topic for records that a share group cannot process; empty for none (KIP-1191).",
                 ),
                 (
                     DEAD_LETTER_COPY,
                     BOOLEAN,
                     "false",
                     None,
-                    "Whether a dead letter has the key and the value of its record, or only headers.",
+                    "Whether a dead letter has the key and value of its record, or only headers.",
                 ),
                 (_STREAMS_ASSIGNOR, STRING, None, None, ""),
                 (_STREAMS_TAGS, LIST, None, None, ""),
@@ -216,42 +216,42 @@ GROUP_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(
         ),
     }
 )
-"""Configurations of groups by name; the default of one without a default here is the broker's `group.NAME`."""
+"""Group configurations by name; the default is the broker's `group.NAME` unless it is given here."""
 
 CLIENT_METRICS_CONFIGS: Final[Mapping[str, ConfigDef]] = _definitions(
     (
         ("interval.ms", INT, "300000", None, "Interval at which clients push their metrics, in ms."),
-        ("match", LIST, "", None, "Patterns that choose clients by what they tell of themselves; empty for all."),
+        ("match", LIST, "", None, "Patterns that select clients by their properties; empty for all clients."),
         ("metrics", LIST, "", None, "Prefixes of the metrics to push; empty for none, * for all."),
     )
 )
 
 
 def default_of_group_config(name: str) -> str:
-    """Return the name of the broker configuration that is the default of a group's."""
+    """Return the broker configuration that is the default of a group configuration."""
     return STREAMS_ASSIGNORS if name == _STREAMS_ASSIGNOR else f"group.{name}"
 
 
 def limits_of_group_config(name: str) -> tuple[str, str]:
-    """Return the names of the broker configurations that limit a number set on a group: the lowest, the highest.
+    """Return the broker configurations with the minimum and maximum of a number set on a group.
 
-    One of them, or both, may not exist.
+    One or both of them may not exist.
     """
     kind, _, rest = name.partition(".")
     return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest.removeprefix('num.')}"
 
 
 def _number(static: BrokerConfig, name: str) -> int | None:
-    """Return the value of a broker configuration that is a number, None if there is no such configuration."""
+    """Return the value of a numeric broker configuration, None if it does not exist."""
     definition = every_broker_config().get(name)
     text = None if definition is None else static.text_of(definition)
     return None if text is None else int(text)
 
 
 def group_number(static: BrokerConfig, name: str, text: str) -> int:
-    """Return the number of a group's configuration within the broker's limits; mirrors `GroupConfig.evaluate`.
+    """Return a numeric group configuration, clamped to the broker's limits; mirrors `GroupConfig.evaluate`.
 
-    The limits may have changed since it was set; a number outside of them becomes the nearest limit.
+    The limits may have changed since the configuration was set.
     """
     number = int(text)
     low, high = (_number(static, limit) for limit in limits_of_group_config(name))
@@ -263,8 +263,8 @@ def group_number(static: BrokerConfig, name: str, text: str) -> int:
 def check_group_configs(static: BrokerConfig, configs: Mapping[str, str], *, tells_numbers: bool = False) -> None:
     """Raise ConfigError unless a group may have exactly these configurations.
 
-    The limits are those of `static`, the static configuration of the deciding broker. `tells_numbers` says whether
-    messages have the numbers of the limits, as from Kafka 4.4 on, or their names.
+    The limits are those of `static`, the static configuration of the deciding broker. With `tells_numbers`,
+    messages have the values of the limits, as from Kafka 4.4 on, otherwise their names.
     """
     for name in configs:
         if name not in GROUP_CONFIGS:
@@ -303,7 +303,7 @@ def _check_limits(static: BrokerConfig, name: str, value: int, *, tells_numbers:
 
 
 def _check_assignor(static: BrokerConfig, name: ConfigValue) -> None:
-    """Raise ConfigError for an assignor of a streams group that is none of the broker's; None is the first one."""
+    """Raise ConfigError unless the broker has this assignor for streams groups; None stands for its first one."""
     assignors = streams_assignors(static.text_of(every_broker_config()[STREAMS_ASSIGNORS]) or "")
     if name is not None and name not in assignors:
         raise ConfigError(
@@ -340,7 +340,7 @@ def check_client_metrics_configs(configs: Mapping[str, str]) -> None:
 def _is_matching_pattern(pattern: str) -> bool:
     from broker_sim.regex.java import JavaRegexError, compile_java  # noqa: PLC0415 - only where clients push metrics
 
-    # As Java splits: empty parts at the end do not count.
+    # Like Java's split, without trailing empty parts.
     parts = pattern.rstrip("=").split("=")
     if len(parts) != len(("name", "value")) or parts[0].strip() not in _MATCHED:
         return False

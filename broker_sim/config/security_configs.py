@@ -24,14 +24,12 @@ _PER_BROKER = UpdateMode.PER_BROKER
 
 
 class SecurityConfigs(Configs):
-    """Logins and TLS; each may be set for one listener alone, see `BrokerConfig.for_listener`."""
+    """Logins and TLS; each may be set for a single listener, see `BrokerConfig.for_listener`."""
 
     sasl_enabled_mechanisms: tuple[str, ...] = declare(
         LIST, ("GSSAPI",), "SASL mechanisms that clients may use; the default is not served.", update_mode=_PER_BROKER
     )
-    sasl_server_max_receive_size: int = declare(
-        INT, 524_288, "Largest request of a client that has not logged in, in bytes."
-    )
+    sasl_server_max_receive_size: int = declare(INT, 524_288, "Maximum size of a request before the login, in bytes.")
     connection_failed_authentication_delay_ms: int = declare(
         INT, 100, "Delay of the response to a failed login, and of closing its connection.", at_least(0)
     )
@@ -39,7 +37,7 @@ class SecurityConfigs(Configs):
         STRING, None, "File or URL with the keys of the issuer of tokens; without it the cluster issues them itself."
     )
     sasl_oauthbearer_jwks_endpoint_refresh_ms: int = declare(
-        LONG, 3_600_000, "Interval of reading the keys of a URL again."
+        LONG, 3_600_000, "Interval at which the keys of a URL are refreshed."
     )
     sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = declare(
         LONG, 100, "First delay before reading the keys is retried; it doubles with each retry."
@@ -48,30 +46,31 @@ class SecurityConfigs(Configs):
         LONG, 10_000, "Longest time for which reading the keys is retried."
     )
     sasl_oauthbearer_expected_audience: tuple[str, ...] = declare(
-        LIST, (), "Audiences, one of which a signed token must name."
+        LIST, (), "Audiences, one of which a signed token must have."
     )
-    sasl_oauthbearer_expected_issuer: str | None = declare(STRING, None, "Issuer that a signed token must name.")
+    sasl_oauthbearer_expected_issuer: str | None = declare(STRING, None, "Issuer that a signed token must have.")
     sasl_oauthbearer_allow_unverified_audience: bool = declare(
-        BOOLEAN, False, "Whether keys may be named without an audience; then a token may be for anybody.", since="4.4"
+        BOOLEAN,
+        False,
+        "Whether keys may be configured without an audience; then any audience is accepted.",
+        since="4.4",
     )
     sasl_oauthbearer_allow_unverified_issuer: bool = declare(
-        BOOLEAN, False, "Whether keys may be named without an issuer; then a token may be of anybody.", since="4.4"
+        BOOLEAN, False, "Whether keys may be configured without an issuer; then any issuer is accepted.", since="4.4"
     )
     sasl_oauthbearer_scope_claim_name: str = declare(STRING, "scope", "The claim of a signed token with its scopes.")
     sasl_oauthbearer_sub_claim_name: str = declare(
         STRING, "sub", "The claim of a signed token with the name of the user."
     )
-    sasl_oauthbearer_clock_skew_seconds: int = declare(
-        INT, 30, "Seconds by which the clock of the tokens' issuer may be off."
-    )
+    sasl_oauthbearer_clock_skew_seconds: int = declare(INT, 30, "Allowed clock skew of the token issuer, in seconds.")
     connections_max_reauth_ms: int = declare(
-        LONG, 0, "Time after which a client must log in again or is disconnected; 0 for never."
+        LONG, 0, "Time after which a client must reauthenticate or is disconnected; 0 for never."
     )
     delegation_token_secret_key: str | None = declare(
         PASSWORD, None, "Secret that signs delegation tokens; without it they are disabled."
     )
     delegation_token_max_lifetime_ms: int = declare(
-        LONG, 7 * 86_400_000, "Longest lifetime of a delegation token, renewals included.", at_least(1)
+        LONG, 7 * 86_400_000, "Maximum lifetime of a delegation token, including renewals.", at_least(1)
     )
     delegation_token_expiry_time_ms: int = declare(
         LONG, 86_400_000, "Time until which a delegation token must be renewed.", at_least(1)
@@ -89,7 +88,7 @@ class SecurityConfigs(Configs):
     ssl_enabled_protocols: tuple[str, ...] = declare(
         LIST,
         ("TLSv1.2", "TLSv1.3"),
-        "Versions of TLS; older ones than the defaults are not served.",
+        "TLS versions; versions older than the defaults are not supported.",
         update_mode=_PER_BROKER,
     )
     ssl_keystore_type: str = declare(
@@ -126,14 +125,14 @@ class SecurityConfigs(Configs):
 STANDARD_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 AUTHORIZERS: Final = ("", STANDARD_AUTHORIZER)
 OF_THE_AUTHORIZER: Final = frozenset({"allow.everyone.if.no.acl.found", "super.users"})
-"""Configurations that only the authorizer knows: read when a broker starts, and never described with a value."""
+"""Configurations of the authorizer: read when a broker starts, and never described with a value."""
 
 
 class AuthorizerConfigs(Configs):
-    """The authorizer and what Kafka's own one reads."""
+    """The authorizer and the configurations of Kafka's own one."""
 
-    authorizer_class_name: str = declare(STRING, "", "Authorizer; if not set, every client may do everything.")
+    authorizer_class_name: str = declare(STRING, "", "Authorizer class; if not set, every client may do everything.")
     super_users: str = declare(STRING, "", "Principals that may do everything, separated by semicolons.", internal=True)
     allow_everyone_if_no_acl_found: bool = declare(
-        BOOLEAN, False, "Whether a resource without ACLs may be used by everybody.", internal=True
+        BOOLEAN, False, "Whether everyone may use a resource without ACLs.", internal=True
     )

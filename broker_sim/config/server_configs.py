@@ -53,7 +53,7 @@ class SocketServerConfigs(Configs):
         "The security protocol of each listener.",
         update_mode=UpdateMode.PER_BROKER,
     )
-    socket_request_max_bytes: int = declare(INT, 104_857_600, "Largest request in bytes.", at_least(1))
+    socket_request_max_bytes: int = declare(INT, 104_857_600, "Maximum size of a request in bytes.", at_least(1))
     socket_send_buffer_bytes: int = declare(
         INT, 102_400, "Send buffer of a socket in bytes; -1 is the system's default."
     )
@@ -65,41 +65,39 @@ class SocketServerConfigs(Configs):
     max_connections: int = declare(
         INT,
         MAX_INT,
-        "Most connections of the broker, and of each of its listeners that has no limit of its own.",
+        "Maximum number of connections of the broker, and of each listener without its own limit.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     max_connections_per_ip: int = declare(
-        INT, MAX_INT, "Most connections from one IP address.", at_least(0), update_mode=CLUSTER_WIDE
+        INT, MAX_INT, "Maximum number of connections from one IP address.", at_least(0), update_mode=CLUSTER_WIDE
     )
     max_connections_per_ip_overrides: str = declare(
         STRING,
         "",
-        "Most connections from single addresses, in place of `max.connections.per.ip`: `10.0.0.1:5,localhost:9`.",
+        "Overrides of `max.connections.per.ip` for single addresses: `10.0.0.1:5,localhost:9`.",
         update_mode=CLUSTER_WIDE,
     )
     max_connection_creation_rate: int = declare(
         INT,
         MAX_INT,
-        "Most connections that the broker accepts in a second, and each of its listeners that has no rate of its own.",
+        "Maximum connections per second that the broker accepts, and each listener without its own rate.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     queued_max_requests: int = declare(
         INT, 500, "Requests that may be queued before the broker stops reading from sockets.", at_least(1)
     )
-    request_timeout_ms: int = declare(
-        INT, 30_000, "How long the broker waits for the response to a request that it sends."
-    )
+    request_timeout_ms: int = declare(INT, 30_000, "How long the broker waits for the response to its own request.")
 
 
 class KRaftConfigs(Configs):
     """Identity of the broker, and its session with the controller."""
 
-    node_id: int = declare(INT, -1, "Number of this node; the cluster assigns it.", at_least(-1))
+    node_id: int = declare(INT, -1, "Id of this node, assigned by the cluster.", at_least(-1))
     broker_id: int = declare(INT, -1, "The old name of node.id.")
     broker_rack: str | None = declare(
-        STRING, None, "The rack of this broker, for the placement of replicas and for consumers near it."
+        STRING, None, "Rack of this broker, for replica placement and for consumers in the same rack."
     )
     broker_heartbeat_interval_ms: int = declare(
         INT, 2_000, "Time between two heartbeats of the broker to the controller."
@@ -114,7 +112,7 @@ class KRaftConfigs(Configs):
         INT, 500, "Longest time between two records of the metadata log.", at_least(0)
     )
     controlled_shutdown_enable: bool = declare(
-        BOOLEAN, True, "Whether a broker that shuts down gives its leaderships away first."
+        BOOLEAN, True, "Whether a broker moves its leaderships to other brokers before it shuts down."
     )
 
 
@@ -128,14 +126,14 @@ class ServerConfigs(Configs):
     message_max_bytes: int = declare(
         INT,
         1_048_588,
-        "Largest record batch in bytes that is accepted, after compression.",
+        "Maximum size of a record batch in bytes, after compression.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     max_decompressed_message_bytes: int = declare(
         INT,
         MAX_ARRAY_BYTES,
-        "Largest record in bytes in a compressed batch.",
+        "Maximum size of a record in a compressed batch, in bytes.",
         Between(1, MAX_ARRAY_BYTES),
         update_mode=CLUSTER_WIDE,
         since="4.4",
@@ -152,15 +150,15 @@ class ServerConfigs(Configs):
     )
     compression_lz4_level: int = declare(INT, 9, "Level of lz4.", Between(1, 17), update_mode=CLUSTER_WIDE)
     compression_zstd_level: int = declare(INT, 3, "Level of zstd.", Between(-131_072, 22), update_mode=CLUSTER_WIDE)
-    fetch_max_bytes: int = declare(INT, 57_671_680, "Most bytes in the response to a fetch.", at_least(1024))
+    fetch_max_bytes: int = declare(INT, 57_671_680, "Maximum size of a fetch response in bytes.", at_least(1024))
     max_incremental_fetch_session_cache_slots: int = declare(
-        INT, 1_000, "Incremental fetch sessions that the broker keeps.", at_least(0)
+        INT, 1_000, "Maximum number of incremental fetch sessions of the broker.", at_least(0)
     )
     replica_selector_class: str | None = declare(
-        STRING, None, "Class that chooses the replica a consumer reads from; the leader if not set."
+        STRING, None, "Class that selects the replica a consumer reads from; if not set, the leader."
     )
     max_request_partition_size_limit: int = declare(
-        INT, 2_000, "Most partitions in a response to DescribeTopicPartitions.", at_least(1)
+        INT, 2_000, "Maximum number of partitions in a DescribeTopicPartitions response.", at_least(1)
     )
 
 
@@ -168,13 +166,13 @@ class ReplicationConfigs(Configs):
     """Replication, leader elections and purgatories."""
 
     inter_broker_listener_name: str | None = declare(
-        STRING, None, "Listener between brokers; it must be an advertised one."
+        STRING, None, "Inter-broker listener; it must be an advertised listener."
     )
-    default_replication_factor: int = declare(INT, 1, "Replicas of a topic that is created without a number of them.")
+    default_replication_factor: int = declare(INT, 1, "Replication factor of a topic that is created without one.")
     min_insync_replicas: int = declare(
         INT,
         1,
-        "Fewest in-sync replicas with which a produce with acks=all is accepted.",
+        "Minimum number of in-sync replicas for a produce with acks=all.",
         at_least(1),
         update_mode=CLUSTER_WIDE,
     )
@@ -194,17 +192,17 @@ class ReplicationConfigs(Configs):
         LONG, 300, "Interval of the check for leaders that are not the preferred replica.", at_least(1)
     )
     replica_lag_time_max_ms: int = declare(
-        LONG, 30_000, "Time without having caught up after which a follower leaves the ISR."
+        LONG, 30_000, "Time after which a follower that has not caught up is removed from the ISR."
     )
     replica_fetch_wait_max_ms: int = declare(
         INT, 500, "Longest wait of a follower's fetch for replica.fetch.min.bytes."
     )
-    replica_fetch_min_bytes: int = declare(INT, 1, "Fewest bytes that a follower's fetch waits for.")
+    replica_fetch_min_bytes: int = declare(INT, 1, "Minimum number of bytes that a follower's fetch waits for.")
     replica_fetch_max_bytes: int = declare(
-        INT, 1_048_576, "Most bytes of one partition in a follower's fetch.", at_least(0)
+        INT, 1_048_576, "Maximum number of bytes of one partition in a follower's fetch.", at_least(0)
     )
     replica_fetch_response_max_bytes: int = declare(
-        INT, 10_485_760, "Most bytes in the response to a follower's fetch.", at_least(0)
+        INT, 10_485_760, "Maximum size of the response to a follower's fetch, in bytes.", at_least(0)
     )
     replica_fetch_backoff_ms: int = declare(
         INT, 1_000, "How long a follower waits after a failed fetch of a partition.", at_least(0)
@@ -228,43 +226,47 @@ class ReplicationConfigs(Configs):
 class QuotaConfigs(Configs):
     """Windows over which rates are measured: the number of samples and the length of each."""
 
-    quota_window_num: int = declare(INT, 11, "Samples of a client's rate, the running one included.", at_least(1))
-    quota_window_size_seconds: int = declare(INT, 1, "Length of a sample of a client's rate.", at_least(1))
-    controller_quota_window_num: int = declare(INT, 11, "Samples of a client's changes of topics.", at_least(1))
-    controller_quota_window_size_seconds: int = declare(
-        INT, 1, "Length of a sample of a client's changes of topics.", at_least(1)
+    quota_window_num: int = declare(
+        INT, 11, "Number of samples of a client's rate, including the current one.", at_least(1)
     )
-    replication_quota_window_num: int = declare(INT, 11, "Samples of the rate of throttled replicas.", at_least(1))
+    quota_window_size_seconds: int = declare(INT, 1, "Length of a sample of a client's rate, in seconds.", at_least(1))
+    controller_quota_window_num: int = declare(INT, 11, "Number of samples of a client's topic changes.", at_least(1))
+    controller_quota_window_size_seconds: int = declare(
+        INT, 1, "Length of a sample of a client's topic changes, in seconds.", at_least(1)
+    )
+    replication_quota_window_num: int = declare(
+        INT, 11, "Number of samples of the rate of throttled replicas.", at_least(1)
+    )
     replication_quota_window_size_seconds: int = declare(
-        INT, 1, "Length of a sample of the rate of throttled replicas.", at_least(1)
+        INT, 1, "Length of a sample of the rate of throttled replicas, in seconds.", at_least(1)
     )
 
 
 class ReplicationQuotaConfigs(Configs):
-    """Limits of replication, which Kafka has only as dynamic configurations of brokers."""
+    """Replication throttles, which Kafka has only as dynamic broker configurations."""
 
     leader_replication_throttled_rate: int = declare(
         LONG,
         MAX_LONG,
-        "Most bytes per second that a broker sends for replicas in leader.replication.throttled.replicas.",
+        "Maximum rate in bytes per second at which a leader sends leader.replication.throttled.replicas.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     follower_replication_throttled_rate: int = declare(
         LONG,
         MAX_LONG,
-        "Most bytes per second that a broker fetches for replicas in follower.replication.throttled.replicas.",
+        "Maximum rate in bytes per second at which a follower fetches follower.replication.throttled.replicas.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
     replica_alter_log_dirs_io_max_bytes_per_second: int = declare(
         LONG,
         MAX_LONG,
-        "Most bytes per second that a broker moves between its log directories.",
+        "Maximum rate in bytes per second at which a broker moves logs between its directories.",
         at_least(0),
         update_mode=CLUSTER_WIDE,
     )
 
 
 REPLICATION_QUOTA_CONFIGS: Final[Mapping[str, ConfigDef]] = MappingProxyType(ReplicationQuotaConfigs.definitions)
-"""The configurations that are set at run time only, by Kafka's name; they are described only while they are set."""
+"""Configurations that are only set at run time, by Kafka's name; they are described only while they are set."""

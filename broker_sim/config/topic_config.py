@@ -1,4 +1,4 @@
-"""The configuration of one topic: what is set for it, and the broker's values for the rest.
+"""The configuration of one topic: its own configurations, and the broker's values for the rest.
 
 Mirrors `org.apache.kafka.storage.internals.log.LogConfig` and `ServerTopicConfigSynonyms`.
 Deliberate difference: there is no tiered storage; its configurations are those of a broker without it.
@@ -47,11 +47,11 @@ class TopicConfig(Configs):
         LONG, -1, "Size of a partition above which old segments are deleted; -1 sets no limit."
     )
     retention_ms: int = declare(LONG, 604_800_000, "How long records are kept; -1 sets no limit.", at_least(-1))
-    max_message_bytes: int = declare(INT, 1_048_588, "Largest record batch in bytes that is accepted.", at_least(0))
+    max_message_bytes: int = declare(INT, 1_048_588, "Maximum size of a record batch in bytes.", at_least(0))
     max_decompressed_message_bytes: int = declare(
         INT,
         MAX_ARRAY_BYTES,
-        "Largest record in bytes in a compressed batch.",
+        "Maximum size of a record in a compressed batch, in bytes.",
         Between(1, MAX_ARRAY_BYTES),
         since="4.4",
     )
@@ -63,7 +63,7 @@ class TopicConfig(Configs):
     )
     file_delete_delay_ms: int = declare(LONG, 60_000, "How long the files of a deleted segment are kept.", at_least(0))
     min_cleanable_dirty_ratio: float = declare(
-        DOUBLE, 0.5, "Share of uncleaned bytes from which on the log is cleaned.", Between(0, 1)
+        DOUBLE, 0.5, "Share of uncleaned bytes at which the log is cleaned.", Between(0, 1)
     )
     cleanup_policy: tuple[str, ...] = declare(
         LIST, ("delete",), "What is done with old records: delete, compact, or both.", CLEANUP_POLICIES
@@ -72,7 +72,7 @@ class TopicConfig(Configs):
         BOOLEAN, False, "Whether a replica outside the ISR may become leader; records may be lost."
     )
     min_insync_replicas: int = declare(
-        INT, 1, "Fewest in-sync replicas with which a produce with acks=all is accepted.", at_least(1)
+        INT, 1, "Minimum number of in-sync replicas for a produce with acks=all.", at_least(1)
     )
     compression_type: str = declare(
         STRING,
@@ -99,12 +99,12 @@ class TopicConfig(Configs):
         LONG, 3_600_000, "How far a record's timestamp may be in the future.", at_least(0)
     )
     leader_replication_throttled_replicas: tuple[str, ...] = declare(
-        LIST, (), "Leaders, `PARTITION:BROKER` or `*`, of which leader.replication.throttled.rate holds.", ReplicaList()
+        LIST, (), "Leaders, `PARTITION:BROKER` or `*`, limited by leader.replication.throttled.rate.", ReplicaList()
     )
     follower_replication_throttled_replicas: tuple[str, ...] = declare(
         LIST,
         (),
-        "Followers, `PARTITION:BROKER` or `*`, of which follower.replication.throttled.rate holds.",
+        "Followers, `PARTITION:BROKER` or `*`, limited by follower.replication.throttled.rate.",
         ReplicaList(),
     )
     remote_storage_enable: bool = declare(
@@ -141,7 +141,7 @@ class TopicConfig(Configs):
 
     @property
     def max_segment_ms(self) -> int:
-        """Age at which a segment is rolled: one that must be compacted by then cannot stay active."""
+        """Age in ms at which a segment is rolled, at most `max.compaction.lag.ms` for a compacted topic."""
         if self.is_compacted:
             return min(max(self.max_compaction_lag_ms, 1), self.segment_ms)
         return self.segment_ms
@@ -206,7 +206,7 @@ _COMPUTED: Final[Mapping[str, Callable[[BrokerConfig], ConfigValue]]] = {
 
 
 def topic_defaults(broker: BrokerConfig) -> TopicConfig:
-    """Return the configuration of a topic for which nothing is set.
+    """Return the configuration of a topic without configurations of its own.
 
     Mirrors `KafkaConfig.extractLogConfigMap`.
     """
@@ -229,16 +229,15 @@ def effective_topic_config(
 ) -> TopicConfig:
     """Return the topic's configuration.
 
-    A value is taken from the topic, else from the broker's dynamic configurations, its static
-    ones, or the default. `dynamic_broker_configs` are those of the cluster, overridden by those of
-    the broker.
-    Raises ConfigError, one line, for an unknown name or a value that is not allowed.
+    A value comes from the topic, otherwise from the broker's dynamic configurations, its static ones, or the
+    default. `dynamic_broker_configs` are those of the cluster, overridden by those of the broker.
+    Raises ConfigError with a one-line message for an unknown name or an invalid value.
     """
     return override_topic_config(topic_defaults(broker.with_dynamic(dynamic_broker_configs)), topic_configs)
 
 
 def override_topic_config(defaults: TopicConfig, topic_configs: Mapping[str, str]) -> TopicConfig:
-    """Return the defaults with what is set for the topic. Raises ConfigError as above."""
+    """Return the defaults overridden by the topic's configurations. Raises ConfigError as `effective_topic_config`."""
     if not topic_configs:
         return defaults
     parsed = parse_all(TOPIC_CONFIGS, topic_configs, "topic")
