@@ -23,7 +23,7 @@ _UNFIT = (struct.error, ArithmeticError, AttributeError, LookupError, TypeError,
 
 
 class _CompiledFunctions(dict[tuple[type[Message], int], CompiledFunction]):
-    """Functions by message class and version, compiled when first asked for."""
+    """Functions by message class and version, compiled at their first use."""
 
     def __init__(self, compiler: Callable[[type[Message], int], CompiledFunction]) -> None:
         super().__init__()
@@ -46,10 +46,10 @@ _ENCODERS = _CompiledFunctions(compile_encoder)
 def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0, *, limited: bool = False) -> M:
     """Return the message in `buffer` from `offset` on.
 
-    `limited` refuses arrays and tagged fields that are too many, as Kafka does from 4.4 on.
+    `limited` refuses too large arrays and too many tagged fields, as Kafka does from 4.4 on.
 
-    Bytes behind it are ignored, as by Kafka: librdkafka sends some. Records and bytes are memoryview
-    slices of `buffer`, not copies. ProtocolError if the bytes are malformed or too short, or the
+    Bytes after the message are ignored, as by Kafka: librdkafka sends some. Records and bytes are memoryview
+    slices of `buffer`, not copies. Raises ProtocolError if the bytes are malformed or too short, or the
     version is unknown.
     """
     compiled = (_LIMITED_DECODERS if limited else _DECODERS)[cls, version]
@@ -63,9 +63,9 @@ def decode(cls: type[M], version: int, buffer: BytesLike, offset: int = 0, *, li
 def encode(message: Message, version: int) -> list[BytesLike]:
     """Return the bytes of `message` in pieces, none empty; large records are not copied.
 
-    ProtocolError if a value does not fit its field: null where the version forbids it, a
+    Raises ProtocolError if a value does not fit its field: null where the version forbids it, a
     number out of range, or a value other than the default in a field that the version does
-    not carry (unless Kafka ignores it there).
+    not have (unless Kafka ignores it there).
     """
     compiled = _ENCODERS[type(message), version]
     try:

@@ -1,12 +1,12 @@
 """The compression of a batch's records; mirrors `CompressionType` and Kafka's framing of each codec.
 
-gzip needs the standard library only; snappy, lz4 and zstd need the optional package `cramjam`
+gzip needs only the standard library; snappy, lz4 and zstd need the optional package `cramjam`
 (extra `compression`). The broker stores compressed batches as they are. It decompresses only for a
 look-up by timestamp, a compacted topic, or a topic with another codec.
 
 Deliberate difference: a batch that decompresses to more than a limit, at most `MAX_DECOMPRESSED_BYTES`, is
-refused, so that a malicious batch cannot exhaust the memory. Decompression goes on only for as long as
-somebody wants the next piece, so that a batch is given up at its first bad record.
+refused, so that a malicious batch cannot exhaust the memory. Decompression proceeds piece by piece on
+demand, so that it stops at the first invalid record.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_DECOMPRESSED_BYTES = 256 * 1024 * 1024
 _GZIP_WINDOW_BITS = 31
 _FIRST_GUESS_BYTES = 64 * 1024
 _LARGEST_PIECE_BYTES = 1024 * 1024
-"""Maximum size of a result of one call of zlib: other threads wait while it is put together."""
+"""Maximum size of the result of one zlib call, because other threads wait for it."""
 _OUTPUT_TOO_SMALL = "failed to write whole buffer"
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -46,10 +46,10 @@ class CompressionCodec(IntEnum):
 
 
 def decompress(codec: CompressionCodec, data: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
-    """Return the plain bytes of `data`.
+    """Return the decompressed bytes of `data`.
 
-    Raises `ApiError`: INVALID_RECORD for bytes that the codec cannot read, MESSAGE_TOO_LARGE for those that
-    unpack to more than the limit, UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
+    Raises `ApiError`: INVALID_RECORD for invalid data, MESSAGE_TOO_LARGE for data that decompresses to more than
+    the limit, UNSUPPORTED_COMPRESSION_TYPE if the codec's package is missing.
     """
     return b"".join(decompress_in_pieces(codec, data, limit_bytes))
 
@@ -57,7 +57,7 @@ def decompress(codec: CompressionCodec, data: bytes | memoryview, limit_bytes: i
 def decompress_in_pieces(
     codec: CompressionCodec, data: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> Iterator[bytes]:
-    """Yield the plain bytes of `data` in pieces of growing size; raises as `decompress`, when it gets there."""
+    """Yield the decompressed bytes of `data` in pieces of growing size; raises as `decompress`, during iteration."""
     if codec is CompressionCodec.NONE:
         yield bytes(data)
         return
@@ -76,10 +76,10 @@ def decompress_in_pieces(
 
 
 def compress(codec: CompressionCodec, data: bytes | memoryview, level: int | None = None) -> bytes:
-    """Return `data` in the framing of that codec; the same input gives the same bytes.
+    """Return `data` compressed in Kafka's framing of the codec; the same input gives the same bytes.
 
-    `level` is that of gzip, lz4 or zstd; None is the one of their libraries. Raises `ApiError`
-    UNSUPPORTED_COMPRESSION_TYPE without the codec's package.
+    `level` is for gzip, lz4 and zstd; None is the default of their libraries. Raises `ApiError`
+    UNSUPPORTED_COMPRESSION_TYPE if the codec's package is missing.
     """
     if codec is CompressionCodec.NONE:
         return bytes(data)
@@ -91,7 +91,7 @@ def compress(codec: CompressionCodec, data: bytes | memoryview, level: int | Non
         return b"".join(_xerial_frame(cramjam, memoryview(data)))
     if codec is CompressionCodec.ZSTD:
         return bytes(cramjam.zstd.compress(data, level=level))
-    # Kafka reads independent blocks only.
+    # Kafka reads only independent blocks.
     lz4 = cramjam.lz4.Compressor(level=level, block_linked=False)
     lz4.compress(bytes(data))
     return bytes(lz4.finish())
@@ -103,8 +103,8 @@ def _cramjam(codec: CompressionCodec) -> Any:
     except ImportError as error:
         raise ApiError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"Records compressed with {codec.name.lower()} can be looked into only with the "
-            "package cramjam: pip install 'broker-sim[compression]'",
+            f"Reading records compressed with {codec.name.lower()} needs the package cramjam: "
+            "pip install 'broker-sim[compression]'",
         ) from error
 
 
@@ -140,9 +140,9 @@ def _gunzip(data: bytes | memoryview, limit_bytes: int) -> Iterator[bytes]:
 def _unpack_frame(
     codec: CompressionCodec, cramjam: Any, frame: Any, data: bytes | memoryview, limit_bytes: int
 ) -> Iterator[bytes]:
-    """Decompress an lz4 or zstd frame into a buffer that doubles, as the plain size is unknown.
+    """Decompress an lz4 or zstd frame into a buffer that doubles, because the decompressed size is unknown.
 
-    A buffer that was too small is full of plain bytes.
+    A buffer that was too small is full of decompressed bytes.
     """
     size, known_bytes = min(_FIRST_GUESS_BYTES, limit_bytes), 0
     while True:
@@ -162,7 +162,7 @@ def _unpack_frame(
 
 
 def _unsnappy(cramjam: Any, data: memoryview, limit_bytes: int) -> Iterator[bytes]:
-    """Decompress snappy: Java clients send the frames of xerial, other clients one raw block."""
+    """Decompress snappy: Java clients send xerial frames, other clients one raw block."""
     remaining_bytes = limit_bytes
 
     def unpack(block: memoryview) -> bytes:
@@ -186,7 +186,7 @@ def _unsnappy(cramjam: Any, data: memoryview, limit_bytes: int) -> Iterator[byte
 
 
 def _in_growing_pieces(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Put blocks together, however small the client has made them: who reads copies what it has with each piece."""
+    """Join blocks into growing pieces, however small they are, because the reader copies its data with each piece."""
     piece, piece_bytes, size = [], 0, _FIRST_GUESS_BYTES
     for block in blocks:
         piece.append(block)

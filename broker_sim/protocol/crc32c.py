@@ -1,7 +1,7 @@
-"""CRC-32C of record batches and files: by the package `crc32c`, which is in C, else by a table in Python.
+"""CRC-32C of record batches and files: by the C package `crc32c`, otherwise by a table in Python.
 
-Mirrors `Crc32C`. Both return the same. The table takes some 800 times as long: enough for the small records of
-tests, and for Pythons that have no C extensions, as in a browser.
+Mirrors `Crc32C`. Both return the same. The table takes about 800 times as long: enough for the small records of
+tests, and for Pythons without C extensions, as in a browser.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _POLYNOMIAL: Final = 0x82F63B78
-"""Castagnoli's polynomial, its lowest bit first."""
+"""Castagnoli's polynomial, lowest bit first."""
 
 
 @cache
 def _table() -> tuple[int, ...]:
-    """Return the checksum of each byte alone."""
+    """Return the checksum of each single byte."""
     table = []
     for byte in range(256):
         crc = byte
@@ -38,7 +38,7 @@ def crc32c_by_table(data: bytes | bytearray | memoryview, value: int = 0) -> int
 
 @cache
 def _implementation() -> Callable[[bytes | bytearray | memoryview, int], int]:
-    """Return the package's function: with the first record, because the package imports a lot."""
+    """Return the package's function; called with the first record, because importing the package is slow."""
     try:
         from crc32c import crc32c as in_c  # noqa: PLC0415 - see above
     except ImportError:

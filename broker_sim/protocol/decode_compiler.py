@@ -21,7 +21,7 @@ from broker_sim.protocol.source import CompiledFunction, Source, group_paths, jo
 def compile_decoder(message: type[Message], version: int, *, limited: bool = False) -> CompiledFunction:
     """Return `decode(buffer, offset) -> message`, which raises on any malformed input.
 
-    `limited` refuses arrays and tagged fields that are too many for brokers from 4.4 on.
+    `limited` refuses too large arrays and too many tagged fields, as brokers do from 4.4 on.
     """
     return _DecodeCompiler(message, version, limited=limited).compile()
 
@@ -85,7 +85,7 @@ class _DecodeCompiler:
         self._flush()
 
     def _flush(self) -> None:
-        """Emit the reading of the run that has been collected."""
+        """Emit the code that reads the collected run."""
         if not self._formats:
             return
         run = "".join(self._formats)
@@ -103,7 +103,7 @@ class _DecodeCompiler:
     # Structs and fields
 
     def _struct(self, struct: StructSpec, target: str, path: str) -> None:
-        """Make a struct in the variable `target` and read its fields."""
+        """Create a struct in the variable `target` and read its fields."""
         self._out.line(f"{target} = new({struct.name})")
         tagged = struct.tagged_in(self._version)
         for field in (*struct.absent_in(self._version), *tagged):
@@ -227,7 +227,7 @@ class _DecodeCompiler:
             out.line(f"{array}.append({element})")
 
     def _minimum_size(self, field: FieldSpec) -> int:
-        """Return the least number of bytes of an element; at least 1, to bound the count."""
+        """Return the minimum number of bytes of an element; at least 1, to bound the count."""
         if field.type in FIXED_FORMATS:
             return calcsize(f">{FIXED_FORMATS[field.type]}")
         if field.struct is None:
@@ -247,7 +247,7 @@ class _DecodeCompiler:
     # Tagged fields
 
     def _tagged_fields(self, struct: StructSpec, target: str, path: str) -> None:
-        """Read the known tagged fields, whatever their size says, and skip the unknown ones.
+        """Read the known tagged fields, ignoring their declared size, and skip unknown ones.
 
         A field that only other versions have is refused, as by Kafka.
         """

@@ -4,8 +4,8 @@ The generated function collects small pieces of bytes in `out` and joins them; l
 records and bytes go by reference into `chunks` between the joined pieces. Neighbouring
 fields of fixed size are packed by one precompiled `struct.Struct`. Kafka: the `write`
 methods that `MessageDataGenerator` writes, with its rules: a field that the version does
-not carry must have its default unless it is ignorable, and a tagged field is only written
-when it differs from its default.
+not have must have its default unless it is ignorable, and a tagged field is written only
+if it differs from its default.
 """
 
 from struct import Struct
@@ -69,7 +69,7 @@ class _EncodeCompiler:
         self._pieces.append((expression, path))
 
     def _end_run(self) -> None:
-        """Turn the run that has been collected into a piece."""
+        """Turn the collected run into a piece."""
         if not self._formats:
             return
         run = "".join(self._formats)
@@ -82,7 +82,7 @@ class _EncodeCompiler:
         self._formats, self._values, self._run_paths = [], [], []
 
     def _flush(self) -> None:
-        """Emit the appending of the collected pieces."""
+        """Emit the code that appends the collected pieces."""
         self._end_run()
         if len(self._pieces) == 1:
             expression, path = self._pieces[0]
@@ -154,7 +154,7 @@ class _EncodeCompiler:
         self._piece('t or b""' if nullable else "t", path)
 
     def _bytes(self, value: str, path: str, *, nullable: bool, flexible: bool) -> None:
-        """Write bytes or records; what is large is not copied."""
+        """Write bytes or records; large values are not copied."""
         length = "size_of(t)" if nullable else f"size_of(t := {value})"
         length = f"varints[{length} + 1]" if flexible else length
         if nullable:
@@ -208,7 +208,7 @@ class _EncodeCompiler:
             self._flush()
 
     def _packed_array(self, field: FieldSpec, value: str, path: str, *, nullable: bool, flexible: bool) -> None:
-        """Write count and elements of an array of numbers by one packer."""
+        """Write count and elements of an array of numbers with one packer."""
         code = FIXED_FORMATS[field.type]
         prefix = "compact_array" if flexible else "array"
         packers = self._out.name(f"{prefix}_{code.replace('?', 't')}", lambda: primitives.array_packers(code, flexible))
@@ -223,7 +223,7 @@ class _EncodeCompiler:
     # Tagged fields
 
     def _tagged_fields(self, struct: StructSpec, value: str, path: str) -> None:
-        """Write the tagged fields that differ from their defaults; commonly there is none."""
+        """Write the tagged fields that differ from their defaults; usually there are none."""
         conditions = {field: _non_default(field, f"{value}.{field.name}") for field in struct.tagged_in(self._version)}
         if not conditions:
             self._fixed("B", "0", path)
@@ -277,7 +277,7 @@ def _non_default(field: FieldSpec, value: str) -> str:
 
 
 def _non_empty(field: FieldSpec, value: str) -> str:
-    """Return the condition under which an array, bytes or a struct is not the empty one."""
+    """Return the condition under which an array, bytes or a struct is not empty."""
     if field.struct and not field.is_array:
         conditions = [_non_default(f, f"{value}.{f.name}") for f in field.struct.fields]
         if field.nullable_versions:

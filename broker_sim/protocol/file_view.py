@@ -1,11 +1,10 @@
-"""A part of a file in the place of its bytes; mirrors a slice of `FileRecords`.
+"""A part of a file instead of its bytes; mirrors a slice of `FileRecords`.
 
-A response may have it among its pieces: who sends it lets the operating system copy the bytes from the
-file to the socket (`network.file_sender`), so the broker never has them in its own memory.
+It may be a piece of a response: the operating system then copies the bytes from the file to the socket
+(`network.file_sender`), so they never enter the broker's memory.
 
-A file stays open as long as there is a view of it, also when it has been deleted or its log is closed
-meanwhile. Nobody has to say when a response was sent, or was lost on the way: the last reference that goes
-closes the file.
+A file stays open as long as there is a view of it, even if it is deleted or its log closed in the meantime.
+Dropping the last reference closes the file, whether the response was sent or not.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from broker_sim.runtime.system import close_descriptor
 
 
 class OpenFile:
-    """A descriptor of `open_descriptor`, closed when nobody refers to this object any more."""
+    """A file descriptor, closed when the last reference to this object is dropped."""
 
     __slots__ = ("descriptor",)
 
@@ -42,9 +41,9 @@ class FileView:
 
     @property
     def descriptor(self) -> int:
-        """The file's, for reading; valid as long as this view is."""
+        """The file's descriptor, for reading; valid as long as this view exists."""
         return self._file.descriptor
 
     def read(self, start: int = 0) -> bytes:
-        """Return the bytes from `start` on; fewer if the file has been cut. Raises OSError."""
+        """Return the bytes from `start` on; fewer if the file was truncated. Raises OSError."""
         return os.pread(self.descriptor, self.size_bytes - start, self.position + start)

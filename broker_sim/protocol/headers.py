@@ -1,10 +1,10 @@
 """Frames: the headers around a message, and the 4-byte size before them.
 
 Mirrors Kafka's `RequestHeader`, `ResponseHeader` and `ApiMessageType`'s choice of header
-versions. Request headers have version 2 where the message is flexible, else 1; response
+versions. Request headers have version 2 if the message is flexible, otherwise 1; response
 headers have 1 and 0 likewise. There are two exceptions: a client id is never a compact string,
-and the response of ApiVersions always has header version 0, because its client does not know
-yet which versions the broker serves (KIP-511). A null client id stays null here; Kafka makes it "".
+and the response to ApiVersions always has header version 0, because the client does not know
+the broker's versions yet (KIP-511). A null client id stays null here; Kafka makes it "".
 """
 
 from struct import Struct, error
@@ -42,7 +42,7 @@ class _Api(NamedTuple):
 
 
 class _Apis(dict[int, _Api]):
-    """The versions of headers of each API, loaded at its first use."""
+    """Header versions by API, loaded at the first use."""
 
     def __missing__(self, api_key: int) -> _Api:
         try:
@@ -66,8 +66,7 @@ def decode_request_header(buffer: BytesLike, *, limited: bool = False) -> tuple[
     """Return the header of a frame (without its size) and the offset of the message.
 
     `limited` refuses too many tagged fields, as Kafka does from 4.4 on.
-    Raises ProtocolError for an unknown API or malformed bytes. The version may be unknown: the
-    caller answers that.
+    Raises ProtocolError for an unknown API or malformed bytes. An unknown version is left to the caller.
     """
     try:
         api_key, api_version, correlation_id, length = _REQUEST.unpack_from(buffer)
@@ -89,7 +88,7 @@ def decode_request_header(buffer: BytesLike, *, limited: bool = False) -> tuple[
 
 
 def encode_request(header: RequestHeader, message: Message) -> list[BytesLike]:
-    """Return a whole frame, its size first, in the version that `header` names."""
+    """Return a whole frame, beginning with its size, in the version of `header`."""
     chunks = encode(message, header.api_version)
     client_id = None if header.client_id is None else header.client_id.encode()
     suffix = client_id or b""
@@ -106,7 +105,7 @@ def encode_request(header: RequestHeader, message: Message) -> list[BytesLike]:
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> list[Chunk]:
-    """Return a whole frame, its size first; records of a fetch may be parts of files."""
+    """Return a whole frame, beginning with its size; records of a fetch may be parts of files."""
     chunks = encode(message, api_version)
     size = len(chunks[0]) if len(chunks) == 1 else encoded_size(chunks)
     if api_version >= _APIS[api_key].flexible_response_header_min:

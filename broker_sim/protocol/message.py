@@ -1,4 +1,4 @@
-"""Message classes made from schemas: slots, a constructor, equality, text, plain values.
+"""Message classes generated from schemas: slots, constructor, equality, repr, plain values.
 
 Mirrors the `*Data` classes that Kafka's generator writes, with one class for all versions
 of a message. Deliberate difference: unknown tagged fields are skipped, not kept.
@@ -17,9 +17,9 @@ Chunk: TypeAlias = BytesLike | FileView
 _SHOWN_BYTES = 32
 _HIDDEN = "<hidden>"
 _SECRETS = frozenset({"auth_bytes", "hmac", "salted_password"})
-"""Fields that let whoever knows them log in; they are in no text."""
+"""Fields with credentials, which `repr` hides."""
 _FRESH: Any = object()
-"""Means a new list or a new struct; None would mean null."""
+"""Default that stands for a new list or struct; None stands for null."""
 
 
 class Struct:
@@ -45,7 +45,7 @@ class Struct:
 
 
 class Message(Struct):
-    """A top-level message: what `codec` reads and writes."""
+    """A top-level message, as read and written by `codec`."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ def to_dict(message: Struct) -> dict[str, Any]:
 
 
 def error_codes(value: Any) -> Iterator[int]:
-    """Return the error codes in a response, wherever they stand; 0 where there is no error."""
+    """Yield all error codes anywhere in a response; 0 for fields without an error."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from error_codes(item)
@@ -99,8 +99,8 @@ def _text(value: Any) -> str:
 def make_message_class(spec: MessageSpec, module: str) -> type[Message]:
     """Return the class of a message; its nested structs are attributes of it.
 
-    Instances take the fields positionally, in schema order, or by keyword; what is not
-    given has Kafka's default, each array and struct a fresh one.
+    The constructor takes the fields positionally, in schema order, or by keyword; missing
+    fields get Kafka's default, with a new object for each array and struct.
     """
     structs: dict[str, type[Struct]] = {}
     for struct in spec.structs.values():
@@ -154,7 +154,7 @@ def _make_constructor(fields: Iterable[FieldSpec], structs: Mapping[str, type[St
 
 
 def _fresh(field: FieldSpec) -> str:
-    """Return the expression of a new default, "" for an immutable one."""
+    """Return the expression of a new default value, "" for an immutable default."""
     if field.default != ():
         return ""
     return "[]" if field.is_array or field.struct is None else f"{field.struct.name}()"

@@ -1,8 +1,8 @@
-"""Every Kafka message as a class, made at its first use.
+"""Every Kafka message as a class, generated at its first use.
 
 `messages.ProduceRequest`, `messages.ProduceRequest.TopicProduceData`: Kafka's names, with
-fields in snake_case. `messages.pyi` has the static types. Any thread may use it; all get the same
-class. Kafka: the generated `org.apache.kafka.common.message` package.
+fields in snake_case. `messages.pyi` has the static types. Thread-safe. Mirrors the generated package
+`org.apache.kafka.common.message`.
 """
 
 from typing import Any

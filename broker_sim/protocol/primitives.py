@@ -14,14 +14,14 @@ from broker_sim.protocol.file_view import FileView
 from broker_sim.protocol.message import BytesLike, Chunk, Records
 
 BY_REFERENCE_BYTES = 4096
-"""Records and bytes of at least this size become a chunk of their own and are not copied."""
+"""Records and bytes of at least this size become separate chunks without a copy."""
 
 _MAX_STRING_BYTES = 32767
 _MAX_VARINT = 0x7FFF_FFFF
 MOST_ELEMENTS = 1_000_000
-"""Most elements of an array that brokers from 4.4 on read."""
+"""Maximum number of array elements that brokers from 4.4 on accept."""
 MOST_TAGGED_FIELDS = 10_000
-"""Most tagged fields of a struct that brokers from 4.4 on read."""
+"""Maximum number of tagged fields of a struct that brokers from 4.4 on accept."""
 _MEMORISED_LENGTHS = 1 << 14
 _BYTES_TYPES = (memoryview, bytes, bytearray)
 _BYTES_TYPES_AND_VIEWS = (*_BYTES_TYPES, FileView)
@@ -30,7 +30,7 @@ _ONLY_BYTES = frozenset({bytes, bytearray})
 
 
 def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
-    """Return the varint at `offset` and the offset after it; as an int32, as Kafka reads it."""
+    """Return the varint at `offset`, as an int32 like Kafka, and the offset after it."""
     byte = buffer[offset]
     if byte < 0x80:
         return byte, offset + 1
@@ -38,7 +38,7 @@ def read_varint(buffer: BytesLike, offset: int) -> tuple[int, int]:
 
 
 def finish_varint(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Return the same after the `first` byte, which has its high bit set, has been read."""
+    """Return the same as `read_varint` once `first` has been read, a byte with its high bit set."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[offset]
@@ -51,7 +51,7 @@ def finish_varint(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]
 
 
 def finish_length(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Return the same as `finish_varint` for a length plus one; all up to 0 stand for null."""
+    """Return the same as `finish_varint` for a length plus one; values up to 0 stand for null."""
     length, offset = finish_varint(buffer, offset, first)
     if length < -_MAX_VARINT:
         raise ProtocolError(f"a length of {_MAX_VARINT} bytes")  # an int32 less one wraps around
@@ -101,7 +101,7 @@ def skip_tagged_fields(buffer: BytesLike, offset: int, count: int) -> int:
 
 
 def skip_tagged_field(buffer: BytesLike, offset: int, size: int) -> int:
-    """Return the offset after one tagged field that nobody knows."""
+    """Return the offset after one unknown tagged field."""
     if not 0 <= size <= len(buffer) - offset:
         raise ProtocolError(f"tagged field: {size} bytes announced, {len(buffer) - offset} left")
     return offset + size
@@ -130,7 +130,7 @@ class _Varints(dict[int, bytes]):
 
 
 class _StringLengths(_Varints):
-    """The same for a string's length plus one."""
+    """Varints of string lengths plus one."""
 
     def __missing__(self, value: int) -> bytes:
         if value - 1 > _MAX_STRING_BYTES:
@@ -167,7 +167,7 @@ class ArrayPackers(dict[int, Callable[..., bytes]]):
 
 @cache
 def array_packers(element_format: str, flexible: bool) -> ArrayPackers:
-    """Return the packers that all generated functions share."""
+    """Return the packers, shared by all generated functions."""
     return ArrayPackers(element_format, flexible)
 
 

@@ -8,7 +8,7 @@
            21  attributes              int16    codec (bits 0-2), timestamp type (3),
                                                 transactional (4), control (5), delete horizon (6)
            23  last offset delta       int32
-           27  base timestamp          int64    with bit 6, when tombstones may go (KIP-534)
+           27  base timestamp          int64    with bit 6, the delete horizon (KIP-534)
            35  max timestamp           int64
            43  producer id             int64
            51  producer epoch          int16
@@ -52,7 +52,7 @@ _MAGIC_OFFSET = 16
 _ATTRIBUTES_OFFSET = 21
 MAX_SEQUENCE: Final = 2**31 - 1
 ATTRIBUTES_LOW_BYTE: Final = 22
-"""Position of the flags in a batch."""
+"""Position of the flags in a batch, in bytes."""
 _ZSTD_MIN_PRODUCE_VERSION = 7
 
 _HEADER = Struct(">qiibIhiqqqhii")
@@ -82,7 +82,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch's size, this header included."""
+        """Size of the whole batch, including this header, in bytes."""
         return self.length + LOG_OVERHEAD_BYTES
 
     @property
@@ -108,7 +108,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_log_append_time(self) -> bool:
-        """Whether the max timestamp is the time of the append and holds for every record."""
+        """Whether the max timestamp is the append time and applies to every record."""
         return self.attributes & LOG_APPEND_TIME_FLAG != 0
 
     @property
@@ -118,26 +118,26 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch has a marker of the broker instead of records of a client."""
+        """Whether the batch has a marker written by the broker instead of a client's records."""
         return self.attributes & CONTROL_FLAG != 0
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on the cleaner may drop the tombstones or the marker; None before it saw them."""
+        """Time in ms from which the cleaner may drop tombstones or the marker; None before the first cleaning."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
 
-# What BatchHeader._make does, without its own check of the number of fields.
+# Like BatchHeader._make, without checking the number of fields.
 _as_header: Final[Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader]] = tuple.__new__
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Return the sequence `increment` records later; after 2^31 - 1 comes 0."""
+    """Return the sequence `increment` records later, wrapping from 2^31 - 1 to 0."""
     return (sequence + increment) & MAX_SEQUENCE
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """Return the sequence `decrement` records earlier; before 0 comes 2^31 - 1."""
+    """Return the sequence `decrement` records earlier, wrapping from 0 to 2^31 - 1."""
     return (sequence - decrement) & MAX_SEQUENCE
 
 
@@ -165,7 +165,7 @@ def batch_size_at(buffer: bytes | bytearray | memoryview, position: int = 0) -> 
 
 
 def split_batches(buffer: bytes | memoryview) -> list[memoryview]:
-    """Return every whole batch of `buffer` as a slice; an incomplete batch at the end is left out.
+    """Return every whole batch of `buffer` as a slice, without an incomplete batch at the end.
 
     Raises CORRUPT_MESSAGE for an impossible length and for an unknown magic.
     """
@@ -183,8 +183,8 @@ def split_batches(buffer: bytes | memoryview) -> list[memoryview]:
 def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
     """Return the header of the batch at `position`; the batch must be whole.
 
-    Raises CORRUPT_MESSAGE for a batch of format v2 too short for its own header and
-    INVALID_RECORD for the older formats, which Kafka 4 does not take.
+    Raises CORRUPT_MESSAGE for a batch of format v2 that is too short for its header, and
+    INVALID_RECORD for older formats, which Kafka 4 does not accept.
     """
     if buffer[position + _MAGIC_OFFSET] != MAGIC_V2:
         raise ApiError(
@@ -204,7 +204,7 @@ def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> B
 
 
 def verify_crc(batch: memoryview, header: BatchHeader) -> None:
-    """Raise CORRUPT_MESSAGE unless the CRC-32C of the whole batch `batch` is its header's."""
+    """Raise CORRUPT_MESSAGE unless the CRC-32C of the whole batch matches its header."""
     computed = crc32c(batch[_ATTRIBUTES_OFFSET:])
     if computed != header.crc:
         raise ApiError(
@@ -235,7 +235,7 @@ def validate_produce_records(records: bytes | memoryview, produce_version: int) 
 
 
 def rebase(batch: memoryview, base_offset: int, leader_epoch: int) -> bytes:
-    """Return a copy of the batch with another base offset and leader epoch, which have no CRC."""
+    """Return a copy of the batch with another base offset and leader epoch, which the CRC does not cover."""
     prefix = _PREFIX.pack(base_offset, len(batch) - LOG_OVERHEAD_BYTES, leader_epoch)
     return b"".join((prefix, batch[_MAGIC_OFFSET:]))
 
@@ -249,7 +249,7 @@ def restamp(
     log_append_time: bool,
     max_timestamp: int,
 ) -> bytes:
-    """Return a copy of the batch with another place in the log, timestamp type and max timestamp."""
+    """Return a copy of the batch with another offset, leader epoch, timestamp type and max timestamp."""
     attributes = header.attributes & ~LOG_APPEND_TIME_FLAG
     if log_append_time:
         attributes |= LOG_APPEND_TIME_FLAG
@@ -266,14 +266,14 @@ def recompress(
     level: int | None = None,
     limit_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> bytes:
-    """Return the batch with its records compressed by another codec; raises as `decompress`."""
+    """Return the batch with its records compressed with another codec; raises as `decompress`."""
     plain = decompress(header.codec, batch[BATCH_OVERHEAD_BYTES:], limit_bytes)
     attributes = header.attributes & ~CODEC_MASK | codec
     return encode_batch(header._replace(attributes=attributes), compress(codec, plain, level))
 
 
 def encode_batch(header: BatchHeader, records: bytes | memoryview) -> bytes:
-    """Return the batch of `header` and compressed `records`, with the right length and CRC."""
+    """Return the batch of `header` and compressed `records`, with length and CRC filled in."""
     under_crc = _UNDER_CRC.pack(*header[5:])
     crc = crc32c(records, crc32c(under_crc))
     prefix = _PREFIX.pack(

@@ -78,7 +78,7 @@ def build_batch(
     is_transactional: bool = False,
     is_control: bool = False,
 ) -> bytes:
-    """Return a batch of records, or of values only, with offsets from `base_offset` on."""
+    """Return a batch of records, or of plain values, with offsets from `base_offset` on."""
     records_in_order = list(records)
     values = [value for value in records_in_order if isinstance(value, bytes)]
     if len(values) == len(records_in_order):
@@ -115,10 +115,10 @@ def build_batch(
 
 
 def rebuild_batch(header: BatchHeader, records: Sequence[Record], delete_horizon_ms: int | None = None) -> bytes:
-    """Return the batch of `header` with these of its records only, each at its offset.
+    """Return the batch of `header` with only these of its records, each at its offset.
 
-    The batch keeps its codec and its range of offsets and so of sequences. Without records it is a
-    header alone. `delete_horizon_ms` is what `BatchHeader.delete_horizon_ms` then is. Mirrors
+    The batch keeps its codec and its range of offsets, and so of sequences. Without records only a
+    header remains. `delete_horizon_ms` becomes `BatchHeader.delete_horizon_ms`. Mirrors
     `MemoryRecords.filterTo`.
     """
     attributes = header.attributes & ~DELETE_HORIZON_FLAG
@@ -142,7 +142,7 @@ def rebuild_batch(header: BatchHeader, records: Sequence[Record], delete_horizon
 def build_end_txn_marker(
     *, producer_id: int, producer_epoch: int, is_commit: bool, timestamp: int, coordinator_epoch: int = 0
 ) -> bytes:
-    """Return the control batch by which a coordinator commits or aborts a transaction."""
+    """Return the control batch with which a coordinator commits or aborts a transaction."""
     header = BatchHeader(
         base_offset=0,
         length=0,
@@ -163,7 +163,7 @@ def build_end_txn_marker(
 
 @lru_cache(CACHED_MARKERS)
 def _pack_marker(is_commit: bool, coordinator_epoch: int) -> bytes:
-    """Return the one record of a marker, which is the same for all transactions of a coordinator."""
+    """Return the single record of a marker, which is the same for all transactions of a coordinator."""
     marker = Record(
         key=_CONTROL_KEY.pack(0, _COMMIT if is_commit else _ABORT),
         value=_END_TXN_VALUE.pack(0, coordinator_epoch),
@@ -173,7 +173,7 @@ def _pack_marker(is_commit: bool, coordinator_epoch: int) -> bytes:
 
 
 def read_end_txn_marker(batch: bytes | memoryview, header: BatchHeader | None = None) -> EndTxnMarker:
-    """Return the content of a control batch, whose header may be known. Raises `ApiError` INVALID_RECORD."""
+    """Return the content of a control batch; pass its `header` if parsed. Raises `ApiError` INVALID_RECORD."""
     if header is None:
         header = parse_header(batch)
     if not header.attributes & CODEC_MASK and header.size_bytes <= MOST_MARKER_BYTES:
@@ -184,7 +184,7 @@ def read_end_txn_marker(batch: bytes | memoryview, header: BatchHeader | None = 
 
 @lru_cache(CACHED_MARKERS)
 def _unpack_marker(data: bytes, records_count: int) -> EndTxnMarker:
-    """Read a marker's record; each partition of a transaction has the same one, with each replica."""
+    """Read a marker's record; cached, because all partitions of a transaction and their replicas have the same one."""
     if records_count < 1:
         return _marker_of(Record(None))
     return _marker_of(_record_at(data, 0, _NO_HEADER)[0])
@@ -202,7 +202,7 @@ def _marker_of(record: Record) -> EndTxnMarker:
 
 
 def record_size(record: Record, header: BatchHeader | None = None) -> int:
-    """Return the number of bytes of a record in its batch; without `header` it has the batch's first timestamp."""
+    """Return the size of a record in its batch, in bytes; without `header` the timestamp delta is 0."""
     base_offset, base_timestamp = (
         (0, record.timestamp) if header is None else (header.base_offset, header.base_timestamp)
     )
@@ -212,7 +212,7 @@ def record_size(record: Record, header: BatchHeader | None = None) -> int:
 def iter_records(batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> Iterator[Record]:
     """Yield the records of one whole batch, decompressed, with absolute offsets and timestamps.
 
-    No more is decompressed than is needed for the records that are taken. Raises `ApiError`
+    Only as much is decompressed as the consumed records need. Raises `ApiError`
     INVALID_RECORD for records that contradict the header, and as `decompress`.
     """
     header = parse_header(batch)
@@ -230,13 +230,13 @@ def iter_records(batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_
         record, position = _record_at(data, position, header)
         yield record
     if position != len(data) or any(pieces):
-        raise _invalid("records after the last one")
+        raise _invalid("more records than in the header")
 
 
 def has_larger_record(batch: bytes | memoryview, most_bytes: int, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bool:
-    """Return whether a record of the compressed batch, without the number that tells its size, has more bytes.
+    """Return whether any record of the compressed batch, without its size field, exceeds `most_bytes`.
 
-    Nothing is decompressed of what follows the first such record. Raises `ApiError` as `iter_records`.
+    Decompression stops after the first such record. Raises `ApiError` as `iter_records`.
     """
     header = parse_header(batch)
     packed = memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes]
@@ -254,7 +254,7 @@ def has_larger_record(batch: bytes | memoryview, most_bytes: int, limit_bytes: i
 
 
 def _has_whole_record(data: bytes, position: int) -> bool:
-    """Return whether the next record is all there, or so bad that more bytes make it no better."""
+    """Return whether the next record is complete, or invalid whatever bytes follow."""
     if position + MOST_VARINT_BYTES > len(data):
         return False
     size, position = _read_varint(data, position)
@@ -262,11 +262,11 @@ def _has_whole_record(data: bytes, position: int) -> bool:
 
 
 def _record_at(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
-    """Return the record at the position, and where the next one begins."""
+    """Return the record at the position, and the position of the next one."""
     size, position = _read_varint(data, position)
     end = position + size
     if size < 0 or end > len(data):
-        raise _invalid("a record's size goes beyond the batch")
+        raise _invalid("a record exceeds the batch")
     record = _decode_record(data, position, end, header)
     if header.is_log_append_time:
         record = record._replace(timestamp=header.max_timestamp)
@@ -290,7 +290,7 @@ def _pack(items: Sequence[Record], base_offset: int, base_timestamp: int) -> tup
 
 
 def _pack_values(values: Sequence[bytes]) -> bytes:
-    """Return the encoded records of values only; a trace topic gets many thousands per second."""
+    """Return encoded records of plain values; a fast path, because a trace topic gets many thousands per second."""
     parts: list[bytes] = []
     for number, value in enumerate(values):
         offset_delta, value_size = _varint(number), _varint(len(value))
@@ -329,7 +329,7 @@ def _decode_record(data: bytes, position: int, end: int, header: BatchHeader) ->
         header_value, position = _read_bytes(data, position, end)
         headers.append((name.decode(errors="replace"), header_value))
     if position != end:
-        raise _invalid("a record's size is not that of its fields")
+        raise _invalid("a record's size does not match its fields")
     return Record(
         value, key, header.base_timestamp + timestamp_delta, header.base_offset + offset_delta, tuple(headers)
     )
@@ -350,7 +350,7 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
     zigzag = shift = 0
     while True:
         if position >= len(data) or shift > 63:
-            raise _invalid("a number that does not end")
+            raise _invalid("a varint is too long")
         byte = data[position]
         position += 1
         zigzag |= (byte & 0x7F) << shift
@@ -372,5 +372,5 @@ def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int
     if size < 0:
         return None, position
     if position + size > end:
-        raise _invalid("a field that goes beyond its record")
+        raise _invalid("a field exceeds its record")
     return data[position : position + size], position + size

@@ -1,8 +1,8 @@
-"""Kafka's releases, and which versions of which APIs their brokers advertise.
+"""Kafka's releases, with the API versions that their brokers advertise.
 
-The facts are those of each release's own classes (`ApiKeys`, `MetadataVersion`, `Feature`), kept in
-`releases.jsonl` by `tools/update_releases.py`. Releases before 3.3 stand for brokers with ZooKeeper,
-which have no features.
+The data come from each release's own classes (`ApiKeys`, `MetadataVersion`, `Feature`) and are stored in
+`releases.jsonl` by `tools/update_releases.py`. Releases before 3.3 are brokers with ZooKeeper, which have
+no features.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FACTS: Final = "releases.jsonl"
 
 DEFAULT_RELEASE: Final = "4.4"
-"""The release that a cluster is unless `as_version` names another one."""
+"""The release of a cluster unless `as_version` sets another one."""
 
 
 class FeatureLevels(NamedTuple):
@@ -46,13 +46,13 @@ class Release(NamedTuple):
         return _numbers(self.name) >= _numbers(name)
 
     def supports(self, feature: str, level: int) -> bool:
-        """Return whether its brokers know that level of the feature."""
+        """Return whether its brokers support that level of the feature."""
         levels = self.features.get(feature)
         return levels is not None and levels.minimum <= level <= levels.maximum
 
     @property
     def finalized_features(self) -> dict[str, int]:
-        """The levels at which a new cluster of this release works; without those at level 0."""
+        """Feature levels of a new cluster of this release, without those at level 0."""
         return {name: levels.default for name, levels in self.features.items() if levels.default > 0}
 
 
@@ -60,7 +60,7 @@ class Release(NamedTuple):
 def releases() -> Mapping[str, Release]:
     """Return the known releases by name, the oldest first."""
     releases_by_name = {}
-    facts_of_releases = get_data(__name__, _FACTS)  # by the loader: `open` and Path may be those of pyfakefs
+    facts_of_releases = get_data(__name__, _FACTS)  # read by the loader, because `open` and Path may be pyfakefs's
     assert facts_of_releases is not None
     for line in facts_of_releases.splitlines():
         facts = json.loads(line)
@@ -78,7 +78,7 @@ def newest_release() -> Release:
 
 
 def find_release(name: str | None = None) -> Release:
-    """Return the release of that name, None: the default. Raises ConfigError, one line with the known ones."""
+    """Return the release of that name, or the default for None. Raises ConfigError that lists the known ones."""
     name = DEFAULT_RELEASE if name is None else name
     release = releases().get(name)
     if release is None:

@@ -29,14 +29,14 @@ FIXED_FORMATS: Mapping[str, str] = {
 ZERO_UUID = bytes(16)
 
 Default: TypeAlias = bool | float | str | bytes | tuple[()] | None
-"""A field's value if it is not set; () stands for an empty array or a struct of defaults."""
+"""A field's default value; () stands for an empty array or a struct of defaults."""
 
 _LAST_OF_ALL = 32767
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The versions `first` to `last`, both included; empty when last < first."""
+    """The versions `first` to `last`, inclusive; empty if last < first."""
 
     first: int
     last: int
@@ -101,7 +101,7 @@ class StructSpec:
         return [tag for tag in tags if tag is not None]
 
     def absent_in(self, version: int) -> list[FieldSpec]:
-        """Return the fields that `version` does not carry."""
+        """Return the fields that `version` does not have."""
         return [field for field in self.fields if version not in field.versions]
 
 
@@ -130,7 +130,7 @@ def snake_case(name: str) -> str:
 
 
 def parse_message(definition: Mapping[str, Any]) -> MessageSpec:
-    """Return the specification that a stripped definition describes."""
+    """Return the specification of a stripped definition."""
     structs: dict[str, StructSpec] = {}
     common = {struct["name"]: struct for struct in definition.get("commonStructs", ())}
     root = _parse_struct(definition["name"], definition.get("fields", ()), common, structs)
@@ -153,7 +153,7 @@ def message_names() -> list[str]:
 
 @cache
 def load_message(name: str) -> MessageSpec:
-    """Return the specification of the message `name`; KeyError when there is none."""
+    """Return the specification of the message `name`. Raises KeyError if there is none."""
     return parse_message(loads(_lines()[name]))
 
 
@@ -164,7 +164,7 @@ def _lines() -> dict[str, str]:
 
 
 def read_schema_lines(loader: Any, directory: str, file_name: str) -> dict[str, str]:
-    """Return the unparsed lines of a file beside a module by the name that each starts with.
+    """Return the unparsed lines of a file next to a module, by the name at the start of each line.
 
     `loader` is the module's, so that the package also works inside an archive. Executors of Spark name
     the archive ./NAME, and the loader needs exactly that prefix, which Path would remove.
@@ -180,7 +180,7 @@ def _parse_struct(
     common: Mapping[str, Mapping[str, Any]],
     structs: dict[str, StructSpec],
 ) -> StructSpec:
-    """Return one struct, after adding those that it holds to `structs`."""
+    """Return one struct, after adding its nested structs to `structs`."""
     fields = []
     for definition in definitions:
         type_name = definition["type"].removeprefix("[]")

@@ -1,7 +1,6 @@
-"""The source of a generated function, and which field each of its lines reads or writes.
+"""The source of a generated function, with the field that each of its lines reads or writes.
 
-So an error can name the field: the traceback tells the line of the generated function that failed.
-Valid messages pay nothing for it.
+So an error can name the field, from the failing line in the traceback. Valid messages have no extra cost.
 """
 
 import re
@@ -16,12 +15,12 @@ def join_path(path: str, name: str) -> str:
 
 
 def group_paths(paths: list[str]) -> str:
-    """Return one path for fields that are read or written at once: the first to the last."""
+    """Return one path for fields that are read or written together: the first to the last."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} to {paths[-1]}"
 
 
 class Source:
-    """Lines of Python, with the names that they refer to."""
+    """Lines of Python, with the objects that their names refer to."""
 
     def __init__(self, title: str) -> None:
         self.title = title
@@ -50,7 +49,7 @@ class Source:
         self._indent = outer
 
     def variable(self, prefix: str) -> str:
-        """Return a variable's name that is used nowhere else."""
+        """Return a new unique variable name."""
         self._variables += 1
         return f"{prefix}{self._variables}"
 

@@ -1,4 +1,4 @@
-"""Numbers in requests that stand for something; mirrors the constants of Kafka's request classes."""
+"""Numbers with a special meaning in requests; mirrors the constants of Kafka's request classes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ACKS_ALL: Final = -1
 """The acks of a produce that waits for the in-sync replicas."""
 
 BROKER_DEFAULT: Final = -1
-"""Number of partitions or replicas of a new topic that stands for the broker's configuration."""
+"""Partition count or replication factor that stands for the broker's default."""
 
 CONSUMER_REPLICA_ID: Final = -1
 """The replica id of a client."""
@@ -25,9 +25,9 @@ LATEST_TIERED_TIMESTAMP: Final = -5
 """Timestamps of ListOffsets that stand for a position instead of a time."""
 
 NO_NODE: Final = -1
-"""The node id, and port, of a coordinator that is not known."""
+"""The node id and port of an unknown coordinator."""
 
 NO_EPOCH: Final = -1
-"""The epoch of a leader or a member that is not known, or not told."""
+"""An unknown or missing epoch of a leader or a member."""
 NO_OFFSET: Final = -1
-"""Stands for an offset that there is not."""
+"""A missing offset."""

@@ -79,17 +79,17 @@ def test_new_broker_was_caught_up_when_it_registered(broker):
 
 def test_broker_that_has_never_had_all_metadata_was_never_caught_up():
     heartbeats = _Heartbeats(registered_at_version=0)
-    heartbeats.heard(1, end_version=5, now_ms=10)
-    heartbeats.heard(4, end_version=9, now_ms=20)
+    heartbeats.record_heartbeat(1, end_version=5, now_ms=10)
+    heartbeats.record_heartbeat(4, end_version=9, now_ms=20)
     assert heartbeats.caught_up_ms == -1
 
 
 def test_broker_that_has_all_of_the_last_heartbeat_was_caught_up_then():
     heartbeats = _Heartbeats(registered_at_version=0)
-    heartbeats.heard(1, end_version=5, now_ms=10)
-    heartbeats.heard(5, end_version=9, now_ms=20)
+    heartbeats.record_heartbeat(1, end_version=5, now_ms=10)
+    heartbeats.record_heartbeat(5, end_version=9, now_ms=20)
     assert heartbeats.caught_up_ms == 10
-    heartbeats.heard(9, end_version=9, now_ms=30)
+    heartbeats.record_heartbeat(9, end_version=9, now_ms=30)
     assert heartbeats.caught_up_ms == 30
 
 
