@@ -270,7 +270,7 @@ class ShareGroupConfigs(Configs):
     group_share_dlq_manager_class_name: str = declare(
         STRING,
         DEFAULT_DEAD_LETTERS,
-        "Kafka class that writes dead letters of share groups; any other class, or an empty name, writes none.",
+        "Kafka class that writes dead letters of share groups; an empty name or the NoOp class writes none.",
         internal=True,
         since="4.4",
     )

@@ -199,7 +199,7 @@ def test_key_store_is_read_again(listener, client, made, pair, tmp_path):
     assert serial() == before
     found.renew()
     assert serial() != before
-    with pytest.raises(WrongStateError, match="a key store of its own"):
+    with pytest.raises(WrongStateError, match="its own key store"):
         found.renew(expired=True)
 
 
