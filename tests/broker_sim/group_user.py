@@ -1,4 +1,4 @@
-"""A client that speaks to the coordinator of a group, in a cluster in virtual time."""
+"""A client of group coordinators, in a cluster in virtual time."""
 
 from broker_sim.coordinator.runtime import partition_of_hash
 from broker_sim.hash_order.hash_codes import java_hash_code
@@ -12,37 +12,37 @@ PARTITIONS = 5
 
 
 class GroupUser:
-    """Sends requests of groups and returns their responses."""
+    """Sends group requests and returns their responses."""
 
     def __init__(self, cluster):
         self.cluster = cluster
         self.client = cluster.client()
 
     def other(self):
-        """Return another client: on one connection a request waits for the answers before it."""
+        """Return another client; on one connection a request waits for the responses to earlier ones."""
         return GroupUser(self.cluster)
 
-    # -- where ------------------------------------------------------------------------------------
+    # -- coordinators -----------------------------------------------------------------------------
 
     def create_offsets_topic(self):
         self.until(lambda: not self.find("any").error_code)
         self.cluster.wait_until_in_sync()
 
     def until(self, condition, timeout_ms=20_000):
-        """Advance the time until a condition holds that asks requests of its own."""
+        """Advance the time until a condition holds that itself may send requests."""
         end_ms = self.cluster.now_ms + timeout_ms
         while not condition():
             assert self.cluster.now_ms < end_ms, "not reached"
             self.cluster.advance(10)
 
     def find(self, *group_ids, version=4, key_type=0, broker=1):
-        """Return one coordinator, or several."""
-        asked = messages.FindCoordinatorRequest
+        """Return the coordinator of one group, or the coordinators of several."""
+        find_request = messages.FindCoordinatorRequest
         if version < 4:
-            return self.ask(asked(group_ids[0], key_type), version, broker)
-        request = asked(key_type=key_type, coordinator_keys=list(group_ids))
-        found = self.ask(request, version, broker).coordinators
-        return found[0] if len(found) == 1 else found
+            return self.ask(find_request(group_ids[0], key_type), version, broker)
+        request = find_request(key_type=key_type, coordinator_keys=list(group_ids))
+        coordinators = self.ask(request, version, broker).coordinators
+        return coordinators[0] if len(coordinators) == 1 else coordinators
 
     @staticmethod
     def partition(group_id):
@@ -67,18 +67,18 @@ class GroupUser:
         return pending.response
 
     def commit_request(self, group_id, offsets, version=9, member="", generation=-1, metadata=""):
-        """Return a commit of `{partition: offset}`, or of `{(topic, partition): offset}`."""
+        """Return a commit request for `{partition: offset}` or `{(topic, partition): offset}`."""
         topics = {}
         for key, offset in offsets.items():
             name, index = key if isinstance(key, tuple) else ("t", key)
-            named = {"topic_id": self.topic_id(name)} if version >= 10 else {"name": name}
-            topic = topics.setdefault(name, COMMIT.OffsetCommitRequestTopic(**named))
+            topic_key = {"topic_id": self.topic_id(name)} if version >= 10 else {"name": name}
+            topic = topics.setdefault(name, COMMIT.OffsetCommitRequestTopic(**topic_key))
             part = COMMIT.OffsetCommitRequestPartition(index, offset, committed_metadata=metadata)
             topic.partitions.append(part)
         return COMMIT(group_id, generation, member, topics=list(topics.values()))
 
     def commit(self, group_id, offsets, version=9, broker=None, **more):
-        """Return the error codes by topic and partition."""
+        """Commit offsets; return the error codes by topic and partition."""
         request = self.commit_request(group_id, offsets, version, **more)
         response = self.ask(request, version, broker or self.leader(group_id))
         return {
@@ -88,12 +88,12 @@ class GroupUser:
         }
 
     def fetch_request(self, group_id, partitions=None, version=9, stable=False):
-        """Return a fetch of partitions of the topic t, or of all offsets."""
+        """Return an offset fetch request for partitions of the topic t, by default for all offsets."""
         if version >= 8:
-            named = {"topic_id": self.topic_id()} if version >= 10 else {"name": "t"}
+            topic_key = {"topic_id": self.topic_id()} if version >= 10 else {"name": "t"}
             topics = None
             if partitions is not None:
-                topics = [FETCH.OffsetFetchRequestTopics(**named, partition_indexes=partitions)]
+                topics = [FETCH.OffsetFetchRequestTopics(**topic_key, partition_indexes=partitions)]
             group = FETCH.OffsetFetchRequestGroup(group_id, topics=topics)
             return FETCH(groups=[group], require_stable=stable)
         topics = None
@@ -102,7 +102,7 @@ class GroupUser:
         return FETCH(group_id=group_id, topics=topics, require_stable=stable)
 
     def fetch(self, group_id, partitions=None, version=9, broker=None, stable=False):
-        """Return the offsets by topic and partition; an error of the group instead, if there is one."""
+        """Fetch offsets; return them by topic and partition, or the group's error code if it has one."""
         request = self.fetch_request(group_id, partitions, version, stable)
         response = self.ask(request, version, broker or self.leader(group_id))
         return offsets_in(response, version)
@@ -120,12 +120,12 @@ class GroupUser:
 
     def listed(self, version=5, broker=None, **filters):
         """Return the groups of one broker or of all, by id."""
-        found = {}
+        groups = {}
         for node in [broker] if broker else list(self.cluster.nodes.brokers):
             response = self.ask(messages.ListGroupsRequest(**filters), version, node)
             assert not response.error_code
-            found.update({group.group_id: group for group in response.groups})
-        return found
+            groups.update({group.group_id: group for group in response.groups})
+        return groups
 
     # -- members of the group "g" -----------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class GroupUser:
         )
 
     def joined(self, version=9):
-        """Return the response that tells a member of its first generation."""
+        """Join a new member; return the join response of its first generation."""
         leader = self.leader("g")
         response = self.ask(self.join(), version, leader)
         if version >= 4:

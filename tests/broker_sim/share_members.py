@@ -1,4 +1,4 @@
-"""A share group and its members on a cluster in virtual time; see the fixture `shares`."""
+"""A share group and its members in a cluster in virtual time; see the fixture `shares`."""
 
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.protocol import messages
@@ -7,11 +7,11 @@ from tests.broker_sim.share.named_values import acquired
 GROUP, TOPIC = "billing", "orders"
 BEATS = 10
 RECORD_LIMIT = 1
-"""The mode in which a fetch acquires no more records than it asks for."""
+"""The acquire mode in which a fetch acquires no more than `max_records` records."""
 
 
 class ShareMember:
-    """A member that has a connection of its own; it asks broker 1, and waits for each answer."""
+    """A member with its own connection; it sends requests to broker 1 and waits for each response."""
 
     def __init__(self, cluster, member_id):
         self.cluster = cluster
@@ -33,20 +33,20 @@ class ShareMember:
         return answer
 
     def join(self):
-        """Join, and hear of the assignment."""
+        """Join, and send heartbeats until the assignment arrives."""
         answer = self.beat(0)
         for _ in range(BEATS):
             if answer.assignment is not None and answer.assignment.topic_partitions:
                 return self
-            self.cluster.advance(1_000)  # the share coordinator begins the states meanwhile
+            self.cluster.advance(1_000)  # meanwhile the share coordinator initializes the states
             answer = self.beat(answer.member_epoch)
         raise AssertionError(answer)
 
     def fetch(self, max_records=10):
-        """Return the ranges of records that are acquired of partition 0."""
+        """Fetch from partition 0; return the acquired ranges."""
         request = messages.ShareFetchRequest
         topic_id = self.cluster.nodes.controller.image.topics[TOPIC].topic_id
-        asked = [request.FetchTopic(topic_id, [request.FetchPartition(0)])]
+        topics = [request.FetchTopic(topic_id, [request.FetchPartition(0)])]
         fetch = request(
             GROUP,
             self.member_id,
@@ -57,7 +57,7 @@ class ShareMember:
             max_records=max_records,
             batch_size=max_records,
             share_acquire_mode=RECORD_LIMIT,
-            topics=[] if self.share_epoch else asked,
+            topics=[] if self.share_epoch else topics,
         )
         answer = self.ask(fetch, 2)
         assert not answer.error_code, answer
@@ -73,21 +73,21 @@ class ShareMember:
         request = messages.ShareAcknowledgeRequest
         topic_id = self.cluster.nodes.controller.image.topics[TOPIC].topic_id
         batch = request.AcknowledgementBatch(first_offset, last_offset, [kind])
-        asked = [request.AcknowledgeTopic(topic_id, [request.AcknowledgePartition(0, [batch])])]
-        answer = self.ask(request(GROUP, self.member_id, self.share_epoch, topics=asked), 2)
+        topics = [request.AcknowledgeTopic(topic_id, [request.AcknowledgePartition(0, [batch])])]
+        answer = self.ask(request(GROUP, self.member_id, self.share_epoch, topics=topics), 2)
         assert not answer.error_code, answer
         self.share_epoch += 1
 
 
 class Shares:
-    """A broker with a topic of two partitions, and a share group that begins at the first records."""
+    """A broker with a topic of two partitions, and a share group that starts at the earliest offset."""
 
     def __init__(self):
         self.cluster = VirtualCluster(1, topics=[f"{TOPIC}:2:1"])
         self.cluster.set_group_configs(GROUP, {"share.auto.offset.reset": "earliest"})
         find = messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP])
         self.member("nobody").ask(find, 6)
-        self.cluster.advance(1_000)  # there is a group coordinator now
+        self.cluster.advance(1_000)  # now the group has a coordinator
 
     def member(self, member_id):
         """Return a member that has not joined yet."""

@@ -377,7 +377,7 @@ class AssignedGroup(ABC, Generic[M, T]):
         """Return None: DescribeGroups only shows classic groups."""
 
     def offset_expiration(self) -> OffsetExpiration | None:
-        """Return that each offset's retention starts at its commit."""
+        """Return an expiration in which each offset's retention starts at its commit."""
         return OffsetExpiration(None)
 
 

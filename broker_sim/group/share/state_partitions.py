@@ -1,13 +1,13 @@
 """Share partitions of a group that have persisted state; mirrors `ShareGroupStatePartitionMetadataInfo`.
 
-A partition of a subscribed topic is initialized at the share coordinator before members get it:
+A partition of a subscribed topic is initialized at the share coordinator before it is assigned to members:
 
     unknown ---> initializing ---> initialized ---> deleting ---> unknown
-                 asked for         members may      its offsets
-                                   have it          are deleted
+                 requested         can be           its offsets
+                                   assigned         are deleted
 
-Topics are deleted as a whole. A topic that is initialized again is not being deleted any more. The values
-never change: each step makes another one, which is written as a record.
+Topics are deleted as a whole. Initializing a topic again cancels its deletion. A `StatePartitions` is immutable:
+each step creates another one, which is written as a record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
 
 UNKNOWN_NAME: Final = "<UNKNOWN>"
-"""The name of a topic that is gone."""
+"""The name of deleted topics."""
 
 
 class TopicStatePartitions(NamedTuple):
@@ -53,7 +53,7 @@ class StatePartitions:
 
     @classmethod
     def of_record(cls, value: record_messages.ShareGroupStatePartitionMetadataValue, now_ms: int) -> StatePartitions:
-        """Return what a record says, taken in at that time."""
+        """Return the contents of a record that is replayed at `now_ms`."""
         return cls(
             _of_record(value.initializing_topics, now_ms),
             _of_record(value.initialized_topics, now_ms),
@@ -61,10 +61,9 @@ class StatePartitions:
         )
 
     def missing(self, names: Iterable[str], image: MetadataImage, now_ms: int, retry_ms: int) -> Topics:
-        """Return which partitions of these topics are to be initialized.
+        """Return the partitions of these topics that must be initialized, in the order of Kafka's hash map.
 
-        Those that were asked for `retry_ms` ago, and are not there yet, are asked for again. The topics
-        are in the order of Kafka's hash map.
+        Partitions still initializing after `retry_ms` are returned again.
         """
         recent = {
             topic_id: topic for topic_id, topic in self.initializing.items() if now_ms - topic.timestamp_ms < retry_ms
@@ -76,39 +75,39 @@ class StatePartitions:
             if topic is None:
                 continue
             count = len(topic.partitions)
-            there = existing[topic.topic_id].partitions if topic.topic_id in existing else frozenset()
-            if not there or len(there) < count:
-                partitions = frozenset(range(count)) - there
+            existing_partitions = existing[topic.topic_id].partitions if topic.topic_id in existing else frozenset()
+            if not existing_partitions or len(existing_partitions) < count:
+                partitions = frozenset(range(count)) - existing_partitions
                 missing.add(topic.topic_id, TopicStatePartitions(name, partitions, now_ms))
         return {topic_id: missing[topic_id] for topic_id in missing.in_order()}
 
     def with_initializing(self, topics: Topics) -> StatePartitions:
-        """Return it with partitions that are asked for."""
+        """Return a copy in which these partitions are initializing."""
         initializing = _combined(self.initializing, topics)
         deleting = self.deleting.difference(initializing)
         return StatePartitions(initializing, self.initialized, deleting)
 
     def with_initialized(self, topics: Topics) -> StatePartitions:
-        """Return it with partitions that have their state now."""
+        """Return a copy in which these partitions are initialized."""
         numbers = {topic_id: topic.partitions for topic_id, topic in topics.items()}
         return StatePartitions(_without(self.initializing, numbers), _combined(self.initialized, topics), self.deleting)
 
     def without_initializing(self, numbers: Numbers) -> StatePartitions:
-        """Return it without partitions whose state could not be made."""
+        """Return a copy in which these partitions, which could not be initialized, are not initializing."""
         return StatePartitions(_without(self.initializing, numbers), self.initialized, self.deleting)
 
     def with_deleting(self, topic_ids: Collection[bytes]) -> StatePartitions:
-        """Return it with initialized topics whose state is being deleted."""
+        """Return a copy in which these topics are being deleted."""
         initialized = _without_topics(self.initialized, topic_ids)
         return StatePartitions(self.initializing, initialized, self.deleting.union(topic_ids))
 
     def with_deleted(self, topic_ids: Collection[bytes]) -> StatePartitions:
-        """Return it with topics whose state is gone."""
+        """Return a copy in which these topics are no longer being deleted."""
         deleting = self.deleting.difference(topic_ids)
         return StatePartitions(self.initializing, self.initialized, deleting)
 
     def without_topics(self, topic_ids: Collection[bytes]) -> StatePartitions:
-        """Return it without topics that are gone; itself if it has none of them."""
+        """Return a copy without deleted topics, or this object if it has none of them."""
         existing = {*self.initializing, *self.initialized, *self.deleting}
         if existing.isdisjoint(topic_ids):
             return self
@@ -119,7 +118,7 @@ class StatePartitions:
         )
 
     def to_delete(self, image: MetadataImage) -> Topics:
-        """Return all that there may be state of, with what an earlier deletion has left."""
+        """Return all partitions that may have state, including those of topics that are still being deleted."""
         topics_being_deleted = {}
         for topic_id in self.deleting:
             topic = image.topic_by_id(topic_id)
@@ -133,7 +132,7 @@ NO_STATE: Final = StatePartitions()
 
 
 def named(numbers: Numbers, image: MetadataImage, now_ms: int) -> Topics:
-    """Return partitions with the names of their topics; mirrors `attachInitValue`."""
+    """Return the partitions with their topics' names and `now_ms` as timestamp; mirrors `attachInitValue`."""
     return {
         topic_id: TopicStatePartitions(image.topic_names.get(topic_id, UNKNOWN_NAME), frozenset(partitions), now_ms)
         for topic_id, partitions in numbers.items()
@@ -149,16 +148,16 @@ def _of_record(
 
 
 def _combined(older: Topics, newer: Topics) -> dict[bytes, TopicStatePartitions]:
-    """Return the partitions of both; names and times are those of the newer ones."""
+    """Return the partitions of both mappings; names and timestamps are those of `newer`."""
     combined = dict(older)
     for topic_id, topic in newer.items():
-        before = older[topic_id].partitions if topic_id in older else frozenset()
-        combined[topic_id] = topic._replace(partitions=before | topic.partitions)
+        old_partitions = older[topic_id].partitions if topic_id in older else frozenset()
+        combined[topic_id] = topic._replace(partitions=old_partitions | topic.partitions)
     return combined
 
 
 def _without(topics: Topics, numbers: Numbers) -> dict[bytes, TopicStatePartitions]:
-    """Return the topics without these partitions; none is left without any."""
+    """Return the topics without these partitions, and without topics that have none left."""
     remaining_topics = {}
     for topic_id, topic in topics.items():
         if topic_id not in numbers:

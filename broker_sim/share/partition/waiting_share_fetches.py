@@ -56,7 +56,7 @@ class WaitingShareFetches:
         self._announce([DelayedShareFetchGroupKey(*key)])
 
     def announce_to_all_groups(self, key: SharePartitionKey) -> None:
-        """Do the same, then for all groups' fetches of its partition."""
+        """Like `announce`, but also try the other groups' fetches of the same partition."""
         self._announce(_watched_keys(key))
 
     def _announce(self, watched_keys: Iterable[object]) -> None:

@@ -1,4 +1,4 @@
-"""The groups of one shard alone, in virtual time; the test plays clients, log and replicas."""
+"""The groups of one shard in virtual time; the test acts as the clients, the log and the replicas."""
 
 import random
 from dataclasses import replace
@@ -40,7 +40,7 @@ def new_purgatory(name, clock):
 
 @pytest.fixture
 def make_purgatory():
-    """Return what makes a purgatory of a name and a virtual clock."""
+    """Return a factory of purgatories from a name and a virtual clock."""
     return new_purgatory
 
 
@@ -49,7 +49,7 @@ HOST = "localhost/127.0.0.1"
 
 
 class States:
-    """A `Persister` that answers at once: with the error of a share partition, if `errors` has one."""
+    """A `Persister` that completes calls at once, with the error of the share partition if `errors` has one."""
 
     def __init__(self):
         self.states = {}
@@ -78,12 +78,12 @@ class States:
 
 
 def topic_id(number):
-    """Return the id of the topic of that number; ids are far apart, as Kafka's are."""
+    """Return the topic id of a number; ids are random, like Kafka's."""
     return random.Random(number).randbytes(16)
 
 
 class Bench:
-    """One shard with its purgatories and topics; says what the tests do in words."""
+    """One shard with its purgatories and topics, and helpers for the tests."""
 
     def __init__(self, *, as_version=None, **configs):
         self.clock = VirtualClock(wall_start_ms=WALL_START_MS)
@@ -92,9 +92,9 @@ class Bench:
         self._later = []
         self.persister = States()
         self.latest = {}
-        """The high watermarks that leaders tell, by topic and partition."""
-        self.beside = []
-        """The long work that waits, and what gets its results."""
+        """The high watermarks that leaders return, by partition."""
+        self.pending_work = []
+        """Pending long-running work, each with the callback for its result."""
         self.rebalance, self.heartbeat = (new_purgatory(name, self.clock) for name in ("Rebalance", "Heartbeat"))
         purgatories = {"Rebalance": self.rebalance, "Heartbeat": self.heartbeat}
         self.broker = broker_context(
@@ -128,27 +128,27 @@ class Bench:
         on_result({key: self.latest.get(key, LatestOffset(0)) for key in keys})
 
     def _run_beside(self, work, on_done):
-        self.beside.append((work, on_done))
+        self.pending_work.append((work, on_done))
 
     def _lead(self, epoch):
-        """Let the partition be led in that epoch, and load it."""
+        """Elect this broker in the given leader epoch, and load the partition."""
         self.service.runtime.elected(0, epoch)
         self.run_later()
         self.context = self.service.runtime.get(0)
         self.shard = self.context.shard
 
     def fail_over(self):
-        """Let the shard's records be loaded by another coordinator."""
+        """Fail over to a new coordinator, which loads the shard's records."""
         self.resign()
         self._later.clear()
         self._lead(self.context.leader_epoch + 1)
 
     def resign(self):
-        """Let another broker lead the partition."""
+        """Resign as leader of the partition."""
         self.service.runtime.resigned(0)
 
     def write(self, records):
-        """Write records that no operation asks for."""
+        """Write records directly, without an operation."""
         self.context.perform(lambda: Result(records=records))
 
     @property
@@ -166,15 +166,15 @@ class Bench:
     # -- topics ---------------------------------------------------------------------------------
 
     def set_topic(self, name, partitions, id_number=None):
-        """Create a topic, or give it another number of partitions; returns its id."""
+        """Create a topic or change its number of partitions; returns its id."""
         old = self.image.topics.get(name)
         ident = topic_id(name if id_number is None else id_number)
         if old is not None:
             ident = old.topic_id
         state = PartitionState((1,), (1,), 1, 0, 0)
         delta = MetadataDelta(self.image)
-        known = () if old is None else old.partitions
-        delta.set_topic(TopicState(name, ident, (*known, *[state] * (partitions - len(known)))))
+        old_partitions = () if old is None else old.partitions
+        delta.set_topic(TopicState(name, ident, (*old_partitions, *[state] * (partitions - len(old_partitions)))))
         self._apply(delta)
         return ident
 
@@ -198,7 +198,7 @@ class Bench:
     # -- members --------------------------------------------------------------------------------
 
     def send(self, request, version=1, client_id="client"):
-        """Send a heartbeat; returns the list that gets the answer."""
+        """Send a heartbeat; returns a list to which the response is appended."""
         answers = []
 
         def fail(error):
@@ -211,13 +211,13 @@ class Bench:
         return answers
 
     def heart(self, request):
-        """Send a heartbeat of the classic protocol; returns its error, None while that waits."""
-        told = []
-        self.service.heartbeat(request, told.append, lambda error: told.append(error.error_code))
-        return told[0] if told else None
+        """Send a heartbeat of the classic protocol; returns its error, or None as long as it waits."""
+        errors = []
+        self.service.heartbeat(request, errors.append, lambda error: errors.append(error.error_code))
+        return errors[0] if errors else None
 
     def consumer(self, member_id, *topics, **options):
-        """Return a new member of the new protocol, which has not joined yet."""
+        """Return a new member of the consumer protocol that has not joined yet."""
         return ConsumerMember(self, member_id, topics, options)
 
     def describe(self, group_id=GROUP):
@@ -225,10 +225,10 @@ class Bench:
 
     @staticmethod
     def metadata(*topics, version=3, owned=None):
-        """Return what a consumer of the classic protocol says: its topics, and what it owns."""
+        """Return the subscription metadata of a classic consumer: its topics and owned partitions."""
         subscription = messages.ConsumerProtocolSubscription
-        told = [subscription.TopicPartition(*each) for each in (owned or {}).items()]
-        message = subscription(list(topics), None, told, -1, None)
+        owned_partitions = [subscription.TopicPartition(*each) for each in (owned or {}).items()]
+        message = subscription(list(topics), None, owned_partitions, -1, None)
         return version.to_bytes(2, "big") + b"".join(encode(message, version))
 
     # -- members of the classic protocol --------------------------------------------------------
@@ -241,22 +241,22 @@ class Bench:
         return ClassicMember(self, **options)
 
     def leave(self, *identities):
-        """Let members leave, each by member id and group instance id; return their errors."""
+        """Remove members, each given by member id and group instance id; return their errors."""
         identity = messages.LeaveGroupRequest.MemberIdentity
-        told = []
+        responses = []
         members = [identity(*each) for each in identities]
-        self.service.leave_group(GROUP, members, told.append, raise_error)
-        (left,) = told
-        return [ErrorCode(each.error_code) for each in left]
+        self.service.leave_group(GROUP, members, responses.append, raise_error)
+        (members_left,) = responses
+        return [ErrorCode(each.error_code) for each in members_left]
 
     def stable(self, count=1, **options):
-        """Return the members of a new group that is stable; the first is the leader."""
+        """Return the members of a new stable group; the first is the leader."""
         members = [self.member(**options).enter() for _ in range(count)]
         self.advance(INITIAL_DELAY_MS * 2)
         return self.assign(members)
 
     def stable_static(self, *instance_ids, **options):
-        """Return static members of a new group that is stable; the first is the leader."""
+        """Return the static members of a new stable group; the first is the leader."""
         members = [self.member(group_instance_id=instance_id, **options).join() for instance_id in instance_ids]
         self.advance(INITIAL_DELAY_MS * 2)
         return self.assign(members)
@@ -272,13 +272,13 @@ class Bench:
     # -- time -----------------------------------------------------------------------------------
 
     def run_later(self):
-        """Run what was to run as the loop's next step."""
+        """Run the callbacks scheduled for the next turn of the event loop."""
         while self._later:
             run, arguments = self._later.pop(0)
             run(*arguments)
 
     def advance(self, by_ms):
-        """Let time pass; what is due on the way happens at its time."""
+        """Advance the time; operations that expire on the way do so at their time."""
         end_ms = self.clock.now_ms() + by_ms
         while True:
             due = [

@@ -1,4 +1,4 @@
-"""Members of the classic and of the new protocol, which a test of one shard plays."""
+"""Members of the classic and the consumer protocol for tests of one shard."""
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group import GroupClient
@@ -14,7 +14,7 @@ def raise_error(error):
 
 
 class ClassicMember:
-    """A member of the classic protocol; `joined` and `synced` are the last answers, None while parked."""
+    """A member of the classic protocol; `joined` and `synced` are the last responses, None while the request waits."""
 
     def __init__(self, bench, *, protocols=(("range", b"me"),), client_id="client", **options):
         self.bench = bench
@@ -32,7 +32,7 @@ class ClassicMember:
         self.protocols = protocols
 
     def join(self, version=9, **changes):
-        """Join once; `joined` is set when the answer is there."""
+        """Send one JoinGroup; `joined` is set to its response."""
         protocol = messages.JoinGroupRequest.JoinGroupRequestProtocol
         request = messages.JoinGroupRequest(
             group_id=GROUP,
@@ -59,14 +59,14 @@ class ClassicMember:
         return self
 
     def enter(self, **changes):
-        """Join as clients do: once without an id, then with the one that was given."""
+        """Join as clients do: first without a member id, then with the returned one."""
         self.join(**changes)
         if self.joined is not None and self.joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.join(**changes)
         return self
 
     def sync(self, assignments=None, **changes):
-        """Sync; raises ApiError. `synced` is set when the answer is there."""
+        """Send SyncGroup; raises ApiError. `synced` is set to the response."""
         assignment = messages.SyncGroupRequest.SyncGroupRequestAssignment
         request = messages.SyncGroupRequest(
             group_id=GROUP,
@@ -104,12 +104,12 @@ class ClassicMember:
 
     @property
     def error(self):
-        """The error of the last answer to a join."""
+        """The error of the last join response, None while the request waits."""
         return None if self.joined is None else ErrorCode(self.joined.error_code)
 
 
 class ConsumerMember:
-    """A member of the new protocol that keeps what it is told, and owns what it is given unless told otherwise."""
+    """A member of the consumer protocol; by default it owns the partitions that it was last assigned."""
 
     def __init__(self, bench, member_id, topics, options):
         self.bench = bench
@@ -126,23 +126,28 @@ class ConsumerMember:
         }
 
     def join(self, **changes):
-        """Join, or join again; returns the error."""
+        """Join or rejoin; returns the error."""
         self.epoch, self.owned = 0, {}
         return self._send(**{"topic_partitions": [], **self.options, **changes})
 
-    def beat(self, *, owned="kept", **changes):
-        """Send a heartbeat that says what it owns; returns the error."""
-        if owned != "kept":
+    def beat(self, *, owned="unchanged", **changes):
+        """Send a heartbeat with the owned partitions; returns the error."""
+        if owned != "unchanged":
             self.owned = owned
         partitions = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
-        told = [partitions(topic, sorted(numbers)) for topic, numbers in self.owned.items()]
+        topic_partitions = [partitions(topic, sorted(numbers)) for topic, numbers in self.owned.items()]
         instance_id = self.options.get("instance_id")
         return self._send(
-            **{"group_id": self.options["group_id"], "instance_id": instance_id, "topic_partitions": told, **changes}
+            **{
+                "group_id": self.options["group_id"],
+                "instance_id": instance_id,
+                "topic_partitions": topic_partitions,
+                **changes,
+            }
         )
 
     def leave(self, epoch=-1):
-        """Leave with that epoch; returns the error."""
+        """Leave with the given member epoch; returns the error."""
         self.epoch = epoch
         return self._send(group_id=self.options["group_id"], instance_id=self.options.get("instance_id"))
 
@@ -165,6 +170,6 @@ class ConsumerMember:
 
     @property
     def partitions(self):
-        """All partitions that it owns, by topic name."""
+        """All owned partitions by topic name."""
         names = self.bench.image.topic_names
         return {names[topic]: numbers for topic, numbers in self.owned.items()}

@@ -1,4 +1,4 @@
-"""Kafka's own classes in a process of their own; needs Java and Maven."""
+"""Kafka's own classes in a separate process; needs Java and Maven."""
 
 import os
 import shutil
@@ -10,7 +10,7 @@ PACKAGE = "org.apache.kafka.coordinator.group"
 
 
 class Peer:
-    """A Java program of ours around Kafka's classes, which answers commands."""
+    """A Java program of this project that executes commands with Kafka's classes."""
 
     def __init__(self, command, *arguments):
         self._process = subprocess.Popen(
@@ -31,7 +31,7 @@ class Peer:
         self._process.wait(60)
 
     def ask(self, *words):
-        """Send one command; returns the lines that it brings."""
+        """Send one command; returns the lines of its output."""
         self._process.stdin.write(" ".join(map(str, words)) + "\n")
         lines = []
         while (line := self._process.stdout.readline().strip()) != "done":
@@ -41,14 +41,14 @@ class Peer:
 
 
 def with_configs(configs):
-    """Return the arguments for these configurations."""
+    """Return command-line arguments that set the given configurations."""
     return [f"{name.replace('_', '.')}={value}" for name, value in configs.items()]
 
 
 def compiled_peer(source, classes, **jars_of):
-    """Compile the program into that folder; return the command that starts it. `version` is that of Kafka's jars.
+    """Compile a program into the folder `classes`; return the command that starts it. `version` is Kafka's.
 
-    Without Java the test is skipped, or fails with REQUIRE_REAL_KAFKA set.
+    Without Java the test is skipped, or fails if REQUIRE_REAL_KAFKA is set.
     """
     from broker_sim_integration.reference.errors import ReferenceUnavailableError
     from broker_sim_integration.reference.jars import kafka_jars

@@ -230,9 +230,9 @@ def test_loading_and_unloading_are_logged(user, caplog):
     user.commit("g", {0: 5})
     with caplog.at_level(logging.INFO, "broker_sim.group"):
         move(user, "g", user.cluster.followers(GROUP_METADATA_TOPIC, user.partition("g"))[0])
-    told = [record.getMessage() for record in caplog.records]
-    assert any("groups_unloaded" in text and "groups=1" in text for text in told)
-    assert any("groups_loaded" in text and "offsets=1" in text for text in told)
+    log_messages = [record.getMessage() for record in caplog.records]
+    assert any("groups_unloaded" in text and "groups=1" in text for text in log_messages)
+    assert any("groups_loaded" in text and "offsets=1" in text for text in log_messages)
 
 
 def test_compressed_offsets_topic_is_loaded(make_user):

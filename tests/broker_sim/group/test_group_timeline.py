@@ -127,11 +127,11 @@ def test_new_consumer_group_is_not_found_before_its_records_are_committed(bench)
 def test_deleted_group_is_shown_until_its_tombstone_is_committed(bench):
     bench.member().join()
     bench.log.is_held = True
-    told = []
-    bench.service.delete_groups([GROUP], told.append)
+    responses = []
+    bench.service.delete_groups([GROUP], responses.append)
     assert (described(bench), listed(bench)) == (ErrorCode.NONE, [GROUP])
     bench.log.release()
-    assert [result.error_code for result in told[0]] == [ErrorCode.NONE]
+    assert [result.error_code for result in responses[0]] == [ErrorCode.NONE]
     assert (described(bench), listed(bench)) == (ErrorCode.GROUP_ID_NOT_FOUND, [])
 
 
@@ -170,8 +170,8 @@ def test_offsets_of_deleted_group_are_visible_until_committed(bench):
 
 def offsets(bench):
     """Return all offsets of the group, without require_stable."""
-    asked = messages.OffsetFetchRequest.OffsetFetchRequestGroup(GROUP, topics=None)
-    told = []
-    query = OffsetQuery(asked, False, False, lambda topic, partition: ErrorCode.NONE)
-    bench.service.offset_fetch(query, told.append, raise_error)
-    return [part.committed_offset for topic in told[0].topics for part in topic.partitions]
+    requested_group = messages.OffsetFetchRequest.OffsetFetchRequestGroup(GROUP, topics=None)
+    responses = []
+    query = OffsetQuery(requested_group, False, False, lambda topic, partition: ErrorCode.NONE)
+    bench.service.offset_fetch(query, responses.append, raise_error)
+    return [part.committed_offset for topic in responses[0].topics for part in topic.partitions]

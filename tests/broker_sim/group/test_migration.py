@@ -27,8 +27,8 @@ def classic_group(bench, *shares, **options):
     members = [bench.member(**options).enter() for _ in shares]
     bench.advance(10_000)
     members.sort(key=lambda member: not member.is_leader)
-    given = {m.member_id: assignment(*share) for m, share in zip(members, shares, strict=True)}
-    members[0].sync(given)
+    assignments = {m.member_id: assignment(*share) for m, share in zip(members, shares, strict=True)}
+    members[0].sync(assignments)
     for member in members[1:]:
         member.sync()
     assert bench.state == "Stable"
@@ -57,9 +57,9 @@ def test_generation_becomes_epoch_and_members_keep_assignments(bench):
     new = bench.consumer("new", TOPIC)
     assert new.join() == ErrorCode.NONE
     assert (bench.group.group_type, bench.group.member_count) == ("consumer", 2)
-    kept = bench.group.members[classic.member_id]
-    assert (kept.member_epoch, kept.uses_classic_protocol) == (2, True)
-    assert [sorted(numbers) for numbers in kept.assigned.values()] == [[0, 1, 2, 3]]
+    converted = bench.group.members[classic.member_id]
+    assert (converted.member_epoch, converted.uses_classic_protocol) == (2, True)
+    assert [sorted(numbers) for numbers in converted.assigned.values()] == [[0, 1, 2, 3]]
     assert (bench.group.group_epoch, new.epoch, new.partitions) == (3, 3, {})
 
 
@@ -195,7 +195,7 @@ def test_custom_assignor_data_prevents_upgrade(bench):
 def test_group_before_its_first_generation_is_not_upgraded(bench):
     member = bench.member(protocols=[("range", bench.metadata(TOPIC))]).enter()
     assert refused(bench)[0] == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert member.error == REBALANCE, "it was told before that was known"
+    assert member.error == REBALANCE, "told to rejoin before the conversion failed"
 
 
 def test_member_without_an_assignment_has_an_empty_target(bench):

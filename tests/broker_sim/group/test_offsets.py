@@ -14,8 +14,8 @@ def put(store, offset, at, high_watermark, key=KEY):
 
 
 def committed(store, high_watermark, key=KEY):
-    found = store.get_committed(*key, high_watermark)
-    return None if found is None else found.offset
+    entry = store.get_committed(*key, high_watermark)
+    return None if entry is None else entry.offset
 
 
 def test_offset_is_in_latest_view_at_once_and_committed_later():
@@ -43,9 +43,9 @@ def test_all_offsets_are_in_the_order_of_kafkas_hash_tables():
     for topic in topics:
         for partition in (2, 0, 1):
             put(store, 5, at=0, high_watermark=0, key=("many", topic, partition))
-    found = [(topic, partition) for topic, partition, _ in store.committed_of("many", 1)]
+    keys = [(topic, partition) for topic, partition, _ in store.committed_of("many", 1)]
     expected = ("mmc79bb3", "bbc79bb3", "aac79bb3", "zzc79bb3")
-    assert found == [(topic, partition) for topic in expected for partition in (0, 2, 1)]
+    assert keys == [(topic, partition) for topic in expected for partition in (0, 2, 1)]
 
 
 def test_removed_offset_is_visible_until_removal_is_committed():

@@ -32,8 +32,8 @@ def write_soon(context, records, on_done=print):
 
 
 def offset_in(context):
-    found = context.shard.offsets.get("g", "t", 0)
-    return None if found is None else found.offset
+    committed = context.shard.offsets.get("g", "t", 0)
+    return None if committed is None else committed.offset
 
 
 def test_record_is_replayed_at_once_and_answered_when_committed(user):

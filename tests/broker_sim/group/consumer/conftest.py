@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol; their targets may change as often as their members do."""
+"""Groups of the consumer protocol, without a minimum interval between assignments."""
 
 from pathlib import Path
 

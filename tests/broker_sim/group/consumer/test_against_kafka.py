@@ -53,9 +53,9 @@ class BothSides:
             assert as_plain(ours.key) == as_plain(theirs_.key)
             assert as_plain(ours.value) == as_plain(theirs_.value), as_plain(ours.key)
         assert len(new) == len(written), "records"
-        told = [line.split()[2] for line in theirs if line.startswith("answer")]
-        assert len(answers) == len(told)
-        for answer, text in zip(answers, told, strict=True):
+        expected = [line.split()[2] for line in theirs if line.startswith("answer")]
+        assert len(answers) == len(expected)
+        for answer, text in zip(answers, expected, strict=True):
             assert as_plain(answer) == as_plain(decode(type(answer), version, bytes.fromhex(text)))
 
     def heartbeat(self, request, version=1):
@@ -390,14 +390,19 @@ class RandomMembers:
         if rng.random() < 0.05:
             epoch += rng.choice([-1, 1])
         partitions = messages.ConsumerGroupHeartbeatRequest.TopicPartitions
-        told = [partitions(topic, numbers) for topic, numbers in member["owned"].items()]
+        owned_partitions = [partitions(topic, numbers) for topic, numbers in member["owned"].items()]
         changes = {}
         if rng.random() < 0.1:
             changes = self.subscription()
         if rng.random() < 0.1:
             changes["rebalance_timeout_ms"] = 60_000
         request = messages.ConsumerGroupHeartbeatRequest(
-            "group", member_id, epoch, member["instance_id"], topic_partitions=rng.choice([told, told, None]), **changes
+            "group",
+            member_id,
+            epoch,
+            member["instance_id"],
+            topic_partitions=rng.choice([owned_partitions, owned_partitions, None]),
+            **changes,
         )
         if epoch <= 0:
             return
@@ -406,9 +411,9 @@ class RandomMembers:
             del self.members[member_id]
         else:
             member["epoch"] = answer.member_epoch
-            given = owned(answer)
-            if given is not None and rng.random() < 0.8:
-                member["owned"] = given
+            assigned = owned(answer)
+            if assigned is not None and rng.random() < 0.8:
+                member["owned"] = assigned
 
     def all_leave(self):
         for member_id, member in self.members.items():

@@ -201,17 +201,17 @@ class CommittingSides(BothSides):
         (topic,) = request.topics
         (partition,) = topic.partitions
         error_code = self._commit(request, topic.name, partition)
-        told = answer.TxnOffsetCommitResponsePartition(partition.partition_index, error_code)
-        ours = answer(topics=[answer.TxnOffsetCommitResponseTopic(topic.name, [told])])
+        partition_response = answer.TxnOffsetCommitResponsePartition(partition.partition_index, error_code)
+        ours = answer(topics=[answer.TxnOffsetCommitResponseTopic(topic.name, [partition_response])])
         theirs = self._peer_asked(TXN_COMMIT, VERSIONS[TXN_COMMIT], request)
         self.compare(theirs, [ours], version=VERSIONS[TXN_COMMIT])
         return ErrorCode(error_code)
 
     def _commit(self, request, topic, partition):
-        known = self.bench.image.topics.get(topic)
+        topic_state = self.bench.image.topics.get(topic)
         offset = OffsetToCommit(
             topic,
-            bytes(16) if known is None else known.topic_id,
+            bytes(16) if topic_state is None else topic_state.topic_id,
             partition.partition_index,
             partition.committed_offset,
             partition.committed_leader_epoch,
@@ -225,16 +225,16 @@ class CommittingSides(BothSides):
             VERSIONS[TXN_COMMIT],
             [offset],
         )
-        told = []
+        errors = []
         self.bench.service.txn_offset_commit(
             commit,
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
-            told.extend,
-            lambda error: told.append(error.error_code),
+            errors.extend,
+            lambda error: errors.append(error.error_code),
         )
-        (error_code,) = told
+        (error_code,) = errors
         return error_code
 
 

@@ -93,7 +93,7 @@ def test_slow_expression_is_resolved_outside_the_loop(bench):
     bench.run_later()
     member.beat()
     assert member.partitions == {}
-    ((match, on_done),) = bench.beside
+    ((match, on_done),) = bench.pending_work
     on_done(match())
     member.beat()
     assert member.partitions == {"orders-1": [0]}
@@ -106,8 +106,8 @@ def test_long_expressions_are_compiled_outside_the_loop(bench, monkeypatch, most
     member = bench.consumer("m1", subscribed_topic_regex="orders-1")
     member.join()
     bench.run_later()
-    assert bool(bench.beside) is not at_once
-    for match, on_done in bench.beside:
+    assert bool(bench.pending_work) is not at_once
+    for match, on_done in bench.pending_work:
         on_done(match())
     member.beat()
     assert member.partitions == {"orders-1": [0]}

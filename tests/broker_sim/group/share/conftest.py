@@ -1,4 +1,4 @@
-"""Share groups; their targets may change as often as their members do."""
+"""Share groups, without a minimum interval between assignments."""
 
 import pytest
 

@@ -9,7 +9,7 @@ HOST = "localhost/127.0.0.1"
 
 
 class ShareMember:
-    """A member that keeps what it is told; `answer` is the last one, None while it waits."""
+    """A member of a share group; `answer` is the last response, None while the request waits."""
 
     def __init__(self, shares, member_id, topics):
         self.shares = shares
@@ -20,7 +20,7 @@ class ShareMember:
         self.answer = None
 
     def join(self, **changes):
-        """Join, or join again; returns the error."""
+        """Join or rejoin; returns the error."""
         self.epoch, self.assigned = 0, {}
         return self.beat(**{"subscribed_topic_names": self.topics, **changes})
 
@@ -70,7 +70,7 @@ class Shares:
         return ShareMember(self, member_id, topics)
 
     def settle(self, *members, beats=3):
-        """Let the state begin, and the members hear of it."""
+        """Send several heartbeats per member, enough to initialize share partitions and to receive assignments."""
         for _ in range(beats):
             self.bench.run_later()
             for member in members:
@@ -85,37 +85,39 @@ class Shares:
         return SharePartitionKey(GROUP, topic_id, number)
 
     def offsets(self, *topics, group_id=GROUP):
-        """Return the described offsets; topics are (name, numbers), none of them asks for all."""
+        """Return the described offsets; topics are (name, partition numbers), by default all topics."""
         request = messages.DescribeShareGroupOffsetsRequest
-        asked = [request.DescribeShareGroupOffsetsRequestTopic(*topic) for topic in topics]
-        told = []
+        request_topics = [request.DescribeShareGroupOffsetsRequestTopic(*topic) for topic in topics]
+        responses = []
         self.service.describe_offsets(
-            request.DescribeShareGroupOffsetsRequestGroup(group_id, asked or None), told.append, told.append
+            request.DescribeShareGroupOffsetsRequestGroup(group_id, request_topics or None),
+            responses.append,
+            responses.append,
         )
-        return told[0]
+        return responses[0]
 
     def alter(self, *topics, group_id=GROUP):
         """Set offsets; topics are (name, {number: offset})."""
         request = messages.AlterShareGroupOffsetsRequest
-        asked = [
+        request_topics = [
             request.AlterShareGroupOffsetsRequestTopic(
                 name, [request.AlterShareGroupOffsetsRequestPartition(*each) for each in offsets.items()]
             )
             for name, offsets in topics
         ]
-        told = []
-        self.service.alter_offsets(request(group_id, asked), told.append, told.append)
-        return told[0]
+        responses = []
+        self.service.alter_offsets(request(group_id, request_topics), responses.append, responses.append)
+        return responses[0]
 
     def delete(self, *names, group_id=GROUP):
         """Delete the offsets of topics."""
         request = messages.DeleteShareGroupOffsetsRequest
-        asked = [request.DeleteShareGroupOffsetsRequestTopic(name) for name in names]
-        told = []
-        self.service.delete_offsets(request(group_id, asked), told.append, told.append)
-        return told[0]
+        request_topics = [request.DeleteShareGroupOffsetsRequestTopic(name) for name in names]
+        responses = []
+        self.service.delete_offsets(request(group_id, request_topics), responses.append, responses.append)
+        return responses[0]
 
     def delete_group(self, *group_ids):
-        told = []
-        self.bench.service.delete_groups(group_ids or [GROUP], told.extend)
-        return {result.group_id: result.error_code for result in told}
+        results = []
+        self.bench.service.delete_groups(group_ids or [GROUP], results.extend)
+        return {result.group_id: result.error_code for result in results}

@@ -67,7 +67,7 @@ class Group:
             for member, topics in self.subscriptions.items()
         }
 
-    def wanted(self):
+    def subscribed_partitions(self):
         """Return all partitions of subscribed topics."""
         topics = {topic_id for topics in self.subscriptions.values() for topic_id in topics}
         return {(topic_id, number) for topic_id in topics for number in range(self.partitions[topic_id])}
@@ -86,13 +86,13 @@ def run(seed, *, homogeneous):
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_partitions_are_balanced_over_members(seed):
     for group in run(seed, homogeneous=True):
-        owned, wanted = group.owned(), group.wanted()
-        assert set().union(*owned.values()) == wanted
-        sharing = -(-len(owned) // len(wanted))
+        owned, subscribed_partitions = group.owned(), group.subscribed_partitions()
+        assert set().union(*owned.values()) == subscribed_partitions
+        sharing = -(-len(owned) // len(subscribed_partitions))
         counts = [len(partitions) for partitions in owned.values()]
-        assert min(counts) >= 1 or len(owned) > sharing * len(wanted)
-        assert max(counts) <= -(-sharing * len(wanted) // len(owned))
-        for partition in wanted:
+        assert min(counts) >= 1 or len(owned) > sharing * len(subscribed_partitions)
+        assert max(counts) <= -(-sharing * len(subscribed_partitions) // len(owned))
+        for partition in subscribed_partitions:
             assert sum(partition in partitions for partitions in owned.values()) <= sharing
 
 
@@ -100,7 +100,7 @@ def test_partitions_are_balanced_over_members(seed):
 def test_partitions_are_assigned_to_subscribers_only(seed):
     for group in run(seed, homogeneous=False):
         owned = group.owned()
-        assert set().union(*owned.values()) == group.wanted()
+        assert set().union(*owned.values()) == group.subscribed_partitions()
         for topic_id in TOPIC_IDS:
             subscribed = [m for m, topics in group.subscriptions.items() if topic_id in topics]
             counts = [len([p for p in owned[m] if p[0] == topic_id]) for m in subscribed]

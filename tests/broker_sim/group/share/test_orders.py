@@ -63,6 +63,6 @@ def test_offsets_of_all_topics_are_in_initialization_order(shares):
     member = shares.member("m", *names)
     member.join()
     shares.settle(member)
-    told = [topic.topic_id for topic in shares.offsets().topics]
-    assert told == topics_in_order(ids[name] for name in hash_order(names, string_hash))
-    assert told != hash_order([ids[name] for name in names], uuid_hash)
+    topic_ids = [topic.topic_id for topic in shares.offsets().topics]
+    assert topic_ids == topics_in_order(ids[name] for name in hash_order(names, string_hash))
+    assert topic_ids != hash_order([ids[name] for name in names], uuid_hash)

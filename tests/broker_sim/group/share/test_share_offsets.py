@@ -30,8 +30,8 @@ def rows(group):
 
 def test_lag_counts_records_after_the_start_offset(shares, ident):
     key = shares.key(ident, 0)
-    known = shares.states.states[key]
-    shares.states.states[key] = known._replace(start_offset=10, delivery_complete_count=2, leader_epoch=4)
+    state = shares.states.states[key]
+    shares.states.states[key] = state._replace(start_offset=10, delivery_complete_count=2, leader_epoch=4)
     shares.bench.latest[TopicPartition("t", 0)] = LatestOffset(17)
     group = shares.offsets()
     assert rows(group) == {"t": [(0, 10, 5, NONE), (1, -1, -1, NONE)]}
@@ -79,13 +79,13 @@ def test_negative_partition_cannot_be_altered(shares, ident):
 
 
 def test_offsets_are_altered(shares, ident):
-    told = shares.alter(("t", {0: 7, 5: 1}))
-    assert told.error_code == NONE
-    assert [(row.partition_index, row.error_code) for row in told.responses[0].partitions] == [
+    response = shares.alter(("t", {0: 7, 5: 1}))
+    assert response.error_code == NONE
+    assert [(row.partition_index, row.error_code) for row in response.responses[0].partitions] == [
         (0, NONE),
         (5, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]
-    assert told.responses[0].topic_id == ident
+    assert response.responses[0].topic_id == ident
     assert shares.states.states[shares.key(ident, 0)].start_offset == 7
 
 
@@ -98,8 +98,8 @@ def test_altering_creates_a_group(shares):
 
 def test_share_coordinator_error_is_a_partition_error(shares, ident):
     shares.states.errors[shares.key(ident, 1)] = ErrorCode.FENCED_STATE_EPOCH
-    told = shares.alter(("t", {0: 7, 1: 7}))
-    assert [(row.error_code, row.error_message) for row in told.responses[0].partitions] == [
+    response = shares.alter(("t", {0: 7, 1: 7}))
+    assert [(row.error_code, row.error_message) for row in response.responses[0].partitions] == [
         (NONE, None),
         (ErrorCode.FENCED_STATE_EPOCH, "why"),
     ]
@@ -116,9 +116,9 @@ def test_group_with_members_keeps_its_offsets(shares):
 
 def test_offsets_are_deleted(shares, ident):
     shares.bench.set_topic("u", 1)
-    told = shares.delete("t", "u", "none")
-    assert told.error_code == NONE
-    assert [(row.topic_name, row.topic_id, row.error_code) for row in told.responses] == [
+    response = shares.delete("t", "u", "none")
+    assert response.error_code == NONE
+    assert [(row.topic_name, row.topic_id, row.error_code) for row in response.responses] == [
         ("t", ident, NONE),
         ("u", bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
         ("none", bytes(16), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
@@ -130,8 +130,8 @@ def test_offsets_are_deleted(shares, ident):
 def test_failed_deletion_leaves_the_topic_deleting(shares, ident):
     key = shares.key(ident, 1)
     shares.states.errors[key] = ErrorCode.NOT_COORDINATOR
-    told = shares.delete("t")
-    assert [(row.topic_name, row.error_code) for row in told.responses] == [("t", ErrorCode.NOT_COORDINATOR)]
+    response = shares.delete("t")
+    assert [(row.topic_name, row.error_code) for row in response.responses] == [("t", ErrorCode.NOT_COORDINATOR)]
     assert shares.group.state_partitions.deleting == {ident}
     del shares.states.errors[key]
     assert shares.delete("t").responses[0].error_code == NONE
@@ -199,16 +199,16 @@ def test_failed_groups_are_in_kafkas_order(shares, backwards):
     groups = ["zz", "aa", "mm", "b", "Q"]
     for group_id in groups:
         shares.member("a", "t").join(group_id=group_id)
-    told = shares.delete_group(*(reversed(groups) if backwards else groups))
+    errors = shares.delete_group(*(reversed(groups) if backwards else groups))
     first = ["mm", "aa", "zz"] if backwards else ["zz", "aa", "mm"]  # these are in one bucket
-    assert list(told) == [*first, "Q", "b"]
-    assert set(told.values()) == {ErrorCode.NON_EMPTY_GROUP}
+    assert list(errors) == [*first, "Q", "b"]
+    assert set(errors.values()) == {ErrorCode.NON_EMPTY_GROUP}
 
 
 def test_last_entry_of_a_duplicate_topic_is_used(shares, ident):
     shares.states.errors[shares.key(ident, 0)] = ErrorCode.FENCED_STATE_EPOCH
-    told = shares.alter(("t", {0: 7}), ("t", {1: 8}))
-    assert len(told.responses) == 2
+    response = shares.alter(("t", {0: 7}), ("t", {1: 8}))
+    assert len(response.responses) == 2
     assert shares.group.state_partitions.initializing[ident].partitions == {1}
 
 

@@ -1,4 +1,4 @@
-"""Kafka's pure parts of streams groups, for the tests that compare with them."""
+"""Fixtures of streams groups, and Kafka's own side-effect-free classes to compare them with."""
 
 from pathlib import Path
 
@@ -31,16 +31,16 @@ def newest_streams_peer(tmp_path_factory):
 
 @pytest.fixture
 def streams(make_bench):
-    """Return streams groups of Kafka 4.3 that wait for nothing."""
-    at_once = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
-    return Streams(make_bench(as_version="4.3", **at_once))
+    """Return streams groups of Kafka 4.3 without rebalance delay and assignment interval."""
+    no_delays = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
+    return Streams(make_bench(as_version="4.3", **no_delays))
 
 
 @pytest.fixture
 def make_newest(make_bench):
-    """Return what makes streams groups of Kafka 4.4 that wait for nothing."""
-    at_once = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
-    return lambda **configs: Streams(make_bench(as_version="4.4", **{**at_once, **configs}))
+    """Return a factory of streams groups of Kafka 4.4 without rebalance delay and assignment interval."""
+    no_delays = {"group_streams_initial_rebalance_delay_ms": 0, "group_streams_assignment_interval_ms": 0}
+    return lambda **configs: Streams(make_bench(as_version="4.4", **{**no_delays, **configs}))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ Request = messages.StreamsGroupHeartbeatRequest
 
 
 def subtopology(name, *sources, **fields):
-    """Return a subtopology that reads these topics, and writes and keeps what the fields say."""
+    """Return a subtopology with the given source topics and fields."""
     topics = {
         field: [Request.TopicInfo(*topic) for topic in fields.pop(field, ())]
         for field in ("state_changelog_topics", "repartition_source_topics")
@@ -28,12 +28,12 @@ def task_ids(tasks):
 
 
 class StreamsMember:
-    """A member that keeps what it is told, and owns what it is given; `answer` is the last one."""
+    """A member of a streams group; by default it owns its last assignment. `answer` is the last response."""
 
-    def __init__(self, streams, member_id, told, process, instance_id=None):
+    def __init__(self, streams, member_id, topology_, process, instance_id=None):
         self.streams = streams
         self.member_id = member_id
-        self.topology = told
+        self.topology = topology_
         self.process = process
         self.instance_id = instance_id
         self.epoch = 0
@@ -42,7 +42,7 @@ class StreamsMember:
         self.to_create = {}
 
     def join(self, **changes):
-        """Join, or join again; returns the error."""
+        """Join or rejoin; returns the error."""
         self.epoch, self.owned = 0, ({}, {}, {})
         fields = {"rebalance_timeout_ms": 60_000, "topology": self.topology, "process_id": self.process}
         return self.beat(**{**fields, **changes})
@@ -50,10 +50,10 @@ class StreamsMember:
     def leave(self, **fields):
         return self.beat(member_epoch=-1, **fields)
 
-    def beat(self, *, owned="kept", version=1, host=HOST, **fields):
-        """Send a heartbeat that says what it owns; returns the error. `owned` None says nothing."""
-        told = self.owned if owned == "kept" else owned
-        active, standby, warmup = (None,) * 3 if told is None else map(task_ids, told)
+    def beat(self, *, owned="unchanged", version=1, host=HOST, **fields):
+        """Send a heartbeat with the owned tasks, or without tasks if `owned` is None; returns the error."""
+        owned = self.owned if owned == "unchanged" else owned
+        active, standby, warmup = (None,) * 3 if owned is None else map(task_ids, owned)
         request = Request(
             **{
                 "group_id": GROUP,
@@ -80,8 +80,8 @@ class StreamsMember:
         self.epoch = self.answer.member_epoch
         if self.answer.active_tasks is not None:
             self.owned = tuple(
-                {tasks.subtopology_id: tasks.partitions for tasks in told}
-                for told in (self.answer.active_tasks, self.answer.standby_tasks, self.answer.warmup_tasks)
+                {tasks.subtopology_id: tasks.partitions for tasks in role_tasks}
+                for role_tasks in (self.answer.active_tasks, self.answer.standby_tasks, self.answer.warmup_tasks)
             )
 
     @property
@@ -94,7 +94,7 @@ class StreamsMember:
 
     @property
     def statuses(self):
-        """The codes and texts of the last answer."""
+        """The status details of the last response by status code."""
         return {Status(each.status_code): each.status_detail for each in self.answer.status}
 
 
@@ -110,11 +110,11 @@ class Streams:
         return self.bench.shard.groups.get(GROUP)
 
     def member(self, member_id, *subtopologies, process=None, epoch=0, instance_id=None):
-        told = topology(*(subtopologies or [subtopology("0", "in")]), epoch=epoch)
-        return StreamsMember(self, member_id, told, process or f"process-{member_id}", instance_id)
+        member_topology = topology(*(subtopologies or [subtopology("0", "in")]), epoch=epoch)
+        return StreamsMember(self, member_id, member_topology, process or f"process-{member_id}", instance_id)
 
     def settle(self, *members, beats=5):
-        """Let the members take their steps."""
+        """Send several heartbeats per member, enough for them to reconcile."""
         for _ in range(beats):
             for member in members:
                 member.beat()

@@ -1,4 +1,4 @@
-"""A streams group whose members, processes and topics come and go; its targets are the last ones."""
+"""A streams group whose members, processes and topics change at random; it keeps its last target assignment."""
 
 from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks
 from broker_sim.group.streams.tasks import TasksTuple
@@ -25,7 +25,7 @@ class RandomGroup:
             self._join()
 
     def change(self):
-        """Let one thing happen."""
+        """Make one random change."""
         rng = self.rng
         match rng.randrange(10):
             case 0 | 1 | 2:
@@ -33,17 +33,17 @@ class RandomGroup:
             case 3 | 4 if len(self.processes) > 1:
                 self._leave([rng.choice(list(self.processes))])
             case 5:
-                dead = rng.choice(list(self.processes.values()))
-                gone = [member for member, process in self.processes.items() if process == dead]
-                if len(gone) < len(self.processes):
-                    self._leave(gone)
+                failed_process = rng.choice(list(self.processes.values()))
+                failed_members = [member for member, process in self.processes.items() if process == failed_process]
+                if len(failed_members) < len(self.processes):
+                    self._leave(failed_members)
             case 6:
                 self.standby = rng.choice([0, 1, 2])
             case 7:
-                changed = rng.choice(list(self.subtopologies))
-                old = self.subtopologies[changed]
+                subtopology_id = rng.choice(list(self.subtopologies))
+                old = self.subtopologies[subtopology_id]
                 count = max(1, old.number_of_tasks + rng.choice([-2, 3]))
-                self.subtopologies[changed] = SubtopologyTasks(count, old.is_stateful)
+                self.subtopologies[subtopology_id] = SubtopologyTasks(count, old.is_stateful)
             case 8:
                 self._scramble()
 
@@ -57,7 +57,7 @@ class RandomGroup:
             self.targets.pop(member_id, None)
 
     def _scramble(self):
-        """Let members have had any tasks, also the same ones."""
+        """Give all members random previous tasks, which may overlap."""
         for member_id in self.processes:
             self.targets[member_id] = TasksTuple(self._some_tasks(), self._some_tasks())
 

@@ -1,4 +1,4 @@
-"""Topologies at random, right ones and wrong ones, and the topics that there are for them."""
+"""Random valid and invalid topologies, and random existing topics for them."""
 
 from broker_sim.metadata import MetadataImage
 from broker_sim.metadata.image import PartitionState, TopicState
@@ -12,7 +12,7 @@ PARTITION = PartitionState((1,), (1,), 1, 0, 0)
 
 
 def image_of(topics, rng=None):
-    """Return an image with topics of so many partitions; ids are random with `rng`, else zeros and a number."""
+    """Return an image with topics of these partition counts; topic ids are random with `rng`, else counted from 1."""
     states = {
         name: TopicState(
             name, number.to_bytes(16, "big") if rng is None else rng.randbytes(16), (PARTITION,) * partitions
@@ -23,7 +23,7 @@ def image_of(topics, rng=None):
 
 
 class RandomTopology:
-    """Like those of real applications; `is_odd` ones contradict themselves here and there."""
+    """A topology as of a real application; if `is_odd`, some parts of it may be invalid."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -101,7 +101,7 @@ class RandomTopology:
         return [Request.CopartitionGroup(places, [], [place for place in range(read) if rng.random() < 0.8])]
 
     def topics(self, created=()):
-        """Return some of the topics there are, by name with their partitions; of `created` some as well."""
+        """Return the partition counts of most source topics and of a random share of the `created` topics."""
         rng = self.rng
         topics = {name: count for name, count in self.counts.items() if rng.random() < 0.97}
         share = rng.choice([0, 0.5, 1])

@@ -232,8 +232,8 @@ def test_partitions_at_an_endpoint_follow_the_topics(streams):
 @pytest.mark.parametrize(
     ("epoch", "owned", "code"),
     [
-        (3, "kept", ErrorCode.FENCED_MEMBER_EPOCH),
-        (1, "kept", ErrorCode.FENCED_MEMBER_EPOCH),
+        (3, "unchanged", ErrorCode.FENCED_MEMBER_EPOCH),
+        (1, "unchanged", ErrorCode.FENCED_MEMBER_EPOCH),
         (2, ({"0": [5]}, {}, {}), ErrorCode.INVALID_REQUEST),
         (2, ({"9": [0]}, {}, {}), ErrorCode.INVALID_REQUEST),
     ],

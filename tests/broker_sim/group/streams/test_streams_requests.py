@@ -41,8 +41,8 @@ def test_invalid_requests_are_rejected(streams, fields, message):
 
 
 def test_changelog_topic_with_partition_count_is_invalid(streams):
-    told = subtopology("0", "in", state_changelog_topics=[("c", 2, 1, [])])
-    member = streams.member("a", told)
+    invalid = subtopology("0", "in", state_changelog_topics=[("c", 2, 1, [])])
+    member = streams.member("a", invalid)
     assert member.join() == ErrorCode.STREAMS_INVALID_TOPOLOGY
     assert member.answer.error_message == (
         "Changelog topic c must have an undefined partition count, but it is set to 2."

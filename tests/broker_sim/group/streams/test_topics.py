@@ -28,8 +28,8 @@ def subtopology(subtopology_id, sources="", *, reads=(), writes="", stores=(), t
 
 
 def topic(name, partitions=0, replication_factor=0, **configs):
-    told = [Request.KeyValue(key.replace("_", "."), value) for key, value in configs.items()]
-    return Request.TopicInfo(name, partitions, replication_factor, told)
+    topic_configs = [Request.KeyValue(key.replace("_", "."), value) for key, value in configs.items()]
+    return Request.TopicInfo(name, partitions, replication_factor, topic_configs)
 
 
 def topology_of(*subtopologies, epoch=1):

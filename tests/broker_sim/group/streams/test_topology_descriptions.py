@@ -30,11 +30,11 @@ def streams(make_newest):
     return streams
 
 
-def push(streams, told=None, **fields):
+def push(streams, topology_description=None, **fields):
     """Send the description; returns the error and its text."""
     outcomes = []
     request = Update(**{"group_id": GROUP, "member_id": "a", "topology_epoch": 0, **fields})
-    request.topology_description = told or description()
+    request.topology_description = topology_description or description()
     streams.service.update_description(
         request, lambda: outcomes.append((NONE, None)), lambda e: outcomes.append((e.error_code, e.error_message))
     )
@@ -54,9 +54,9 @@ def test_description_is_requested_stored_and_returned(streams):
     assert member.answer.topology_description_required
     assert described(streams) == (DescriptionStatus.NOT_STORED, None)
     assert push(streams) == (NONE, None)
-    status, told = described(streams)
+    status, stored = described(streams)
     assert status is DescriptionStatus.AVAILABLE
-    source, count, sink = told.subtopologies[0].nodes
+    source, count, sink = stored.subtopologies[0].nodes
     assert (source.source_topics, source.successors) == (["in"], ["count"])
     assert (count.stores, sink.sink_topic) == (["counts"], "out")
     assert streams.group.descriptions.stored == 0
