@@ -57,10 +57,12 @@ def cause_of(error: BaseException) -> BaseException:
 
 
 def error_text(error: BaseException) -> str:
-    """Return the type of an error, or of the cause of a group, and the first line of its text."""
+    """Return the type of an error, or of the cause of a group, and the first line of its text, once."""
     error = cause_of(error)
+    name = type(error).__name__
     first, *_ = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    first = first.removeprefix(f"{name}: ")  # aiokafka's errors begin with it
+    return f"{name}: {first}" if first else name
 
 
 class Worker:

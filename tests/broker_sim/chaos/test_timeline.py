@@ -56,6 +56,7 @@ async def log(chaos):
         logger.info("order %d is taken", 7)
         logger.error("order is refused", exc_info=TypeError("no price"))
         logger.error("a task died: %r", ValueError("no stock"))
+        logger.error("a commit fails", exc_info=TimeoutError("TimeoutError: in vain"))
 
     chaos.start(main)
     logging.getLogger("shop").warning("the test waits")
@@ -68,6 +69,7 @@ def test_logs_of_the_application_are_in_it_with_who_and_the_error():
         ("worker-1", "order 7 is taken", ""),
         ("worker-1", "order is refused", "TypeError: no price"),
         ("worker-1", "a task died: ValueError('no stock')", "ValueError: no stock"),
+        ("worker-1", "a commit fails", "TimeoutError: in vain"),
         ("worker-1", "is done", ""),
     ]
 
