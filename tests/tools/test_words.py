@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ANSWER = re.compile(
-    r'^ *"""(So (many|much|long|often|far)|Of|That of|Those that|By which|After which|As whom|Whether nobody)\b',
+    r'^ *"""(So (many|much|long|often|far)|Of|That|Those|Tell that|By which|After which|As whom|Whether nobody)\b',
     re.MULTILINE,
 )
 QUESTION = re.compile(r'^ *"""(What|Who|Which)\b', re.MULTILINE)
@@ -15,6 +15,7 @@ QUESTIONS_NOBODY_ASKED = [
     ("So many a process takes at a time.", "Number of tasks handed to a process at once."),
     ("Of a directory.", "Longest directory name a broker accepts, in characters."),
     ("As whom it owns partitions.", "The identity under which this member's partitions are recorded."),
+    ("Tell that the time is over.", "Answer the request with REQUEST_TIMED_OUT."),
 ]
 
 
