@@ -295,8 +295,9 @@ def _start_method() -> Literal["fork", "spawn"]:
 
 
 def _start_process() -> None:
-    # The process that started this one decides when it ends.
+    # The process that started this one decides when it ends; an exit removes temporary files, and a signal would not.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 
 
 def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:

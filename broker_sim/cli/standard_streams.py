@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 STDIN, STDOUT, STDERR = 0, 1, 2
+SIGNALLED = 128
+"""What a shell adds to the number of a signal for the exit code of a process that it ended."""
 UNWRITABLE = {errno.EIO, errno.ENOSPC, errno.EPIPE}
 """Errors of writes to stdout or to a full disk; errors of opening a file have its name."""
 
@@ -36,9 +39,11 @@ def standard_streams(program: str) -> Iterator[None]:
 
     A closed standard stream is opened on the null device: otherwise the next socket would get its descriptor,
     and messages to stderr would be written there. Output that cannot be written (a full disk) ends the process
-    with exit code 1 and one line on stderr, or silently if the reader of a pipe has gone away.
+    with exit code 1 and one line on stderr, or silently if the reader of a pipe has gone away. SIGTERM ends the
+    process as an exit does, with its temporary files and the processes that it started.
     """
     _open_closed_descriptors()
+    at_sigterm = signal.signal(signal.SIGTERM, _exit)
     code: int | str | None = 0
     failure: OSError | None = None
     try:
@@ -49,12 +54,18 @@ def standard_streams(program: str) -> Iterator[None]:
         if error.errno not in UNWRITABLE or error.filename is not None:
             raise
         failure = error
+    finally:
+        signal.signal(signal.SIGTERM, at_sigterm or signal.SIG_DFL)
     failure = _failure_of_flush() or failure
     if failure is not None and code in {0, None}:
         code = 1
         if failure.errno != errno.EPIPE:
             click.echo(f"{program}: cannot write the output: {failure.strerror}; write it to another disk", err=True)
     sys.exit(code)
+
+
+def _exit(number: int, _frame: object) -> NoReturn:
+    sys.exit(SIGNALLED + number)
 
 
 def _open_closed_descriptors() -> None:

@@ -3,10 +3,14 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
 from broker_sim.cli.ending import Ending
+
+TIMEOUT_S = 60
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -86,3 +90,35 @@ def test_end_that_comes_after_the_loop_is_nothing():
     ending = Ending(loop)
     loop.close()
     ending.come()
+
+
+STILL_RUNS = """
+import os
+
+async def test(chaos, tmp_path):
+    (tmp_path / "running").touch()
+    with open(os.environ["RUNNING"], "w") as running:
+        running.write("x")
+    while True:
+        pass
+"""
+
+
+@pytest.mark.threads
+@pytest.mark.parametrize("processes", [1, 2])
+def test_chaos_ended_by_sigterm_leaves_no_files_and_no_processes(tmp_path, processes):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "endless.py").write_text(STILL_RUNS)
+    os.mkfifo(tmp_path / "running")
+    command = [sys.executable, "-m", "broker_sim", "chaos", "endless:test", "--jobs", str(processes)]
+    environment = {**os.environ, "TMPDIR": str(temporary), "RUNNING": str(tmp_path / "running")}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    with (tmp_path / "running").open("r+b", buffering=0) as running:
+        for _ in range(processes):
+            running.read(1)
+    process.terminate()
+    _, stderr = process.communicate(timeout=TIMEOUT_S)  # the workers have ended too: they have the same stderr
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "Traceback" not in stderr
+    assert [*temporary.iterdir()] == []
