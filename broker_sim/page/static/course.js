@@ -24,11 +24,13 @@ export function makeCourse(context) {
     const x = (event.clientX - box.left) / box.width * width;
     if (x > LEFT) context.goTo(context.nowMs - widthMs / 2 + (x - LEFT) / (width - LEFT) * widthMs);
   });
+  const widthNow = () => Math.max(picture.clientWidth, 500);
+  new ResizeObserver(() => widthNow() === width || context.redraw()).observe(picture);
   return {
     element,
     draw(world) {
       const { recorded } = context;
-      width = Math.max(picture.clientWidth, 500);
+      width = widthNow();
       const states = new Map(world.all("broker").map((one) => [one.id, one.state]));
       const brokers = recorded.brokers.map((id) => ({ name: `broker-${id}`, kind: "broker", state: states.get(id) }));
       const lanes = [...recorded.workers, ...recorded.clients.filter((name) => !recorded.workers.includes(name))].map((name) => ({ name, kind: "client" })).concat(brokers);

@@ -212,6 +212,15 @@ def test_requests_between_brokers_are_arrows(page):
     assert any(re.fullmatch(r"Fetch of broker-\d to broker \d, 500 ms", text) for text in arrows), arrows
 
 
+def test_course_is_as_wide_as_its_window_and_its_letters_are_not(page):
+    for width in (700, 2_000):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function("""() => {
+            const picture = document.querySelector(".course");
+            return picture.viewBox.baseVal.width === picture.clientWidth;
+        }""")
+
+
 def test_steps_go_from_event_to_event_of_what_is_chosen(page):
     page.keyboard.press("Home")
     begin_s = shown_s(page)

@@ -56,7 +56,7 @@ class LessonsTab {
     try {
       if (!this.played.has(name)) this.played.set(name, stepsOf(await this.machine.ask("lesson", name)));
     } catch (error) {
-      if (this.name === name) setText(this.compared, `${lesson.about && "The lesson does not hold: "}${error.message}`);
+      if (this.name === name) setText(this.compared, lesson.about ? `The lesson does not hold: ${error.message}` : error.message.replace(/^\w+: /, ""));
       return;
     }
     if (this.name !== name) return; // another one was chosen meanwhile
