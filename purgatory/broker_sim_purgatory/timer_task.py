@@ -70,7 +70,14 @@ class TimerTask(TimerTaskEntry):
                 # Between the read and the lock it may have moved to another timer: look again.
                 if owner is self.owner:
                     self.cancelled = True
-                    self.remove()
+                    # As `remove`, whose call would be a quarter of the cost.
+                    following = self.next
+                    previous = self.prev
+                    if following is not None and previous is not None:
+                        previous.next = following
+                        following.prev = previous
+                        self.next = self.prev = None
+                        owner.count -= 1
                     return
             finally:
                 lock.release()

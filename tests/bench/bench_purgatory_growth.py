@@ -34,6 +34,8 @@ SUITE = "purgatory growth"
 ROUNDS = 3
 MAX_SIZES = {"sched": 10_000, "threading.Timer": 1_000}
 NATIVE, PENDING, KAFKA = "native", "native, PendingOperation", "Kafka"
+WITH_MEMORY = (OURS, NATIVE, "asyncio", "heapq")
+"""Subjects whose timers' memory is measured, in a process that does nothing else."""
 PEERS = ("asyncio", "heapq", "sched", "threading.Timer")
 WHAT = {
     "add": "timer: add, ns",
@@ -42,6 +44,7 @@ WHAT = {
     "keys_1": "watch under 1 key, complete, ns",
     "keys_3": "watch under 3 keys, complete, ns",
     "bytes_3": "bytes per parked operation, 3 keys",
+    "bytes_timer": "bytes per waiting timer",
 }
 TIMEOUT_S = 600
 
@@ -67,7 +70,7 @@ def run(options: Options, report: Report) -> None:
     growth = sample(options, sizes, report)
     for (subject, size), found in growth.items():
         for key, name in WHAT.items():
-            if key in found and (key != "bytes_3" or size == max(sizes.parked)):
+            if key in found and (not key.startswith("bytes") or size == max(sizes.parked)):
                 report.add(SUITE, f"{name} at {size:,}", "", subject, found[key], lower=True)
     report.print_suite(SUITE)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -88,7 +91,10 @@ def sample(options: Options, sizes: Sizes, report: Report) -> Figures:
             for subject in subjects:
                 if size <= MAX_SIZES.get(subject, size):
                     what = "watches" if subject == PENDING else "growth"
-                    for key, value in measure(report, subject, what, size, sizes.repeats).items():
+                    figures = measure(report, subject, what, size, sizes.repeats)
+                    if subject in WITH_MEMORY:
+                        figures |= measure(report, subject, "memory", size)
+                    for key, value in figures.items():
                         samples[subject, size, key].append(value)
     growth: Figures = defaultdict(dict)
     for (subject, size, key), values in samples.items():
@@ -143,7 +149,7 @@ def as_markdown(growth: Figures) -> str:
     parked = sizes_of(growth)
     lines = [machine(), ""]
     for key, name in WHAT.items():
-        sizes = [size for size in parked if key != "bytes_3" or size >= 100_000]
+        sizes = [size for size in parked if not key.startswith("bytes") or size >= 100_000]
         lines += row([name, *(f"{size:,}" for size in sizes)], rule=True)
         for subject in subjects:
             cells = [growth.get((subject, size), {}).get(key) for size in sizes]

@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import gc
 import heapq
 import random
 import sched
@@ -11,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from statistics import median
 
 CHUNK = 1_000
@@ -51,11 +53,52 @@ def delay_ms() -> int:
     return CHANCE.randint(MIN_DELAY_MS, MAX_DELAY_MS)
 
 
+def resident_bytes() -> int:
+    """Return what this process has in memory."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4_096
+
+
+def parked_bytes(add: Callable[[int], object], size: int) -> dict[str, float]:
+    """Return the memory of each timer that waits, in a process that has done nothing else; its handle is kept."""
+    gc.collect()
+    before = resident_bytes()
+    parked = [add(delay_ms()) for _ in range(size)]
+    used = resident_bytes() - before
+    assert len(parked) == size
+    return {"bytes_timer": used / size}
+
+
+def asyncio_bytes(size: int) -> dict[str, float]:
+    """Return the memory of a handle of `call_later`."""
+    loop = asyncio.SelectorEventLoop()
+    found = parked_bytes(lambda delay: loop.call_later(delay / 1_000, int), size)
+    loop.close()
+    return found
+
+
+def heapq_bytes(size: int) -> dict[str, float]:
+    """Return the memory of an entry of a heap."""
+    return parked_bytes(heap_of([]), size)
+
+
+def heap_of(queue: list[list]) -> Callable[[int], list]:
+    """Return what adds an entry to a heap."""
+    numbers = count()
+
+    def add(delay: int) -> list:
+        entry = [delay, next(numbers), int]
+        heapq.heappush(queue, entry)
+        return entry
+
+    return add
+
+
 def grow_asyncio(size: int, repeats: int) -> dict[str, float]:
     loop = asyncio.SelectorEventLoop()
     costs = grow(
         lambda delay_s: loop.call_later(delay_s, int),
-        lambda handle: handle.cancel(),
+        asyncio.TimerHandle.cancel,
         lambda: delay_ms() / 1_000,
         size,
         repeats,
@@ -79,17 +122,11 @@ def grow_asyncio(size: int, repeats: int) -> dict[str, float]:
 
 def grow_heapq(size: int, repeats: int) -> dict[str, float]:
     queue: list[list] = []
-    numbers = count()
-
-    def add(delay: int) -> list:
-        entry = [delay, next(numbers), int]
-        heapq.heappush(queue, entry)
-        return entry
 
     def cancel(entry: list) -> None:
         entry[2] = None
 
-    costs = grow(add, cancel, delay_ms, size, repeats)
+    costs = grow(heap_of(queue), cancel, delay_ms, size, repeats)
     start = time.thread_time_ns()
     while queue:
         function = heapq.heappop(queue)[2]

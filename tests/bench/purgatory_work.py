@@ -1,7 +1,7 @@
 """The work that shows what a timer costs: as it grows, under load, and how late it is.
 
 A program of its own, so that it runs on a pure and on a native purgatory: `python
-purgatory_work.py growth|watches|workload|precision SUBJECT COUNT [REPEATS]` prints one JSON object. Subjects:
+purgatory_work.py growth|memory|watches|workload|precision SUBJECT COUNT [REPEATS]` prints one JSON object. Subjects:
 purgatory, and for growth and precision the timers of the standard library. Watches are the part of
 growth that has operations, here with the purgatory's own PendingOperation.
 """
@@ -10,7 +10,6 @@ import gc
 import json
 import sys
 import time
-from pathlib import Path
 from statistics import median
 
 from broker_sim_purgatory import (
@@ -22,7 +21,18 @@ from broker_sim_purgatory import (
     VirtualClock,
     compiled,
 )
-from purgatory_growth import CHANCE, CHUNK, GROWTH, delay_ms, grow, per_item
+from purgatory_growth import (
+    CHANCE,
+    CHUNK,
+    GROWTH,
+    asyncio_bytes,
+    delay_ms,
+    grow,
+    heapq_bytes,
+    parked_bytes,
+    per_item,
+    resident_bytes,
+)
 from purgatory_load import PRECISION, precision, work_off
 from purgatory_operation import Operation
 
@@ -34,11 +44,6 @@ class Task(TimerTask):
 
     def run(self) -> None:
         pass
-
-
-def resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * 4_096
 
 
 def grow_purgatory(size: int, repeats: int) -> dict[str, float]:
@@ -56,6 +61,22 @@ def grow_purgatory(size: int, repeats: int) -> dict[str, float]:
     costs["expire"] = expire_wheel(size)
     del costs["bytes_1"]
     return costs
+
+
+def purgatory_bytes(size: int) -> dict[str, float]:
+    timer = SystemTimer("bench", executor=InlineExecutor())
+
+    def add(delay: int) -> TimerTask:
+        task = Task(delay)
+        timer.add(task)
+        return task
+
+    found = parked_bytes(add, size)
+    timer.shutdown()
+    return found
+
+
+BYTES = {"purgatory": purgatory_bytes, "asyncio": asyncio_bytes, "heapq": heapq_bytes}
 
 
 def expire_wheel(size: int) -> float:
@@ -108,6 +129,8 @@ def main() -> None:
     size, *repeats = map(int, counts)
     if what == "growth":
         found = (GROWTH | {"purgatory": grow_purgatory})[subject](size, *repeats)
+    elif what == "memory":
+        found = BYTES[subject](size)
     elif what == "watches":
         found = grow_watches(size, *repeats, 3, PendingOperation)
         found |= grow_watches(size, *repeats, 1, PendingOperation)
