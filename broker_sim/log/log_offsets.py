@@ -36,7 +36,7 @@ INVARIANTS: Final = "invariants"
 """The reader that checks invariants in random runs; a program that serves clients has none."""
 
 
-def _do_nothing(_topic_partition: TopicPartition | None = None) -> None:
+def _do_nothing(_topic_partition: TopicPartition) -> None:
     pass
 
 
@@ -73,8 +73,8 @@ class LogOffsets:
         """The first offset that a client may read."""
         self.high_watermark = 0
         """The offset below which every in-sync replica has all records."""
-        self.on_moved: Callable[[], object] = _do_nothing
-        """Called after any of the offsets, the log end included, has moved."""
+        self.on_moved: Callable[[], object] | None = None
+        """Called after any of the offsets, the log end included, has moved; a leader sets it."""
         self.on_log_start_moved: Callable[[TopicPartition], object] = _do_nothing
         """Called after the log start offset has moved."""
         self.local_log = local_log
@@ -103,7 +103,8 @@ class LogOffsets:
     def note_moved(self) -> None:
         """Notify the listener and the readers of `ChangedLogs` that an offset has moved."""
         self._moved[self] = None
-        self.on_moved()
+        if self.on_moved is not None:
+            self.on_moved()
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, clamped into [log start, log end]; return it."""
@@ -114,7 +115,8 @@ class LogOffsets:
     def _set_high_watermark(self, high_watermark: int) -> None:
         self.high_watermark = high_watermark
         self._moved[self] = None  # as `note_moved`, without a call for each fetch
-        self.on_moved()
+        if self.on_moved is not None:
+            self.on_moved()
         self._producer_state.on_high_watermark_updated(high_watermark)
 
     def maybe_increment_high_watermark(self, offset: int) -> bool:

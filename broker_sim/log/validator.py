@@ -304,14 +304,14 @@ class LogValidator:
 
     def _check_client_header(self, header: BatchHeader) -> None:
         count = header.records_count
-        offsets = f"[{header.base_offset}, {header.last_offset}]"
         if header.last_offset_delta < 0:
-            problem = f"Batch has an invalid offset range: {offsets}"
+            problem = f"Batch has an invalid offset range: [{header.base_offset}, {header.last_offset}]"
         elif count <= 0:
             problem = f"Invalid reported count for record batch: {count}"
         elif header.last_offset_delta + 1 != count:
+            offsets = f"[{header.base_offset}, {header.last_offset}]"
             problem = f"Inconsistent batch offset range {offsets} and count of records {count}"
-        elif header.is_control:
+        elif header.attributes & CONTROL_FLAG:
             problem = "Clients are not allowed to write control records"
         elif header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
             problem = (

@@ -22,16 +22,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
-from broker_sim.replica.partition import Partition
 from broker_sim.runtime.delayed_request import DelayedRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from broker_sim.log import PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
-    from broker_sim.replica.delayed_acks import GetPartition
     from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
+    from broker_sim.replica.partition import Partition
 
 
 class DelayedFetch(DelayedRequest):
@@ -40,7 +39,7 @@ class DelayedFetch(DelayedRequest):
     `infos` is read again at each try, because a follower's session changes it in the meantime.
     """
 
-    __slots__ = ("_complete", "_get_partition", "_infos", "_is_follower_throttled", "_params")
+    __slots__ = ("_complete", "_infos", "_is_follower_throttled", "_params", "_partitions")
 
     api = "Fetch"
 
@@ -48,15 +47,18 @@ class DelayedFetch(DelayedRequest):
         self,
         params: FetchParams,
         infos: Iterable[tuple[TopicPartition, FetchPartition]],
-        get_partition: GetPartition,
+        partitions: Mapping[TopicPartition, Partition],
         is_follower_throttled: Callable[[Partition, int], bool],
         complete: Callable[[], None],
     ) -> None:
-        """`is_follower_throttled(partition, replica_id)` returns whether the follower now gets no records."""
+        """`partitions` are those of this broker.
+
+        `is_follower_throttled(partition, replica_id)` returns whether the follower now gets no records.
+        """
         super().__init__(params.max_wait_ms, params.client_id)
         self._params = params
         self._infos = infos
-        self._get_partition = get_partition
+        self._partitions = partitions
         self._is_follower_throttled = is_follower_throttled
         self._complete = complete
 
@@ -71,8 +73,8 @@ class DelayedFetch(DelayedRequest):
         params = self._params
         accumulated_bytes = 0
         for topic_partition, fetch in self._infos:
-            partition = self._get_partition(topic_partition)
-            if not isinstance(partition, Partition):  # Cases B, C
+            partition = self._partitions.get(topic_partition)
+            if partition is None:  # Cases B, C, D
                 return True
             try:
                 available_bytes = self._available_bytes(partition, fetch)

@@ -82,7 +82,6 @@ class Partition:
         self.config = config
         self.replicas: tuple[int, ...] = ()
         self.replica_states = LeaderReplicas(broker_id, clock, replica_lag_time_max_ms, metadata)
-        partition_log.offsets.on_moved = self.replica_states.wake
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
@@ -103,6 +102,8 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_leader = not self.is_leader
+        if is_new_leader:
+            self.log.offsets.on_moved = self.replica_states.wake
         isr_before = self.isr_state.isr
         self.replicas = state.replicas
         self.replica_states.assign(state.replicas, state.isr)
@@ -127,6 +128,7 @@ class Partition:
         if state.partition_epoch < self.partition_epoch:
             return False
         is_new_epoch = state.leader_epoch > self.leader_epoch
+        self.log.offsets.on_moved = None
         self.is_leader = False
         self.leader_id = state.leader
         self.leader_epoch = state.leader_epoch

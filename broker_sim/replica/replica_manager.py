@@ -257,7 +257,7 @@ class ReplicaManager:
         operation = DelayedFetch(
             params,
             infos,
-            self.get_partition_or_error,
+            self.partitions,
             self.should_leader_throttle,
             lambda: response_callback(self.read_from_log(params, infos, update_fetch_state=False)),
         )
@@ -283,9 +283,7 @@ class ReplicaManager:
             results = self.read_from_log(params, unread, update_fetch_state=False)
             response_callback(session.answer(results))
 
-        operation = DelayedFetch(
-            params, session.unread.items(), self.get_partition_or_error, self.should_leader_throttle, complete
-        )
+        operation = DelayedFetch(params, session.unread.items(), self.partitions, self.should_leader_throttle, complete)
         self.purgatories.fetch.try_complete_else_watch(operation, session.keys)
 
     def should_leader_throttle(self, partition: Partition, replica_id: int) -> bool:
