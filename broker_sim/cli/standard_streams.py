@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 SIGNALLED = 128
-"""What a shell adds to the number of a signal for the exit code of a process that it ended."""
+"""Difference between the exit code of a process that a signal ended, as shells give it, and the signal's number."""
 UNWRITABLE = {errno.EIO, errno.ENOSPC, errno.EPIPE}
 """Errors of writes to stdout or to a full disk; errors of opening a file have its name."""
 
