@@ -7,7 +7,11 @@ from broker_sim.cluster.arguments import broker_configs_by_id
 from broker_sim.log import DiskOptions
 
 CASES = [
-    ({"topcis": []}, TypeError, "unknown argument 'topcis'; allowed: brokers, first_broker_id, topics"),
+    (
+        {"topcis": []},
+        TypeError,
+        r"unknown argument 'topcis' \(did you mean topics\?\); allowed: brokers, first_broker_id, topics",
+    ),
     ({"brokers": "3"}, ValueError, "brokers must be a number"),
     ({"brokers": 0}, ValueError, "at least one broker"),
     ({"topics": "orders"}, TypeError, "must be a list"),
@@ -88,7 +92,9 @@ def test_values_may_be_numbers_and_booleans():
 
 
 def test_unknown_field_of_a_fault_is_refused_with_those_that_there_are():
-    with pytest.raises(TypeError, match="unknown argument 'eror'; allowed: api, broker, topic") as refusal:
+    with pytest.raises(
+        TypeError, match=r"unknown argument 'eror' \(did you mean error\?\); allowed: api, broker, topic"
+    ) as refusal:
         Fault(api="Produce", eror="X")
     assert "\n" not in str(refusal.value)
 

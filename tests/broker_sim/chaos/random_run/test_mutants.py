@@ -56,7 +56,7 @@ def follower_acknowledges_before_it_appends(monkeypatch):
             state.fetch.last_fetched_epoch = last.partition_leader_epoch
             append = state.partition.append_records_to_follower
             self._process.call_later(1, append, data.records)
-        return Outcome.TAKEN
+        return Outcome.APPLIED
 
     monkeypatch.setattr(ReplicaFetcher, "_process_data", process)
 

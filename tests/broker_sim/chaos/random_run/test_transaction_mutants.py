@@ -70,10 +70,10 @@ def every_marker_commits(monkeypatch):
 
 def failed_markers_are_not_sent_again(monkeypatch):
     """A marker that a leader has refused counts as written."""
-    original = TransactionMarkerChannelManager._take_one
+    original = TransactionMarkerChannelManager._complete_marker
     monkeypatch.setattr(
         TransactionMarkerChannelManager,
-        "_take_one",
+        "_complete_marker",
         lambda self, marker, errors: original(
             self,
             marker,
