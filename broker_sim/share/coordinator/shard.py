@@ -187,6 +187,8 @@ class ShareShard:
     def _record(self, key: SharePartitionKey, write: WrittenState, leader_epoch: int) -> CoordinatorRecord:
         """Return an update record, or a snapshot record if there were enough updates."""
         state = self.states[key]
+        if self._broker.release.is_at_least("4.4"):
+            write = state.without_steps_back(write)
         if self._updates.get(key, 0) >= self._max_updates:
             now_ms = self._now_ms()
             return records.snapshot(key, state.snapshot_of(write, leader_epoch, now_ms))

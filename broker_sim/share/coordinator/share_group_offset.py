@@ -50,6 +50,16 @@ class ShareGroupOffset(NamedTuple):
             write_timestamp_ms=now_ms,
         )
 
+    def without_steps_back(self, write: WrittenState) -> WrittenState:
+        """Return a write of Kafka 4.4: neither the start offset nor, at the same one, the count goes back."""
+        count = write.delivery_complete_count
+        if write.start_offset == self.start_offset:
+            count = max(count, self.delivery_complete_count)
+        elif write.start_offset < self.start_offset:
+            count = self.delivery_complete_count
+        start_offset = max(write.start_offset, self.start_offset)
+        return write._replace(start_offset=start_offset, delivery_complete_count=count)
+
     def snapshot_of(self, write: WrittenState, leader_epoch: int, now_ms: int) -> ShareGroupOffset:
         """Return the next snapshot, with the changes of a write."""
         start_offset = self.start_offset

@@ -179,6 +179,28 @@ def test_read_with_new_leader_epoch_keeps_the_rest_of_the_state(bench):
     assert bench.summary().delivery_complete_count == 5
 
 
+@pytest.mark.parametrize(
+    ("release", "start_offset", "complete", "expected"),
+    [
+        ("4.4", 3, 9, (5, 2)),
+        ("4.4", -1, -1, (5, 2)),
+        ("4.4", 5, 1, (5, 2)),
+        ("4.4", 5, 4, (5, 4)),
+        ("4.4", 6, 0, (6, 0)),
+        ("4.3", 3, 9, (3, 9)),
+        ("4.3", -1, -1, (5, -1)),
+        ("4.3", 5, 1, (5, 1)),
+    ],
+)
+def test_start_offset_and_its_count_do_not_go_back_from_4_4_on(make_bench, release, start_offset, complete, expected):
+    bench = make_bench(release)
+    bench.initialize(start_offset=5)
+    bench.write(complete=2, start_offset=5)
+    bench.write(start_offset=start_offset, complete=complete)
+    summary = bench.summary()
+    assert (summary.start_offset, summary.delivery_complete_count) == expected
+
+
 def test_older_state_epochs_are_fenced(bench):
     bench.initialize(state_epoch=4)
     assert codes(bench.write(state_epoch=3)) is ErrorCode.FENCED_STATE_EPOCH

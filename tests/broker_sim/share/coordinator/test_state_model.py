@@ -39,7 +39,11 @@ class Model:
             return ErrorCode.FENCED_STATE_EPOCH
         return NONE
 
-    def write(self, batches, start_offset, complete):
+    def write(self, batches, start_offset, complete, *, goes_back):
+        if not goes_back:
+            if start_offset <= self.start_offset:
+                complete = max(complete if start_offset == self.start_offset else -1, self.complete)
+            start_offset = max(start_offset, self.start_offset)
         if start_offset != -1:
             self.start_offset = start_offset
         self.complete = complete
@@ -113,7 +117,7 @@ class Run:
         )
         assert outcome.error_code == expected
         if not expected:
-            model.write(batches, start, complete)
+            model.write(batches, start, complete, goes_back=not self.rejects_negative)
 
     def upkeep(self, key, model):
         """Write snapshots of cold share partitions, prune the log and, half of the time, load it again."""
