@@ -112,7 +112,7 @@ def write(directory: Path, schemas: str, stub: str, jar_name: str, version: str)
     (directory / schemas).write_text("\n".join(lines) + "\n")
     specs: list[MessageSpec] = [parse_message(definition) for definition in definitions]
     (directory / stub).write_text(stub_source(specs, f"{jar_name} {version}"))
-    subprocess.run(["ruff", "format", "-q", str(directory / stub)], check=True)
+    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", str(directory / stub)], check=True)
     print(f"{len(specs)} messages of {jar_name} {version}")
 
 

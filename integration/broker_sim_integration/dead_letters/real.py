@@ -14,14 +14,13 @@ from broker_sim_integration.dead_letters.table import CONFIGS, TABLE, play
 from broker_sim_integration.reference.clusters.jvm import JAVA_OPTIONS, find_java
 from broker_sim_integration.reference.clusters.node_config import CLUSTER_ID, to_file
 from broker_sim_integration.reference.clusters.ports import free_ports
-from broker_sim_integration.reference.jars import kafka_jars
+from broker_sim_integration.reference.jars import KAFKA_VERSION, kafka_jars
 from broker_sim_integration.reference.progress import to_stderr
 from broker_sim_integration.reference.root_filesystem import NODE_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERSION: Final = "4.4.0"
 START_S: Final = 120
 END_S: Final = 30
 
@@ -41,7 +40,7 @@ def play_on_real(cases: Sequence[str] = tuple(TABLE)) -> dict[str, list[Any]]:
         file = Path(home) / "node.properties"
         file.write_text(to_file({**properties, "log.dirs": f"{home}/data"}), encoding="utf-8")
         java = [find_java(), *JAVA_OPTIONS, f"-Dlog4j2.configurationFile={NODE_FILES / 'log4j2.xml'}"]
-        java += ["-cp", f"{kafka_jars(version=VERSION, progress=to_stderr)}/*"]
+        java += ["-cp", f"{kafka_jars(version=KAFKA_VERSION, progress=to_stderr)}/*"]
         out: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
         tool = [*java, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(file)]
         subprocess.run(tool, check=True, **out)  # noqa: S603 - our own Java command
