@@ -202,7 +202,7 @@ def test_fetch_without_records_is_not_damaged_and_not_counted(cluster, ask):
         ({"api": "Produce", "hold": 1}, "hold must be true or false, not 1"),
         ({"api": "Produce", "damage": "crc"}, "damage is possible for Fetch only, not for Produce"),
         ({"api": "Fetch", "damage": "half"}, "damage must be crc or cut, not 'half'"),
-        ({"api": "Produce", "only_counts": True, "delay_ms": 1}, "only counts has no other effect"),
+        ({"api": "Produce", "only_counts": True, "delay_ms": 1}, "with only_counts cannot have another effect"),
         ({"api": "Produce", "delay_ms": 1, "group": "g"}, "Produce requests have no group"),
         ({"api": "Heartbeat", "delay_ms": 1, "transactional_id": "t"}, "Heartbeat requests have no transactional_id"),
         ({"api": "Produce", "delay_ms": 1, "probability": 0}, "probability must be above 0 and at most 1, not 0"),
