@@ -69,6 +69,16 @@ def test_packages_have_their_data_and_nothing_that_a_browser_cannot_run():
     assert {"pytest.py", "crc32c.py", "playground.py"} <= {*files}
 
 
+def test_site_is_made_again_when_one_of_its_scripts_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(playground, "SITE", tmp_path)
+    (tmp_path / "sizes.json").write_text(json.dumps({"sources": playground.digest_now()}))
+    assert playground.is_built()
+    changed = shutil.copytree(playground.HERE, tmp_path / "changed")
+    (changed / "site/main.js").write_text("// another one")
+    monkeypatch.setattr(playground, "HERE", changed)
+    assert not playground.is_built()
+
+
 def test_page_asks_no_other_host():
     texts = [path.read_text("utf-8") for path in sorted((playground.HERE / "site").iterdir())]
     assert not [text for text in texts if "http://" in text or "https://" in text or 'src="//' in text]

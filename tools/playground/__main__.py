@@ -94,10 +94,22 @@ def digest_of(files: dict[str, bytes]) -> str:
     return digest.hexdigest()
 
 
+def digest_now() -> str:
+    """Return the hash of all that the site is made of, as it is now; what lessons have recorded is not in it."""
+    folders = (HERE / "site", HERE / "lessons")
+    files = {
+        path.relative_to(HERE).as_posix(): path.read_bytes()
+        for folder in folders
+        for path in folder.iterdir()
+        if path.is_file()
+    }
+    return digest_of(all_files() | files)
+
+
 def is_built() -> bool:
-    """Whether the site is there, with the packages as they are now."""
+    """Whether the site is there, made of what is here now."""
     sizes = SITE / "sizes.json"
-    return sizes.is_file() and json.loads(sizes.read_text("utf-8"))["sources"] == digest_of(all_files())
+    return sizes.is_file() and json.loads(sizes.read_text("utf-8"))["sources"] == digest_now()
 
 
 def write_zip(path: Path, files: dict[str, bytes]) -> None:
@@ -160,7 +172,7 @@ def build() -> None:
     (SITE / "examples.json").write_text(json.dumps(facts), "utf-8")
     python = [f"pyodide/{name}" for name in PYODIDE if not name.endswith(".mjs")]
     size = sum((SITE / name).stat().st_size for name in (*python, "packages.zip"))
-    (SITE / "sizes.json").write_text(json.dumps({"python": size, "sources": digest_of(sources)}), "utf-8")
+    (SITE / "sizes.json").write_text(json.dumps({"python": size, "sources": digest_now()}), "utf-8")
     total = sum(path.stat().st_size for path in SITE.rglob("*") if path.is_file())
     print(
         f"{SITE.relative_to(ROOT)}: {total / 1e6:.1f} MB of static files; python -m tools.playground --serve shows them"
@@ -182,7 +194,7 @@ def make_server(port: int = 0) -> ThreadingHTTPServer:
 
 
 def serve(port: int) -> None:
-    """Serve the site on loopback until Ctrl-C; build it if it is not there, or has other packages."""
+    """Serve the site on loopback until Ctrl-C; build it if it is not there, or made of other sources."""
     if not is_built():
         build()
     with make_server(port) as server:
