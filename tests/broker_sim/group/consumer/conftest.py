@@ -16,5 +16,7 @@ def bench(make_bench):
 
 @pytest.fixture(scope="session")
 def peer_command(tmp_path_factory):
-    """Return the command that starts Kafka's group manager."""
-    return compiled_peer(SOURCE, tmp_path_factory.mktemp("classes"))
+    """Return the command that starts the group manager of Kafka 4.3."""
+    from broker_sim_integration.reference.jars import KAFKA_VERSIONS
+
+    return compiled_peer(SOURCE, tmp_path_factory.mktemp("classes"), version=KAFKA_VERSIONS["4.3"])

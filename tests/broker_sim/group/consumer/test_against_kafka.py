@@ -443,7 +443,7 @@ def play(make_bench, peer_command, configs, make_members):
     for seed in range(first, first + runs):
         rng = random.Random(seed)
         with Peer(peer_command, 1_000_000, *with_configs(configs)) as peer:
-            sides = BothSides(make_bench(**configs), peer, lambda _name, r=rng: r.random())
+            sides = BothSides(make_bench(as_version="4.3", **configs), peer, lambda _name, r=rng: r.random())
             members = make_members(sides, rng)
             for step in range(STEPS):
                 try:

@@ -202,7 +202,7 @@ class CommittingSides(BothSides):
         (partition,) = topic.partitions
         error_code = self._commit(request, topic.name, partition)
         partition_response = answer.TxnOffsetCommitResponsePartition(partition.partition_index, error_code)
-        ours = answer(topics=[answer.TxnOffsetCommitResponseTopic(topic.name, [partition_response])])
+        ours = answer(topics=[answer.TxnOffsetCommitResponseTopic(topic.name, partitions=[partition_response])])
         theirs = self._peer_asked(TXN_COMMIT, VERSIONS[TXN_COMMIT], request)
         self.compare(theirs, [ours], version=VERSIONS[TXN_COMMIT])
         return ErrorCode(error_code)
@@ -221,7 +221,7 @@ class CommittingSides(BothSides):
             request.group_id,
             request.member_id,
             request.group_instance_id,
-            request.generation_id,
+            request.generation_id_or_member_epoch,
             VERSIONS[TXN_COMMIT],
             [offset],
         )
@@ -281,7 +281,7 @@ def test_random_transactional_commits_equal_kafkas(make_bench, peer_command):
     for seed in range(first, first + runs):
         rng = random.Random(seed)
         with Peer(peer_command, WALL_START_MS, *with_configs(configs)) as peer:
-            sides = CommittingSides(make_bench(**configs), peer, lambda _name, r=rng: r.random())
+            sides = CommittingSides(make_bench(as_version="4.3", **configs), peer, lambda _name, r=rng: r.random())
             classic = ClassicMembers(sides, rng, [["range"]])
             members = CommittingMembers(sides, rng, classic, seed)
             for step in range(STEPS):
