@@ -135,7 +135,7 @@ def test_broker_does_not_start_on_the_directory_of_another_one(tmp_path):
         path = tmp_path / "broker-2" / "meta.properties"
         right = path.read_text()
         path.write_text(right.replace("node.id=2", "node.id=7"))
-        with pytest.raises(ConfigError, match=r"says node\.id=7, but this is node\.id=2"):
+        with pytest.raises(ConfigError, match=r"has node\.id=7, but expected is node\.id=2"):
             cluster.start(2)
         assert cluster.status().broker(2).state == "dead"
         path.write_text(right)

@@ -192,7 +192,7 @@ def test_checkpoint_truncated_within_its_last_number_is_refused(tmp_path):
     content = path.read_bytes()
     for size in range(len(content)):
         path.write_bytes(content[:size])
-        with pytest.raises(ValueError, match="is no whole checkpoint"):
+        with pytest.raises(ValueError, match="is not a complete checkpoint"):
             read_lines(path)
 
 

@@ -30,9 +30,9 @@ def test_directory_belongs_to_one_broker_of_one_cluster(path):
     open_and_close(path)
     assert "node.id=1\n" in (path / "meta.properties").read_text()
     open_and_close(path)
-    with pytest.raises(LogDirectoryError, match=r"cluster\.id=cluster, but this is cluster\.id=other"):
+    with pytest.raises(LogDirectoryError, match=r"cluster\.id=cluster, but expected is cluster\.id=other"):
         open_and_close(path, cluster_id="other")
-    with pytest.raises(LogDirectoryError, match=r"node\.id=1, but this is node\.id=2"):
+    with pytest.raises(LogDirectoryError, match=r"node\.id=1, but expected is node\.id=2"):
         open_and_close(path, broker_id=2)
     open_and_close(path)
 
@@ -102,7 +102,7 @@ def test_checkpoint_is_text(tmp_path):
 def test_damaged_checkpoint_is_refused(tmp_path, text):
     path = tmp_path / "checkpoint"
     path.write_text(text)
-    with pytest.raises(ValueError, match="no whole checkpoint"):
+    with pytest.raises(ValueError, match="not a complete checkpoint"):
         read_lines(path)
 
 
