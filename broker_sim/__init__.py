@@ -1,7 +1,7 @@
-"""A mini Kafka cluster in Python whose waiting is that of a real one.
+"""A mini Kafka cluster in Python that waits, completes and times out exactly as a real one.
 
 `Cluster` runs it in real time in a thread of its own, `AsyncCluster` on your event loop,
-`VirtualCluster` in virtual time. `__init__.pyi` lists all names; each is imported with its first use.
+`VirtualCluster` in virtual time. `__init__.pyi` lists all names; each is imported on first use.
 """
 
 import ast
@@ -11,7 +11,7 @@ from typing import Any
 
 _LIST = ast.parse(pkgutil.get_data(__name__, "__init__.pyi") or b"")
 _HOMES = {name.name: node.module for node in _LIST.body if isinstance(node, ast.ImportFrom) for name in node.names}
-__all__ = sorted(_HOMES)  # noqa: PLE0605 - the names are in one list
+__all__ = sorted(_HOMES)  # noqa: PLE0605 - the one list of names is __init__.pyi
 
 
 def __getattr__(name: str) -> Any:

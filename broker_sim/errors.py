@@ -10,7 +10,7 @@ from typing import Final
 
 
 class OutlivingClientWarning(UserWarning):
-    """A client has outlived its test: it was still connected when the fixture `kafka` or `kafka_cluster` ended."""
+    """A client was still connected when the fixture `kafka` or `kafka_cluster` of its test ended."""
 
 
 class ErrorCode(IntEnum):
@@ -208,9 +208,9 @@ ERROR_TEXTS: Final[Mapping[ErrorCode, str]] = {
 
 
 class ApiError(Exception):
-    """A request, or one partition of it, fails with `error_code`; the text is for people.
+    """A request, or one partition of it, fails with `error_code`.
 
-    `error_message` is None where Kafka sends none; the text is then the name of the code.
+    `error_message` is None where Kafka sends none; the text of the exception is then the name of the code.
     """
 
     def __init__(self, error_code: ErrorCode, message: str = "") -> None:
@@ -224,14 +224,14 @@ class ConfigError(ValueError):
 
 
 class UnknownBrokerError(LookupError):
-    """There is no broker with that id; the text names the existing ones."""
+    """There is no broker with that id; the text lists the existing ids."""
 
     def __init__(self, broker_id: int, broker_ids: Iterable[int]) -> None:
         super().__init__(f"there is no broker {broker_id!r}; there are {_listed(broker_ids)}")
 
 
 class UnknownPartitionError(LookupError):
-    """There is no such topic or partition; the text names the existing ones."""
+    """There is no such topic or partition; the text lists the existing ones."""
 
     def __init__(self, topic: str, partition: int | None, alternatives: Iterable[object]) -> None:
         if partition is None:
@@ -241,15 +241,15 @@ class UnknownPartitionError(LookupError):
 
 
 class WrongStateError(RuntimeError):
-    """The verb does not fit the state of the broker or of the cluster; the text says which fits."""
+    """The state of the broker or the cluster does not allow the verb; the text says what to do."""
 
 
 class ClusterTimeoutError(TimeoutError):
-    """A verb has waited in vain; the text says what for."""
+    """A wait has timed out; the text says what it waited for."""
 
 
 class MissingExtraError(RuntimeError):
-    """A package is not installed; the text says which extra brings it."""
+    """A package is not installed; the text names the extra that installs it."""
 
 
 REFUSALS: Final = (
@@ -261,11 +261,11 @@ REFUSALS: Final = (
     ClusterTimeoutError,
     MissingExtraError,
 )
-"""The errors that tell the caller of a verb what is wrong with the call; any other one is a defect."""
+"""Errors caused by the call of a verb; any other error is a defect."""
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return ` (did you mean NAME?)` with the name that is nearest to a wrong one, "" if none is near."""
+    """Return ` (did you mean NAME?)` with the name closest to a wrong one, "" if none is close."""
     from difflib import get_close_matches  # noqa: PLC0415 - slow to import, and only for a mistake
 
     by_lower = {each.lower(): each for each in names}

@@ -1,4 +1,4 @@
-"""Makes something that fails as small as it gets: what remains is what the failure needs."""
+"""Minimizes a failing input by leaving out everything that the failure does not need."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Item = TypeVar("Item")
 class Minimizer(Generic[Candidate]):
     """Keeps the smallest candidate so far that still fails.
 
-    `still_fails(candidate)` runs one and tells whether it fails in the same way. After `max_tries` of
-    them, or `max_ms` of real time if there is such a limit, no more are run.
+    `still_fails(candidate)` runs a candidate and returns whether it fails in the same way. At most `max_tries` are
+    run, and none after `max_ms` of real time (default: no limit).
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Minimizer(Generic[Candidate]):
         return self.tries >= self._max_tries or is_late
 
     def accepts(self, candidate: Candidate) -> bool:
-        """Run a candidate; if it still fails it is the best one from now on."""
+        """Run a candidate; return whether it still fails, which makes it the new best."""
         if self.is_over or candidate == self.best:
             return False
         self.tries += 1
@@ -53,14 +53,14 @@ class Minimizer(Generic[Candidate]):
         return True
 
     def simplify(self, simpler: Callable[[Candidate], Iterable[Candidate]]) -> None:
-        """Go on to the first of the simpler ones that still fails, and from there again."""
+        """Repeatedly replace the best candidate by the first simpler one that still fails."""
         while any(self.accepts(candidate) for candidate in simpler(self.best)):
             pass
 
     def leave_out(
         self, items: Callable[[Candidate], Sequence[Item]], with_items: Callable[[Candidate, Sequence[Item]], Candidate]
     ) -> None:
-        """Leave items out, half of them and then fewer at a time (delta debugging)."""
+        """Leave items out, first half of them at a time, then fewer (delta debugging)."""
         size = max(1, len(items(self.best)) // 2)
         while True:
             begin = 0

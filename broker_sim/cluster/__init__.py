@@ -1,4 +1,4 @@
-"""A whole cluster: `AsyncCluster` puts it together, `Cluster` and `virtual/` are its other faces.
+"""A whole cluster: `AsyncCluster` composes it; `Cluster` and `VirtualCluster` wrap it.
 
 nodes/     the machines of the brokers, the controller, and their data
 listeners/ the listeners for clients, and logins

@@ -40,9 +40,9 @@ def broker_configs_by_id(
 ) -> dict[int, BrokerConfig]:
     """Return the configuration of each broker by id. Raises ConfigError, UnknownBrokerError.
 
-    With fewer brokers than the coordinators' topics have replicas by default, the number of brokers is their
-    default: otherwise groups, transactions and share groups could not be used. Kafka's own `server.properties`
-    sets all of them to 1 for the same reason.
+    A small cluster lowers the default replication of the coordinators' topics to its number of brokers: otherwise
+    groups, transactions and share groups could not be used. Kafka's own `server.properties` sets it to 1 for the same
+    reason.
     """
     if not isinstance(brokers, int) or isinstance(brokers, bool):
         raise ConfigError(f"brokers must be a number, not {brokers!r}")
@@ -56,7 +56,7 @@ def broker_configs_by_id(
             raise UnknownBrokerError(broker_id, ids)
         _check_mapping(f"broker_configs[{broker_id}]", single, "{'broker.rack': 'a'}")
     # Most clusters have one configuration for all brokers, so it is parsed once.
-    read: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
+    parsed: dict[tuple[tuple[str, GivenValue], ...], BrokerConfig] = {}
     by_id = {}
     for broker_id in ids:
         values = {
@@ -65,7 +65,7 @@ def broker_configs_by_id(
             **(broker_configs or {}).get(broker_id, {}),
         }
         key = tuple(values.items())
-        by_id[broker_id] = read[key] = read.get(key) or BrokerConfig.from_mapping(values)
+        by_id[broker_id] = parsed[key] = parsed.get(key) or BrokerConfig.from_mapping(values)
     return by_id
 
 
@@ -92,7 +92,7 @@ def added_config(
 
 
 def fitting_replicas(brokers: int) -> dict[str, GivenValue]:
-    """Return the numbers of replicas of the coordinators' topics that are above the number of brokers by default."""
+    """Return the coordinators' topics' settings that need more brokers than there are, lowered to that number."""
     return {name: brokers for name, default in _REPLICAS.items() if brokers < default}
 
 
@@ -107,7 +107,7 @@ def broker_ids(brokers: int, first_broker_id: object) -> range:
 
 
 def _with_own_ports(configs: Mapping[str, GivenValue], brokers_before: int) -> dict[str, GivenValue]:
-    """Return the configurations of all brokers with the ports of one: the second has the ports after the first's."""
+    """Return the configurations with each port raised by the number of brokers before this one."""
     return {
         name: shift_ports(value, brokers_before)
         if name in {LISTENERS, ADVERTISED_LISTENERS} and isinstance(value, str)
@@ -148,7 +148,7 @@ def check_ports(brokers: int, ports: object) -> None:
         if not is_port(port):
             raise ConfigError(f"a port is a number from 0 (any free one) to {LAST_PORT}, not {port!r}")
         if port and ports.count(port) > 1:
-            raise ConfigError(f"each broker needs a port of its own; {port} is given twice")
+            raise ConfigError(f"each broker needs a port of its own; {port} is used twice")
 
 
 def check_control(control: object, token: object = None) -> None:
@@ -167,13 +167,13 @@ def check_control(control: object, token: object = None) -> None:
         )
 
 
-def control_server(wanted: bool | int | ControlServer, token: str | None) -> ControlServer:
-    """Return the server of the control port for a checked argument."""
+def control_server(control: bool | int | ControlServer, token: str | None) -> ControlServer:
+    """Return the server of the control port for a checked `control` argument that is not False."""
     from broker_sim.control.server import ControlServer  # noqa: PLC0415 - rarely used
 
-    if isinstance(wanted, ControlServer):
-        return wanted
-    return ControlServer(0 if wanted is True else wanted, token=token)
+    if isinstance(control, ControlServer):
+        return control
+    return ControlServer(0 if control is True else control, token=token)
 
 
 def check_trace(trace: object) -> None:
@@ -188,8 +188,8 @@ def check_data_dir(data_dir: object) -> None:
         raise ConfigError(f"data_dir must be the path of a directory, not {data_dir!r}")
     if data_dir is not None and sys.platform == "win32":
         raise ConfigError(
-            "no data directory on Windows, where files that are open cannot be renamed or removed:"
-            " leave out data_dir (--data-dir), data is in memory then"
+            "no data directory on Windows, where open files cannot be renamed or removed:"
+            " leave out data_dir (--data-dir) to keep data in memory"
         )
 
 
@@ -211,7 +211,7 @@ def is_port(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """A cluster as a test asks for it, checked: the arguments of the marker `kafka`. Raises ConfigError."""
+    """The checked arguments of the pytest marker `kafka`. Raises ConfigError."""
 
     brokers: int = 3
     first_broker_id: int = FIRST_BROKER_ID
@@ -228,24 +228,24 @@ class ClusterOptions:
     def from_marker(cls, args: tuple[object, ...], kwargs: Mapping[str, Any]) -> Self:
         """Return the options of a pytest marker with these arguments. Raises ConfigError."""
         if args:
-            raise ConfigError(f"it takes keyword arguments only, not {args[0]!r}")
+            raise ConfigError(f"pass keyword arguments only, not {args[0]!r}")
         allowed = [each.name for each in fields(cls) if each.init]
         for name in kwargs:
             if name not in allowed:
                 hint = did_you_mean(name, allowed)
-                raise ConfigError(f"there is no argument {name!r}{hint}, only {', '.join(allowed)}")
+                raise ConfigError(f"unknown argument {name!r}{hint}; allowed: {', '.join(allowed)}")
         return cls(**kwargs)
 
     def __post_init__(self) -> None:
         self.check()
 
     def check(self) -> None:
-        """Raise ConfigError for what no cluster can have."""
+        """Raise ConfigError if no cluster can have these options."""
         check_count("brokers", self.brokers)
         broker_ids(self.brokers, self.first_broker_id)
         check_configs("configs", self.configs or {}, self.usual_configs)
         if isinstance(self.topics, str) or not isinstance(self.topics, Iterable):
-            raise ConfigError(f"topics={self.topics!r}: give a list of topics")
+            raise ConfigError(f"topics={self.topics!r}: pass a list of topics")
         try:
             for topic in self.topics:
                 parse_topic(topic)
@@ -257,11 +257,11 @@ class ClusterOptions:
 def check_count(name: str, value: object) -> None:
     """Raise ConfigError unless the value is a whole number of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ConfigError(f"{name}={value!r}: give a whole number of at least 1")
+        raise ConfigError(f"{name}={value!r}: pass a whole number of at least 1")
 
 
 def check_configs(name: str, configs: object, usual: Mapping[str, GivenValue] | None = None) -> None:
-    """Raise ConfigError for what is no mapping of configurations that brokers can have beside the usual ones."""
+    """Raise ConfigError unless it is a mapping of configurations that brokers accept beside the usual ones."""
     if not isinstance(configs, Mapping):
-        raise ConfigError(f"{name}={configs!r}: give configurations by name")
+        raise ConfigError(f"{name}={configs!r}: pass a mapping of configurations by name")
     BrokerConfig.from_mapping({**(usual or {}), **configs})

@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 
 def unmet(predicate: Callable[[], object], cluster: Verbs) -> str:
-    """Return a predicate's name and its place in the source, and below them the state of the cluster, in words."""
+    """Return a predicate's name and source line, followed by the state of the cluster in words."""
     code = getattr(predicate, "__code__", None)
     name = repr(predicate)
     if code is not None:
@@ -76,20 +76,20 @@ def unmet(predicate: Callable[[], object], cluster: Verbs) -> str:
 
 
 def check_threads() -> None:
-    """Raise WrongStateError if threads and sockets of this process are no real ones."""
+    """Raise WrongStateError if a green-thread library has replaced threads and sockets of this process."""
     library = green_threads()
     if library is not None:
         raise WrongStateError(
             f"{library} has replaced the threads and sockets of this process, which brokers need: start them as a "
-            "process of their own, broker-sim run, and give clients its address"
+            "separate process with broker-sim run, and give clients its address"
         )
 
 
 def forked_error(pid: int) -> WrongStateError:
     """Return the error of a call in a child that was forked from the process with the cluster."""
     return WrongStateError(
-        f"the cluster runs in process {pid}, from which this one was forked: clients may connect to it from here, but "
-        "call it there, or with control=True over its control port; or open another cluster here"
+        f"the cluster runs in process {pid}, from which this one was forked. Clients may connect to it from here, but "
+        "verbs must be called there or over its control port (control=True); or open another cluster here"
     )
 
 
@@ -101,7 +101,7 @@ class Changes:
         self._event = asyncio.Event()
 
     def notify(self) -> None:
-        """Wake all waiters; each looks once in a turn of the loop, however often this is called."""
+        """Wake all waiters; each checks its condition once per turn of the loop, however often this is called."""
         self.count += 1
         self._event.set()
 
@@ -122,23 +122,22 @@ class AsyncCluster(Verbs, AsyncFace):
     `broker_configs` those of single ones; values are texts, numbers or booleans. Brokers listen on
     `host` and on `ports`, one for each (default: any free ones); clients get
     `advertised_host` in place of `host`. With `listeners`, such as
-    `"INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092"`, they listen there instead, broker 2 on the
-    next ports (0: any free one), and each client gets addresses of the listener that it uses, those
-    of `advertised_listeners` if set; Kafka's configurations of these names do the same.
-    `security` is "plaintext", "ssl", "sasl_plaintext" or "sasl_ssl": with TLS, by certificates that the
-    cluster makes, and with logins, as one of `users` by name and password; `client_config` returns the
-    configuration of a client. `seed` makes ids and random choices the same every time.
-    `trace` gets the life of every delayed operation: the path of a file, which ends with the cluster,
-    or a `Trace`, which its owner closes later. `control` serves the control port: True on any free
-    port, a number on that port, or by an existing `ControlServer`; with `control_token` only
-    requests with the token are answered. `as_version` is the Kafka release, such as "3.7", whose
-    behaviour is the cluster's; None is the default one, 4.4. `features` are levels that a new cluster begins with,
-    such as `{"metadata.version": 19}`, in place of the release's own. `memory_limit` bounds what the logs of all
-    brokers keep in memory, in bytes or as "512MB"; None is half of the machine's. At the limit clients'
-    records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in that directory, and
-    a cluster that is opened with it again, also after a kill, has everything: topics, records, groups,
-    transactions. Logs then take no memory. `cluster_id` is the cluster's id, a UUID as Kafka writes it; without one
-    it is drawn, by `seed` if there is one.
+    `"INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092"`, they listen there instead, broker 2 on the next ports (0:
+    any free one). Each client gets the addresses of the listener that it uses, or those of `advertised_listeners`.
+    Kafka's configurations of these names do the same.
+    `security` is "plaintext", "ssl", "sasl_plaintext" or "sasl_ssl": TLS uses certificates that the cluster makes,
+    logins use `users` (passwords by name); `client_config` returns the configuration of a client. `seed` makes ids
+    and random choices the same every time.
+    `trace` records the life of every delayed operation: the path of a file, which is closed with the cluster, or a
+    `Trace`, which its owner closes. `control` serves the control port: True for any free port, a port number, or an
+    existing `ControlServer`; with `control_token` only requests with the token are answered. `as_version` is the
+    Kafka release, such as "3.7", whose behaviour is the cluster's; None is the default one, 4.4. `features` are the
+    feature levels of a new cluster, such as `{"metadata.version": 19}` (default: those of the release).
+    `memory_limit` bounds what the logs of all brokers keep in memory, in bytes or as "512MB"; None is half of the
+    machine's. At the limit clients' records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in
+    that directory, and a cluster that is opened with it again, even after a kill, has all topics, records, groups and
+    transactions. Logs then use no memory. `cluster_id` is the cluster's id, a UUID as Kafka writes it; by default it
+    is random, or drawn from `seed`.
 
     Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when
     the cluster is opened, OSError for a port in use or a trace that cannot be written, ApiError for
@@ -192,14 +191,14 @@ class AsyncCluster(Verbs, AsyncFace):
         initial_features(self._as_version, self._features)  # raises ConfigError for what the release does not have
         check_control(control, control_token)
         self._memory_limit_bytes = None if memory_limit is None else parse_memory_limit(memory_limit)
-        self._wanted_control = control
+        self._control_argument = control
         self._control_token = control_token
         self._control: ControlServer | None = None
         self._nodes: Nodes | None = None
         self._was_opened = False
         self._pid = os.getpid()
         self._is_for_clients = False
-        """Whether clients may connect; when `open` returns, the cluster has its initial topics."""
+        """Whether clients may connect: only after the initial topics exist."""
         self.changes = Changes()
         """Counts applied metadata and brokers that accept clients; all other events only while `watched`."""
         self._waiting = 0
@@ -233,7 +232,7 @@ class AsyncCluster(Verbs, AsyncFace):
         """The simulated disks of brokers, by id; set them before `open`."""
 
     def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method, bound to this cluster. Raises WrongStateError in a forked child."""
+        """Return the method bound to this cluster. Raises WrongStateError in a forked child."""
         if self._pid != os.getpid():
             raise forked_error(self._pid)
         return MethodType(method, self)
@@ -243,10 +242,10 @@ class AsyncCluster(Verbs, AsyncFace):
     async def open(self) -> Self:
         """Start all brokers; returns when every one of them accepts clients.
 
-        Raises WrongStateError the second time: create a new cluster.
+        Raises WrongStateError if it was opened before: create a new cluster.
         """
         if self._was_opened:
-            raise WrongStateError("a cluster is opened only once; make a new one")
+            raise WrongStateError("a cluster can be opened only once; create a new one")
         self._was_opened = True
         self._pid = os.getpid()
         try:
@@ -267,8 +266,8 @@ class AsyncCluster(Verbs, AsyncFace):
             self.observers.append(self._own_trace)
         for broker_id in self._configs:
             self.listeners.bind(broker_id)
-        if self._wanted_control is not False:
-            self._control = control_server(self._wanted_control, self._control_token)
+        if self._control_argument is not False:
+            self._control = control_server(self._control_argument, self._control_token)
         if self._data is not None:
             self._open_data(self._data)
         drawn_id = uuid_text(self._rng.randbytes(16))
@@ -308,11 +307,11 @@ class AsyncCluster(Verbs, AsyncFace):
         check_finalized_features(image.features, self._as_version, self._features, data.path)
         if self._cluster_id not in {None, image.cluster_id}:
             raise ConfigError(
-                f"The cluster in {data.path} has the id {image.cluster_id}: leave out cluster_id,"
-                " or take another directory"
+                f"the cluster in {data.path} has the id {image.cluster_id}: leave out cluster_id,"
+                " or use another directory"
             )
         if self._seed is not None:
-            # The ids that this seed has given to the earlier cluster must not be repeated.
+            # Ids that the earlier cluster drew from this seed must not be repeated.
             self._rng.seed(f"{self._seed} {image.version}")
 
     async def _until_ready(self, what: str) -> None:
@@ -343,7 +342,7 @@ class AsyncCluster(Verbs, AsyncFace):
         return controller.image.version
 
     def _missing_topics(self) -> list[CreatableTopic]:
-        """Return the topics to create when the cluster is opened: those that its data does not have."""
+        """Return the initial topics that the data directory does not have."""
         present = self.nodes.controller.image.topics if self._data is not None else {}
         return [topic for topic in self._topics if topic.name not in present]
 
@@ -430,7 +429,7 @@ class AsyncCluster(Verbs, AsyncFace):
     def nodes(self) -> Nodes:
         """The nodes; raises WrongStateError before `open` and after `close`."""
         if self._nodes is None:
-            raise WrongStateError("the cluster does not run; use it as a context manager, or call open() first")
+            raise WrongStateError("the cluster is not running; use it as a context manager, or call open() first")
         return self._nodes
 
     @property
@@ -455,10 +454,9 @@ class AsyncCluster(Verbs, AsyncFace):
         """Return the configuration of a client: addresses, protocol, mechanism, name and password.
 
         `client` is "confluent", "aiokafka", "kafka-python" or "java", and decides the names. Defaults: the first
-        listener, PLAIN if it is enabled, the only user. If brokers require certificates, it has one, for
-        `CN=client` unless a user is named.
-        Raises ConfigError for an unknown listener, mechanism or user, WrongStateError before `open`,
-        ModuleNotFoundError for a token if the library is not installed.
+        listener, PLAIN if it is enabled, the only user. If brokers require certificates, it includes one for
+        `CN=client`, or for the user. Raises ConfigError for an unknown listener, mechanism or user, WrongStateError
+        before `open`, ModuleNotFoundError if a token needs a library that is not installed.
         """
         name = listener or self.listeners.names[0]
         servers = self.bootstrap_servers_of(name)

@@ -30,7 +30,7 @@ T = TypeVar("T")
 def same_parameters(
     _model: Callable[Concatenate[Any, P], None],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Give an `__init__` the signature of `_model`, to which it passes all arguments."""
+    """Return a decorator that gives an `__init__` the signature of `_model`, which gets all its arguments."""
 
     def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         init.__signature__ = inspect.signature(_model)  # type: ignore[attr-defined]
@@ -62,10 +62,10 @@ class Cluster(Verbs, BlockingFace):
     def open(self) -> Self:
         """Start the cluster; returns when every broker accepts clients.
 
-        Raises WrongStateError the second time: create a new cluster.
+        Raises WrongStateError if it was opened before: create a new cluster.
         """
         if self._loop is not None:
-            raise WrongStateError("the cluster runs already")
+            raise WrongStateError("the cluster is running already")
         check_threads()
         self._pid = os.getpid()
         loop = self._loop = new_event_loop()
@@ -79,7 +79,7 @@ class Cluster(Verbs, BlockingFace):
         return self
 
     def close(self) -> None:
-        """Stop the cluster and its thread; does nothing if it does not run."""
+        """Stop the cluster and its thread; does nothing if it is not running."""
         loop = self._loop
         if loop is None:
             return
@@ -106,7 +106,7 @@ class Cluster(Verbs, BlockingFace):
 
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._await(_carried_out(method, self._cluster, args, kwargs))
+            return self._await(_call_verb(method, self._cluster, args, kwargs))
 
         return call
 
@@ -114,15 +114,15 @@ class Cluster(Verbs, BlockingFace):
         """Run the coroutine on the cluster's thread; interrupting the wait cancels it."""
         if self._loop is None:
             coroutine.close()
-            raise WrongStateError("the cluster does not run; use it as a context manager, or call open() first")
+            raise WrongStateError("the cluster is not running; use it as a context manager, or call open() first")
         if self._pid != os.getpid():
             coroutine.close()
             raise forked_error(self._pid)
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise WrongStateError(
-                "this is the cluster's own thread, which cannot wait for itself; a function that is "
-                "called there, such as a hook, may not call the cluster"
+                "this is the cluster's own thread, which cannot wait for itself; a function that "
+                "runs there, such as a hook, must not call the cluster"
             )
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
@@ -193,7 +193,7 @@ class Cluster(Verbs, BlockingFace):
         return self._cluster.address(broker_id)
 
 
-async def _carried_out(method: Callable[..., Any], cluster: AsyncCluster, args: Any, kwargs: Any) -> Any:
+async def _call_verb(method: Callable[..., Any], cluster: AsyncCluster, args: Any, kwargs: Any) -> Any:
     result = method(cluster, *args, **kwargs)
     return await result if inspect.isawaitable(result) else result
 

@@ -1,7 +1,7 @@
-"""`KafkaContainer` of testcontainers without a container: a suite changes one import.
+"""Testcontainers' `KafkaContainer` without a container: a test suite changes one import.
 
-Mirrors `testcontainers.kafka.KafkaContainer` 4.15: one broker with the same defaults. What concerns
-images, and names or disks of a container, has no effect; what needs a container is not there.
+Mirrors `testcontainers.kafka.KafkaContainer` 4.15: one broker with the same defaults. Settings of images, and of
+names or disks of a container, have no effect; methods that need a container do not exist.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OF_THE_CONTAINER: Final = re.compile(
     r"|(BROKER|NODE)_ID|PROCESS_ROLES|CONTROLLER_\w+|ZOOKEEPER_\w+|LOG_DIRS?|METADATA_LOG_DIR"
     r"|(\w+_)?OPTS|JMX_\w+|LOG4J_\w+|TOOLS_LOG4J_\w+|CLUSTER_ID"
 )
-"""Variables without the prefix that place a broker in its container, or steer its Java."""
+"""Matches variables, without their prefix, that place a broker in its container or configure its JVM."""
 SEPARATORS: Final = {"_": ".", "__": "_", "___": "-"}
 DEFAULTS: Final[dict[str, GivenValue]] = {
     "offsets.topic.num.partitions": 1,
@@ -34,8 +34,8 @@ class KafkaContainer:
     """A cluster of one broker with the methods of testcontainers' class of this name.
 
     `with KafkaContainer() as kafka:` starts and stops it; clients connect to
-    `kafka.get_bootstrap_server()`. `image` and what else concerns a container is taken and has no
-    effect. While it runs, `cluster` is the `Cluster` behind it, with all its verbs. Thread rule: as
+    `kafka.get_bootstrap_server()`. `image` and other arguments about a container are accepted without effect. While
+    it runs, `cluster` is the `Cluster` behind it, with all its verbs. Thread rule: as
     `Cluster`.
     """
 
@@ -47,7 +47,7 @@ class KafkaContainer:
         self._host_port = 0
         self._cluster: Cluster | None = None
 
-    if not TYPE_CHECKING:  # mypy shall tell what is not there
+    if not TYPE_CHECKING:  # so that mypy reports missing methods
 
         def __getattr__(self, name: str) -> NoReturn:
             raise AttributeError(f"broker_sim.KafkaContainer has no {name!r}: there is no container")
@@ -57,17 +57,17 @@ class KafkaContainer:
     def start(self, timeout: float = 30) -> Self:
         """Start the broker; returns when it accepts clients, in milliseconds whatever `timeout` is.
 
-        Raises WrongStateError when it runs already, ConfigError for a variable that names no
-        configuration of Kafka's, and OSError for a port in use.
+        Raises WrongStateError if it is running already, ConfigError for a variable that is not a Kafka configuration,
+        and OSError for a port in use.
         """
         del timeout
         if self._cluster is not None:
-            raise WrongStateError("the container runs already")
+            raise WrongStateError("the container is running already")
         self._cluster = Cluster(1, configs=self._configs, ports=[self._host_port], cluster_id=self._cluster_id).open()
         return self
 
     def stop(self, force: bool = True, delete_volume: bool = True) -> None:
-        """Stop the broker, whose data is gone; does nothing if it does not run."""
+        """Stop the broker and drop its data; does nothing if it is not running."""
         del force, delete_volume
         cluster, self._cluster = self._cluster, None
         if cluster is not None:
@@ -79,13 +79,13 @@ class KafkaContainer:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # -- what a running one tells ---------------------------------------------------------------
+    # -- while it is running --------------------------------------------------------------------
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster while it runs. Raises WrongStateError when it does not run."""
+        """The running cluster. Raises WrongStateError if it is not running."""
         if self._cluster is None:
-            raise WrongStateError("the container does not run; use it with `with`, or call start()")
+            raise WrongStateError("the container is not running; use it with `with`, or call start()")
         return self._cluster
 
     def get_bootstrap_server(self) -> str:
@@ -97,12 +97,12 @@ class KafkaContainer:
         return self.cluster.address(1)[0]
 
     def get_exposed_port(self, port: int) -> int:
-        """Return the port of the broker, whatever the `port` inside of a container would be."""
+        """Return the port of the broker; `port` has no effect."""
         del port
         return self.cluster.address(1)[1]
 
     def get_logs(self) -> tuple[bytes, bytes]:
-        """Return nothing as stdout and as stderr: there is no process."""
+        """Return empty stdout and stderr: there is no process."""
         return b"", b""
 
     # -- before the start -----------------------------------------------------------------------
@@ -110,8 +110,8 @@ class KafkaContainer:
     def with_env(self, key: str, value: GivenValue) -> Self:
         """Set a configuration as the images do: KAFKA_NUM_PARTITIONS sets num.partitions.
 
-        Variables without effect here are those that place the broker in its container or steer its
-        Java, and all without the prefix `KAFKA_`.
+        Variables that place the broker in its container or configure its JVM, and all without the prefix `KAFKA_`,
+        have no effect.
         """
         name = key.removeprefix(PREFIX)
         if name != key and not OF_THE_CONTAINER.fullmatch(name):
@@ -120,13 +120,13 @@ class KafkaContainer:
         return self
 
     def with_envs(self, **variables: GivenValue) -> Self:
-        """Do `with_env` for each."""
+        """Call `with_env` for each variable."""
         for key, value in variables.items():
             self.with_env(key, value)
         return self
 
     def with_bind_ports(self, container: str | int, host: str | int | None = None) -> Self:
-        """Let the broker listen on the port `host`; without it on any free port, as by default."""
+        """Make the broker listen on the port `host` (default: any free port)."""
         del container
         self._host_port = int(host or 0)
         return self
@@ -136,12 +136,12 @@ class KafkaContainer:
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Give the cluster that id, a UUID as Kafka writes it; without it the id is drawn."""
+        """Set the cluster's id, a UUID as Kafka writes it (default: a random one)."""
         self._cluster_id = cluster_id
         return self
 
     def with_exposed_ports(self, *ports: str | int) -> Self:
-        """Do nothing: the broker can be reached."""
+        """Do nothing: the broker's port is always reachable."""
         del ports
         return self
 

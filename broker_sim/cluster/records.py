@@ -1,4 +1,4 @@
-"""Records of a topic without a client: `produce` and `produce_many` append some, `records` returns what can be read."""
+"""The verbs `produce`, `produce_many` and `records`: append and read records of a topic without a client."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 TIMEOUT_MS = 30_000
 """Timeout of an append, the default of producers' `request.timeout.ms`."""
 LEADER_GRACE_S = 5
-"""Additional seconds after the timeout, at which a running leader answers; a paused one never does."""
+"""Seconds to wait beyond the timeout, at which a running leader has answered; a paused one never does."""
 READ_BYTES = 1_048_576
-"""Bytes that are read from a log at once, at least one batch."""
+"""Number of bytes to read from a log at once; at least one batch is read."""
 KEPT_BATCH_BYTES: Final = 1_024
 KEPT_BATCHES: Final = 1_024
 """Number of uncompressed batches of at most `KEPT_BATCH_BYTES` whose decoded records are cached."""
@@ -41,7 +41,7 @@ BATCH_BYTES: Final = 500_000
 """Largest estimated size of a batch, half of the default of `max.message.bytes`."""
 RECORD_OVERHEAD_BYTES: Final = 40
 FIELDS: Final = {"topic", "partition", "offset", "timestamp_ms", "key", "value", "headers"}
-"""Fields of a record in JSON; topic and offset are those of the record when it was read, and have no effect."""
+"""Fields of a record in JSON; `topic` and `offset` are accepted, as `records` returns them, without effect."""
 _SEED = 0x9747B28C
 _MULTIPLIER = 0x5BD1E995
 _MASK = 0xFFFFFFFF
@@ -60,7 +60,7 @@ class TopicRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; bytes that are no UTF-8 text as `{"base64": ...}`."""
+        """Return plain values; bytes that are not UTF-8 text become `{"base64": ...}`."""
         return {
             "topic": self.topic,
             "partition": self.partition,
@@ -123,9 +123,9 @@ def has_unread_records(nodes: Nodes, offsets: Iterable[tuple[TopicPartition, int
 
 
 def _unread_count(log: PartitionLog, offset: int, stop_above: int) -> int:
-    """Return the number of records that consumers at this offset get, now or later; counting ends above `stop_above`.
+    """Return the number of records that consumers at this offset still get; counting ends above `stop_above`.
 
-    Markers of transactions and aborted records are none; those of open transactions are, because they may be
+    Markers of transactions and aborted records do not count; records of open transactions do, because they may be
     committed. Consumers that read uncommitted records get aborted ones too.
     """
     offset = max(offset, log.log_start_offset)
@@ -158,7 +158,7 @@ def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTxn]) -> bool:
 
 
 class _Unplaced(NamedTuple):
-    """A record to append, and its partition, None where the key chooses it."""
+    """A record to append, and its partition (None: chosen by the key)."""
 
     record: Record
     partition: int | None
@@ -182,11 +182,11 @@ async def append_record(
 
 async def append_records(nodes: Nodes, topic: str, records: object) -> TopicRecords:
     """Append records from mappings or from a file of JSON lines. Raises as `Verbs.produce_many`."""
-    given = _of_file(records) if isinstance(records, str | Path) else records
-    if not isinstance(given, Iterable) or isinstance(given, Mapping):
+    rows = _of_file(records) if isinstance(records, str | Path) else records
+    if not isinstance(rows, Iterable) or isinstance(rows, Mapping):
         text = f"records must be a list of objects, or the path of a file of JSON lines, not {records!r}"
-        raise ValueError(text)  # noqa: TRY004 - of a request's body, too
-    unplaced = [_parse_record(number, fields) for number, fields in enumerate(given, 1)]
+        raise ValueError(text)  # noqa: TRY004 - also for the body of a request
+    unplaced = [_parse_record(number, fields) for number, fields in enumerate(rows, 1)]
     return TopicRecords(await _append_all(nodes, topic, unplaced))
 
 
@@ -199,9 +199,9 @@ def _parse_record(number: int, fields: object) -> _Unplaced:
     """Return a record from its fields, as `TopicRecord.to_json` has them. Raises ValueError."""
     if not isinstance(fields, Mapping):
         text = f"record {number} must be an object such as {{'key': 'k', 'value': 'v'}}, not {fields!r}"
-        raise ValueError(text)  # noqa: TRY004 - of a request's body, too
+        raise ValueError(text)  # noqa: TRY004 - also for the body of a request
     if fields.keys() - FIELDS or "value" not in fields:
-        raise ValueError(f"record {number} has the fields {sorted(fields)}; needed: value, allowed: {sorted(FIELDS)}")
+        raise ValueError(f"record {number} has the fields {sorted(fields)}; required: value, allowed: {sorted(FIELDS)}")
     partition = fields.get("partition")
     if partition is not None and type(partition) is not int:
         raise ValueError(f"record {number}: partition must be a number, not {partition!r}")
@@ -214,7 +214,7 @@ def _parse_record(number: int, fields: object) -> _Unplaced:
 
 
 def _content(value: object) -> bytes | None:
-    """Return a value's bytes: of a text, of `{"base64": ...}`, or of any other JSON as JSON text."""
+    """Return the bytes of a text, of `{"base64": ...}`, or of any other value as JSON text."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
@@ -329,7 +329,7 @@ def _leader(nodes: Nodes, topic_partition: TopicPartition) -> Broker:
     broker = None if state is None else nodes.brokers.get(state.leader)
     if broker is None:
         topic, number = topic_partition
-        raise WrongStateError(f"{topic}-{number} has no leader that is alive; start its brokers")
+        raise WrongStateError(f"{topic}-{number} has no live leader; start its brokers")
     return broker
 
 

@@ -1,7 +1,7 @@
 """Text forms of topics and access rules, on the command line and in Python.
 
 orders:3:3:min.insync.replicas=2           a topic: NAME:PARTITIONS:RF:KEY=VALUE
-User:billing READ topic:orders             a rule of access control: principal, operation, resource
+User:billing READ topic:orders             an ACL: principal, operation, resource
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class TopicText(NamedTuple):
-    """A requested topic; -1 stands for the brokers' default."""
+    """A topic to be created; -1 stands for the brokers' default."""
 
     name: str
     partitions: int
@@ -77,7 +77,7 @@ def creatable_topics(topics: Sequence[str]) -> list[CreatableTopic]:
 
 
 _CONCRETE: Final = 2
-"""The first code of a resource type or an operation that a rule can have."""
+"""The lowest code of a concrete resource type or operation; lower ones are UNKNOWN and ANY."""
 
 
 def parse_acl(principal: str, operation: str, resource: str, host: str, *, deny: bool) -> Acl:
@@ -88,7 +88,7 @@ def parse_acl(principal: str, operation: str, resource: str, host: str, *, deny:
     if type_name.upper() not in names or not (name or type_name.upper() == "CLUSTER"):
         forms = ", ".join(each.lower() for each in names)
         raise ValueError(
-            f"'resource' must be such as topic:orders, topic:ord*, topic:* or cluster, with one of"
+            f"'resource' must have a form such as topic:orders, topic:ord*, topic:* or cluster, with one of"
             f" {forms}, not {resource!r}"
         )
     resource_type = ResourceType[type_name.upper()]

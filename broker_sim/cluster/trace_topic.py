@@ -1,9 +1,9 @@
 """A sink that writes the trace into a topic of the traced cluster, one record per line.
 
-Kafka has no counterpart. The trace's thread makes the batches, and leaders append them as they do for
-a producer with acks=1, so writing the trace parks no operation in a purgatory. Unless it exists
-already, the topic gets one partition per broker with one replica each, so no follower fetches it.
-While all leaders are paused or dead, lines are queued; beyond a limit the oldest are dropped.
+Kafka has no counterpart. The trace's thread builds the batches, and leaders append them as for a producer with
+acks=1, so writing the trace parks no operation in a purgatory. Unless it exists already, the topic gets one partition
+per broker with one replica each, so no follower fetches it. While all leaders are paused or dead, lines are queued;
+beyond a limit the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TraceTopic:
         self._turn = 0
 
     def open(self, nodes: Nodes) -> None:
-        """Create the topic unless it exists, and begin to append; call it on the nodes' thread.
+        """Create the topic unless it exists, and start appending. Thread rule: the nodes' thread.
 
         Raises ApiError for an invalid name.
         """

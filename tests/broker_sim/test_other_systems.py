@@ -103,7 +103,7 @@ def test_a_data_directory_is_refused_on_windows_only(monkeypatch):
     check_data_dir("data")
     monkeypatch.setattr(sys, "platform", "win32")
     check_data_dir(None)
-    with pytest.raises(ConfigError, match=r"leave out data_dir \(--data-dir\), data is in memory"):
+    with pytest.raises(ConfigError, match=r"leave out data_dir \(--data-dir\) to keep data in memory"):
         check_data_dir("data")
 
 

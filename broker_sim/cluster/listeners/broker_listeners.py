@@ -1,12 +1,12 @@
 """The listeners of a cluster's brokers and their logins, from its arguments and Kafka's configurations.
 
-    security="sasl_plaintext"   all listeners ask for a login, by every mechanism with a password
+    security="sasl_plaintext"   every listener requires a login, by any mechanism with a password
 
 Mirrors the checks of listeners in `KafkaConfig`, and `ListenerInfo`.
 
-Deliberate differences: a host that is left out is that of the cluster, not every address of the
-machine. Every broker opens the listeners of `controller.listener.names` that are among its own: all of them lead to
-the one controller, and one whose port a broker of the cluster has already is left out.
+Deliberate differences: a missing host is that of the cluster, not every address of the machine. Every broker opens
+its listeners that `controller.listener.names` lists: all of them lead to the one controller, and one whose port
+another listener of the cluster has is left out.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ LOCALHOST: Final = "localhost"
 
 @dataclass(frozen=True, slots=True)
 class BrokerListeners:
-    """The listeners of one broker; a port of 0 is known only when it is bound."""
+    """The listeners of one broker; port 0 stands for a free port, chosen when it is bound."""
 
     bound: tuple[Endpoint, ...]
     """The bound endpoints."""
@@ -68,14 +68,14 @@ class BrokerListeners:
     inter_broker: str
     """The listener for connections between brokers."""
     controllers: tuple[Endpoint, ...] = ()
-    """The endpoints at which clients reach the controller: no broker's."""
+    """The endpoints at which clients reach the controller."""
     sasl: Mapping[str, SaslListener] = field(default_factory=dict)
-    """The logins, by the names of the listeners that have them."""
+    """Login settings, by the names of the listeners with logins."""
     ssl: Mapping[str, SslListener] = field(default_factory=dict)
-    """TLS, by the names of the listeners that have it."""
+    """TLS settings, by the names of the listeners with TLS."""
 
     def is_of_controllers(self, endpoint: Endpoint) -> bool:
-        """Whether the controller answers there, and not the broker."""
+        """Whether the controller answers at the endpoint, not the broker."""
         return any(each.listener == endpoint.listener for each in self.controllers)
 
 
@@ -93,11 +93,10 @@ def broker_listeners(
 ) -> BrokerListeners:
     """Return a broker's listeners. Raises ConfigError, worded as Kafka's.
 
-    Unless `listeners` is set, there is one at `host` and `port`, of that protocol. `advertised_host` takes
-    the place of all hosts where `advertised.listeners` is not set. `users` are the passwords of users by
-    name, in place of those in the configuration. `certificates` makes missing certificates,
-    `issuer` signs tokens if no configuration names keys; with `verifies_claims`, as from Kafka 4.4 on, keys need an
-    audience and an issuer.
+    Unless `listeners` is set, there is one at `host` and `port` with `protocol`. `advertised_host` replaces all hosts
+    unless `advertised.listeners` is set. `users` are passwords by name, in place of those in the configuration.
+    `certificates` makes missing certificates, `issuer` signs tokens if no configuration names keys; with
+    `verifies_claims`, as since Kafka 4.4, keys need an audience and an issuer.
     """
     protocols = security_protocols(config.originals, config.listener_security_protocol_map)
     if LISTENERS in config.originals:
@@ -145,15 +144,15 @@ def broker_listeners(
     for each in bound:
         config.for_listener(each.listener)  # raises ConfigError for invalid values
     make_sasl = partial(_sasl_listener, config, users, issuer, verifies_claims=verifies_claims)
-    with_logins = [each.listener for each in bound if each.security_protocol in SASL_PROTOCOLS]
+    login_names = [each.listener for each in bound if each.security_protocol in SASL_PROTOCOLS]
     mechanism = config.others.get(INTER_BROKER_MECHANISM)
     # Brokers have no connections here, so a mechanism between them need not be configured.
-    if inter_broker in with_logins and mechanism is not None and mechanism not in config.sasl_enabled_mechanisms:
+    if inter_broker in login_names and mechanism is not None and mechanism not in config.sasl_enabled_mechanisms:
         raise ConfigError(
             f"requirement failed: {INTER_BROKER_MECHANISM} must be included in {MECHANISMS} when SASL is used for"
             " inter-broker communication"
         )
-    sasl = {name: make_sasl(name) for name in with_logins}
+    sasl = {name: make_sasl(name) for name in login_names}
     encrypted = [each.listener for each in bound if each.security_protocol in SSL_PROTOCOLS]
     hosts = {each.host for each in (*bound, *advertised)}
     make_ssl = partial(_ssl_listener, config, certificates or Certificates(), hosts)
@@ -220,9 +219,9 @@ def _check_ports(key: str, endpoints: Iterable[Endpoint]) -> None:
 def with_listeners(
     configs: Mapping[str, GivenValue] | None, listeners: object, advertised: object, protocol: str = PLAINTEXT
 ) -> Mapping[str, GivenValue] | None:
-    """Return the configurations with listeners, all of that protocol unless a map says otherwise.
+    """Return the configurations with these listeners, all of `protocol` unless a protocol map is configured.
 
-    The first advertised one is that between brokers, unless it is set. Raises ConfigError.
+    The first advertised listener is the one between brokers unless another is configured. Raises ConfigError.
     """
     texts: dict[str, GivenValue] = {}
     for name, value in ((LISTENERS, listeners), (ADVERTISED_LISTENERS, advertised)):
@@ -234,7 +233,7 @@ def with_listeners(
                 f"{argument} must be a text such as 'INSIDE://127.0.0.1:19092,OUTSIDE://127.0.0.1:9092', not {value!r}"
             )
         if name in (configs or {}):
-            raise ConfigError(f"{name} is given twice: as {argument} and in configs")
+            raise ConfigError(f"{name} is set twice: as {argument} and in configs")
         texts[name] = value
     if LISTENERS in texts:
         names = listener_names(str(texts[LISTENERS]))
@@ -251,17 +250,17 @@ def listeners_by_id(
 ) -> dict[int, BrokerListeners]:
     """Return the listeners of each broker, made by `make(config, port=0)`. Raises ConfigError."""
     if ports is not None and any(LISTENERS in config.originals for config in configs.values()):
-        raise ConfigError(f"{LISTENERS} have ports of their own; leave out ports and --port")
+        raise ConfigError(f"{LISTENERS} contains the ports; leave out ports and --port")
     own_ports = ports or [0] * len(configs)
     listeners = {
         broker_id: make(config, port=port) for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
     }
-    return _without_taken_ports(listeners)
+    return _without_used_ports_ports(listeners)
 
 
-def _without_taken_ports(listeners: Mapping[int, BrokerListeners]) -> dict[int, BrokerListeners]:
-    """Leave out controllers' listeners whose port another listener has: brokers go first, and of them the first."""
-    taken = {
+def _without_used_ports_ports(listeners: Mapping[int, BrokerListeners]) -> dict[int, BrokerListeners]:
+    """Leave out controllers' listeners whose port another listener has; brokers' listeners have precedence."""
+    used_ports = {
         endpoint.port
         for each in listeners.values()
         for endpoint in each.bound
@@ -270,8 +269,8 @@ def _without_taken_ports(listeners: Mapping[int, BrokerListeners]) -> dict[int, 
     free: dict[int, BrokerListeners] = {}
     for broker_id, each in listeners.items():
         own = [endpoint for endpoint in each.bound if each.is_of_controllers(endpoint)]
-        closed = {endpoint.listener for endpoint in own if endpoint.port in taken}
-        taken.update(endpoint.port for endpoint in own if endpoint.port)
+        closed = {endpoint.listener for endpoint in own if endpoint.port in used_ports}
+        used_ports.update(endpoint.port for endpoint in own if endpoint.port)
         free[broker_id] = replace(
             each,
             bound=tuple(endpoint for endpoint in each.bound if endpoint.listener not in closed),
@@ -296,7 +295,7 @@ class Security(NamedTuple):
         return f"Security({self.protocol}, users={list(self.users or ())})"
 
     def with_configs(self, configs: Mapping[str, GivenValue] | None) -> Mapping[str, GivenValue] | None:
-        """Return the configurations with those that follow from the protocol; explicit ones take precedence."""
+        """Return the configurations, completed by those that the protocol implies."""
         explicit = configs or {}
         implied: dict[str, GivenValue] = {}
         if self.protocol in SASL_PROTOCOLS:
@@ -309,7 +308,7 @@ class Security(NamedTuple):
 
 
 def read_security(security: object, users: object) -> Security:
-    """Return the parsed arguments. Raises ConfigError; its message contains no password."""
+    """Return the checked arguments. Raises ConfigError; its message contains no password."""
     if security is not None and security not in PROTOCOLS:
         raise ConfigError(f"security must be one of {', '.join(PROTOCOLS)}, not {security!r}")
     if users is None:
@@ -326,9 +325,9 @@ def read_security(security: object, users: object) -> Security:
 def check_user(user: object, password: object) -> None:
     """Raise ConfigError if the name or password is invalid; the message never contains the password."""
     if not isinstance(user, str) or not user or "\0" in user or not can_be_sent(user):
-        raise ConfigError(f"users: a name must be a text that is not empty, not {user!r}")
+        raise ConfigError(f"users: a name must be a non-empty text, not {user!r}")
     if not isinstance(password, str) or not password or "\0" in password or not can_be_sent(password):
-        raise ConfigError(f"users: the password of {user!r} must be a text that is not empty")
+        raise ConfigError(f"users: the password of {user!r} must be a non-empty text")
 
 
 def credentials_of(
@@ -346,7 +345,7 @@ def credentials_of(
 
 
 def with_password(user: str, credentials: Mapping[int, ScramCredential], password: str) -> list[ScramUpsertion]:
-    """Return new credentials for another password, for the mechanisms (by code) of the old ones."""
+    """Return SCRAM credentials for a new password, one for each old credential (by mechanism code)."""
     upsertions = []
     for code, each in credentials.items():
         salted = SCRAM_MECHANISMS[code].salted_password(password, each.salt, each.iterations)
@@ -361,6 +360,6 @@ def _credential(mechanism: ScramMechanism, user: str, password: str, rng: random
 
 
 def check_users(security: Security, listeners: Iterable[BrokerListeners]) -> None:
-    """Raise ConfigError if there are users, but no listener with logins."""
+    """Raise ConfigError if there are users but no listener with logins."""
     if security.users is not None and not any(each.sasl for each in listeners):
         raise ConfigError("users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl' too")

@@ -1,9 +1,9 @@
-"""The configuration with which a client connects and logs in, by the names of its library.
+"""The configuration with which a client connects and logs in, for each client library.
 
 confluent      librdkafka's: confluent-kafka, kcat and others on top of it
 aiokafka       keyword arguments of its classes
 kafka-python   keyword arguments of its classes
-java           properties of the Java client, and of what is made of it
+java           properties of the Java client and tools built on it
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Trust(NamedTuple):
 def choose_login(sasl: SaslListener, user: str | None, mechanism: str | None) -> Login:
     """Return a login at a listener; defaults: PLAIN if it is enabled, and the only user.
 
-    With OAUTHBEARER any user name is accepted, unless the tokens are signed by others.
+    With OAUTHBEARER any user name is accepted, unless an external issuer signs the tokens.
 
-    Raises ConfigError for an unknown user or mechanism, and for tokens that others sign.
+    Raises ConfigError for an unknown user or mechanism, and for tokens of an external issuer.
     """
     mechanisms = sorted(sasl.mechanisms)
     chosen_mechanism = mechanism or (PLAIN if PLAIN in mechanisms else mechanisms[0])
@@ -92,7 +92,7 @@ def _signed_token(sasl: SaslListener, user: str) -> str:
 def client_config(
     client: str, servers: str, protocol: str, login: Login | None = None, trust: Trust | None = None
 ) -> dict[str, Any]:
-    """Return the configuration of one of `CLIENTS`. Raises ConfigError for another one."""
+    """Return the configuration of one of `CLIENTS`. Raises ConfigError for an unknown client."""
     make = CLIENTS.get(client)
     if make is None:
         raise ConfigError(f"client must be one of {', '.join(CLIENTS)}, not {client!r}")
@@ -170,7 +170,7 @@ def _jaas_line(login: Login) -> str:
 
 
 def unsecured_token(user: str) -> str:
-    """Return a token for that user, good until 2100, that nobody has signed."""
+    """Return an unsigned token for that user, valid until 2100."""
     parts = ({"alg": "none"}, {"sub": user, "exp": EXPIRES_S})
     texts = (urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts)
     return f"{'.'.join(texts)}."

@@ -1,7 +1,6 @@
 """The brokers' listening sockets: bound at the start, opened when a broker is unfenced.
 
-Until then connections are refused, as Kafka does: its acceptors are the last that `BrokerServer.startup`
-starts.
+Until then connections are refused, as in Kafka, where `BrokerServer.startup` starts the acceptors last.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ if TYPE_CHECKING:
 class Listeners:
     """One `SocketServer` for each live broker. Thread rule: the event loop.
 
-    `listeners` are the endpoints by broker; port 0 takes any free one, which the broker keeps when
-    it is started again. `on_accepting` is called when a broker accepts clients.
+    `listeners` are the endpoints by broker; port 0 is any free port, which the broker keeps when it is restarted.
+    `on_accepting` is called when a broker accepts clients.
     """
 
     def __init__(self, listeners: Mapping[int, BrokerListeners], on_accepting: Callable[[], object]) -> None:
         self._arguments = dict(listeners)
-        """The listeners as they were given: port 0 is one that a broker may leave."""
+        """The configured listeners: a port of 0 may change, others are fixed."""
         self._listeners = dict(listeners)
         self._on_accepting = on_accepting
         self._servers: dict[int, SocketServer] = {}
@@ -47,7 +46,7 @@ class Listeners:
         self._openings: dict[int, asyncio.Task[None]] = {}
 
     def add(self, broker_id: int, listeners: BrokerListeners) -> None:
-        """Add a broker; passwords that were set at the others count there too."""
+        """Add a broker; it takes over passwords that were changed at other brokers."""
         for name, sasl in listeners.sasl.items():
             for other in self._listeners.values():
                 if name in other.sasl:
@@ -62,30 +61,30 @@ class Listeners:
         del self._arguments[broker_id], self._listeners[broker_id]
 
     def bind(self, broker_id: int, *, new_ports: bool = False) -> None:
-        """Bind the broker's ports, with `new_ports` other free ones than before.
+        """Bind the broker's ports; with `new_ports` free ports other than the former ones.
 
         Raises OSError with advice if one is in use, ConfigError for new ports where they are fixed.
         """
-        given = self._listeners[broker_id]
+        listeners = self._listeners[broker_id]
         if new_ports:
             _check_free_ports([self._arguments[broker_id]])
-            with suppress(OSError):  # while the former ports are taken, the new ones are others
-                self._servers[broker_id] = SocketServer(given.bound)
-            given = self._arguments[broker_id]
-        server = SocketServer(given.bound)
+            with suppress(OSError):  # as long as the former ports are in use, the new ones differ
+                self._servers[broker_id] = SocketServer(listeners.bound)
+            listeners = self._arguments[broker_id]
+        server = SocketServer(listeners.bound)
         if broker_id in self._servers:
             self._servers[broker_id].close()
         self._servers[broker_id] = server
         self._follow_ports(broker_id)
 
     def _follow_ports(self, broker_id: int) -> None:
-        server, given = self._servers[broker_id], self._arguments[broker_id]
+        server, listeners = self._servers[broker_id], self._arguments[broker_id]
         ports = {each.listener: each.port for each in server.endpoints}
         self._listeners[broker_id] = replace(
-            given,
+            listeners,
             bound=tuple(server.endpoints),
-            advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in given.advertised),
-            controllers=tuple(each._replace(port=each.port or ports[each.listener]) for each in given.controllers),
+            advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in listeners.advertised),
+            controllers=tuple(each._replace(port=each.port or ports[each.listener]) for each in listeners.controllers),
         )
 
     def check_new_ports(self, lasting: str | None) -> None:
@@ -97,7 +96,7 @@ class Listeners:
     async def move(self, broker_id: int, lasting: str | None) -> tuple[Endpoint, ...]:
         """Give all listeners of the broker but `lasting` new free ports; return its advertised endpoints.
 
-        Their clients' connections are broken off, and former ports refuse clients. Raises OSError with advice.
+        The connections of their clients are aborted, and the former ports refuse clients. Raises OSError with advice.
         """
         server = self._servers[broker_id]
         await server.move([each.listener for each in server.endpoints if not _is_named(each, lasting)])
@@ -170,13 +169,13 @@ class Listeners:
     async def _open(self, broker: Broker) -> None:
         try:
             await self._open_sockets(broker)
-        finally:  # who waits is told of an error too, by `is_accepting`
+        finally:  # also after an error, which `is_accepting` raises in the waiting caller
             self._on_accepting()
 
     async def _open_sockets(self, broker: Broker) -> None:
         server = self._servers[broker.broker_id]
         listeners = self._listeners[broker.broker_id]
-        # URLs of keys are outside of virtual time: there they are read when the cluster is created.
+        # In virtual time, URLs of keys are read when the cluster is created, not here.
         if not hasattr(asyncio.get_running_loop(), "clock"):
             for sasl in listeners.sasl.values():
                 sasl.start(broker.process)
@@ -258,8 +257,8 @@ class Listeners:
 
 def _check_free_ports(arguments: Iterable[BrokerListeners], lasting: str | None = None) -> None:
     """Raise ConfigError if a listener other than `lasting` has a fixed port."""
-    for given in arguments:
-        for endpoint in (*given.bound, *given.advertised):
+    for listeners in arguments:
+        for endpoint in (*listeners.bound, *listeners.advertised):
             if endpoint.port and not _is_named(endpoint, lasting):
                 raise ConfigError(
                     f"listener {endpoint.listener} has the fixed port {endpoint.port}, which former clients know;"

@@ -1,9 +1,9 @@
-"""The directory in which a cluster keeps its data, so that it can be started again.
+"""The directory in which a cluster keeps its data across restarts.
 
-DIR/.lock                 held by the process that uses it
+DIR/.lock                 locked by the process that uses the directory
 DIR/controller.metadata   topics, configurations, ISRs, epochs, producer ids, SCRAM users
 DIR/broker-1/ ...         the log directory of each broker, as Kafka's
-DIR/broker-1-2/ ...       the second one of a broker whose `log.dirs` has several
+DIR/broker-1-2/ ...       the second log directory of a broker with several `log.dirs`
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
 
 METADATA_FILE = "controller.metadata"
-WRITABLE_ADVICE: Final = "make the data directory writable for this process, or take another one"
-ROOM_ADVICE: Final = "free some space there, or take a data directory on another disk"
+WRITABLE_ADVICE: Final = "make the data directory writable for this process, or use another one"
+ROOM_ADVICE: Final = "free some space there, or use a data directory on another disk"
 ADVICE: Final = {
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), WRITABLE_ADVICE),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), ROOM_ADVICE),
 }
 KAFKA_FILES: Final = ("meta.properties", "__cluster_metadata-0")
-"""Files in the log directory of a real broker that the directory of a cluster does not have."""
+"""Files that show that a directory is the log directory of a real broker."""
 
 
 class DataDirectory:
@@ -51,13 +51,13 @@ class DataDirectory:
         self._logs: dict[int, list[LogDirectory]] = {}
         self._lock: int | None = None
         self._unseen: set[str] = set()
-        """The log directories that may have producer ids missing in the metadata."""
+        """Log directories that may contain producer ids the metadata does not know."""
 
     def open(self) -> None:
-        """Lock the directory, which is created if there is none, and read the metadata.
+        """Create the directory if it is missing, lock it, and read the metadata.
 
-        Raises ConfigError if another process uses it or its metadata is damaged, and OSError; for a
-        directory that cannot be written its message has advice.
+        Raises ConfigError if another process uses it or its metadata is damaged, and OSError, with advice if the
+        directory cannot be written.
         """
         with self._advice():
             self.path.mkdir(parents=True, exist_ok=True)
@@ -77,8 +77,8 @@ class DataDirectory:
         name = next(present, None) or first_log(self.path)
         if name is not None:
             raise ConfigError(
-                f"{self.path} is the log directory of a Kafka broker, it has {name}: broker-sim "
-                "cannot start from it; take another directory"
+                f"{self.path} is the log directory of a Kafka broker (it contains {name}), which broker-sim "
+                "cannot use; choose another directory"
             )
 
     def _check_lost_metadata(self) -> None:
@@ -87,7 +87,7 @@ class DataDirectory:
         if brokers:
             raise ConfigError(
                 f"{self.path / METADATA_FILE} is missing, but there is {brokers[0]}: put the file "
-                "back, or take another directory"
+                "back, or use another directory"
             )
 
     def _identities(self) -> Iterable[Path]:
@@ -95,9 +95,9 @@ class DataDirectory:
         return self.path.glob("broker-*/meta.properties")
 
     def open_logs(self, counts: Mapping[int, int], cluster_id: str) -> dict[int, list[LogDirectory]]:
-        """Open the log directories of each broker, as many as `counts` has by broker id, but at least one.
+        """Open the log directories of each broker; `counts` is their number by broker id (0 counts as 1).
 
-        Raises ConfigError for one that is in use or belongs to another broker, and OSError.
+        Raises ConfigError for a directory that is in use or belongs to another broker, and OSError.
         """
         with self._advice():
             for broker_id, count in counts.items():
@@ -123,7 +123,7 @@ class DataDirectory:
         return self._producer_ids
 
     def skip_known_producer_ids(self, broker_id: int, logs: LogManager) -> None:
-        """Skip the producer ids in recovered logs if the metadata may have lost its last changes."""
+        """Skip the producer ids in recovered logs, if the metadata may have lost its last changes."""
         own = {name for name in self._unseen if name.split("-")[1] == str(broker_id)}
         if own:
             self._producer_ids.skip(highest_producer_id(logs))

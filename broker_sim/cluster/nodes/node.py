@@ -1,6 +1,6 @@
-"""One broker's machine, which stays when the broker's process ends: configuration, logs, memory.
+"""One broker's machine, which outlives the broker's process: configuration, logs, memory.
 
-Also the records that it loses with its power, and the warnings about configurations of brokers.
+Also the records lost in a power failure, and the warnings about configurations of brokers.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from broker_sim.runtime.scheduler import Scheduler
 
 TELEMETRY_CONFIGS: Final = frozenset({METRIC_REPORTERS, MAX_BYTES_CONFIG})
-"""Configurations of clients' metrics, which have an effect though they are not attributes of `BrokerConfig`."""
+"""Configurations of clients' metrics: they have an effect without being attributes of `BrokerConfig`."""
 KeptBatches = dict["TopicPartition", list[tuple[int, int, bytes]]]
 """Base offset, end offset and bytes of each batch, by partition."""
 
 
 class LostRecords(NamedTuple):
-    """The end of a log that one broker has lost with its power; other replicas may have it."""
+    """The end of a log that one broker lost in a power failure; other replicas may have it."""
 
     broker_id: int
     topic_partition: TopicPartition
@@ -67,7 +67,7 @@ def _batches(log: PartitionLog) -> list[tuple[int, int, bytes]]:
 
 
 def lost_records(broker_id: int, before: KeptBatches, logs: LogManager) -> list[LostRecords]:
-    """Return the lost records of each partition: the first batch that differs, to the former end."""
+    """Return the lost records of each partition, from the first batch that differs to the former end."""
     now = {log.topic_partition: log for log in logs.logs}
     losses = []
     for key, batches in before.items():
@@ -84,11 +84,11 @@ def lost_records(broker_id: int, before: KeptBatches, logs: LogManager) -> list[
 
 
 MEMORY_RETURN_MS: Final = 1_000
-"""Delay before freed memory is returned to the machine, for all that is freed in it."""
+"""Delay before freed memory is returned to the machine, so that one call returns all of it."""
 
 
 class LogMemory:
-    """The memory account of a cluster's logs, whose freed memory is returned to the machine."""
+    """The memory account of a cluster's logs; returns freed memory to the machine."""
 
     def __init__(self, scheduler: Scheduler, limit_bytes: int | None, reclaim: Callable[[], object]) -> None:
         """`limit_bytes` is the bound (default: half of the machine's memory); `reclaim()` frees deletable records."""
@@ -99,7 +99,7 @@ class LogMemory:
         )
 
     def _return_soon(self) -> None:
-        """Return freed memory to the machine after a delay, when its last users have dropped it."""
+        """Return freed memory to the machine after a delay, when nothing refers to it any more."""
         if self._handle is None:
             self._handle = self._scheduler.call_later(MEMORY_RETURN_MS, self._return)
 
@@ -150,7 +150,7 @@ class Node:
         self.broker_id = broker_id
         self.config = config
         self.clock = MachineClock(clock)
-        """The machine's clock; its wall clock gives the times of the logs, all else uses monotonic time."""
+        """The machine's clock; logs use its wall clock, everything else monotonic time."""
         self._producers = ProducerStateManagerConfig(
             config.producer_id_expiration_ms, config.transaction_partition_verification_enable
         )
@@ -160,7 +160,7 @@ class Node:
         self._reopen = reopen
         self._was_started = False
         self.lost: list[LostRecords] = []
-        """Records lost with the power, as noticed when the logs were opened again."""
+        """Records lost in power failures, detected when the logs were reopened."""
         self._before_power_loss: KeptBatches = {}
         self.endpoints = endpoints
         """The advertised endpoints."""
@@ -187,7 +187,7 @@ class Node:
         return LogManager(self.clock, self._producers, self._memory, directories, names)
 
     def _directories_for_a_start(self, cluster_id: str) -> Sequence[LogDirectory]:
-        """Return directories that have just been opened; none if the logs are open already, or in memory."""
+        """Open and return the log directories; none if the logs are open already or in memory."""
         disk = self.disk
         if disk is not None:
             names = directory_names(self.broker_id, len(self.config.log_dirs or ()))
@@ -198,14 +198,14 @@ class Node:
         return self._reopen() if was_started and self._reopen is not None else ()
 
     def lose_power(self) -> None:
-        """Drop the part of the logs that is not on the simulated disk; the process must have ended."""
+        """Drop everything that is not on the simulated disk; the process must have ended."""
         assert self.disk is not None
         self._before_power_loss = {**self._before_power_loss, **kept_batches(self.logs)}
         self.disk.lose_power()
         self.logs = self._manager(())
 
     def has_lost_records(self, topic_partition: TopicPartition) -> bool:
-        """Whether that log has ever lost records with the power."""
+        """Whether the log has ever lost records in a power failure."""
         return any(each.topic_partition == topic_partition for each in self.lost)
 
     @property
@@ -264,7 +264,7 @@ def _log_long_heartbeat_intervals(configs: Iterable[BrokerConfig], log: EventLog
 
 
 def numbered(configs: Mapping[int, BrokerConfig]) -> dict[int, BrokerConfig]:
-    """Return the configurations with their broker's id. Raises ConfigError for another id."""
+    """Return the configurations with their broker's id. Raises ConfigError if one has a different id."""
     result = {}
     for broker_id, config in configs.items():
         if config.node_id not in (NO_NODE_ID, broker_id):

@@ -1,8 +1,8 @@
 """The nodes of a cluster: the controller, the brokers, and the links between them.
 
-Nodes have no sockets; `Listeners` opens those of the brokers. When a cluster is reset, the coordinators' topics
-stay, without groups and transactions: a client that finds no coordinator retries only after a while (librdkafka
-after a second), so each test with a consumer would wait that long for a topic to be made.
+Nodes have no sockets; `Listeners` opens those of the brokers. When a cluster is reset, the coordinators' topics stay,
+without groups and transactions: otherwise each test with a consumer would wait until the topic exists again, because
+a client that finds no coordinator retries only after a while (librdkafka after a second).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = get_logger(__name__)
 
 
 class Nodes:
-    """The brokers, their controller and their links. Runs on the scheduler's thread only."""
+    """The brokers, their controller and their links. Thread rule: the scheduler's thread."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class Nodes:
         data: DataDirectory | None = None,
         disks: Mapping[int, SimulatedDisk] | None = None,
     ) -> None:
-        """Create the nodes, with the content of `data`, an open directory that its owner closes (default: none).
+        """Create the nodes with the content of `data`, an open directory that its owner closes (default: none).
 
-        With simulated `disks` the logs are kept there instead.
+        With simulated `disks` the logs are kept on those.
         """
         restored = None if data is None else data.restored
         cluster_id = cluster_id if restored is None else restored.image.cluster_id
@@ -145,7 +145,7 @@ class Nodes:
         )
 
     def add(self, broker_id: int, config: BrokerConfig, endpoints: tuple[Endpoint, ...]) -> None:
-        """Add the node of a broker, which is dead until `start`. Raises ConfigError and OSError for its directory."""
+        """Add the node of a broker, dead until `start`. Raises ConfigError and OSError for its directory."""
         config = numbered({broker_id: config.without_newer(self._release.is_at_least)})[broker_id]
         data, count = self._data, len(config.log_dirs or ())
         directories = () if data is None else data.reopen_logs(broker_id, count, self.cluster_id)
@@ -156,7 +156,7 @@ class Nodes:
         self._log.info("broker_added", broker=broker_id)
 
     def remove(self, broker_id: int) -> None:
-        """Remove the node of a dead broker, and its registration; the files of a data directory stay."""
+        """Remove the node and the registration of a dead broker; the files of a data directory stay."""
         node = self.dead(broker_id)
         self.controller.end_session(broker_id)
         if broker_id in self.controller.image.brokers:
@@ -171,9 +171,9 @@ class Nodes:
         self._log.info("broker_removed", broker=broker_id)
 
     def _open_data(self, data: DataDirectory, configs: Mapping[int, BrokerConfig]) -> dict[int, list[LogDirectory]]:
-        """Store the metadata from now on, and open the logs; sessions of former brokers end.
+        """Start storing metadata, open the logs, and end the sessions of former brokers.
 
-        The metadata comes first: after a kill in between, the next start finds its cluster id.
+        The metadata comes first, so that after a kill in between the next start finds its cluster id.
         """
         counts = {broker_id: len(config.log_dirs or ()) for broker_id, config in configs.items()}
         data.begin(self.controller.image)
@@ -202,7 +202,7 @@ class Nodes:
         self._tick_handle = self._controller_process.call_later(delay_ms, self._tick)
 
     def _reclaim_memory(self) -> None:
-        """Let running brokers free deletable records; the logs of other brokers stay as they are."""
+        """Make running brokers free deletable records; the logs of other brokers stay as they are."""
         for node in self.nodes.values():
             if node.state is ProcessState.RUNNING:
                 node.logs.reclaim()
@@ -215,7 +215,7 @@ class Nodes:
         return node
 
     def running(self, broker_id: int) -> Node:
-        """Return the node of a running broker; raises `WrongStateError` for another one."""
+        """Return the node of a running broker; raises `WrongStateError` if it is paused or dead."""
         node = self.node(broker_id)
         if node.state is not ProcessState.RUNNING:
             raise WrongStateError(f"broker {broker_id} is {node.state.value}, not running")
@@ -238,8 +238,8 @@ class Nodes:
     def start(self, broker_id: int) -> Broker:
         """Start a dead broker with its logs; raises `WrongStateError` if it is not dead.
 
-        With a data directory it reads them from there. Raises ConfigError for one that is not its own,
-        and OSError; the broker is dead then.
+        With a data directory the logs are read from there. Raises ConfigError for a directory of another broker, and
+        OSError; the broker then stays dead.
         """
         node = self.dead(broker_id)
         if self._tick_handle is None:
@@ -254,7 +254,7 @@ class Nodes:
         node.broker = Broker(broker_id, node.config, node.process, node.logs, node.endpoints, self._environment)
         self.brokers[broker_id] = node.broker
         node.broker.start()
-        # Like its process in Kafka, it reads the metadata log at once, whether it is registered or not.
+        # As in Kafka, a new process reads the metadata log at once, even before it is registered.
         self.links.send(CONTROLLER_ID, broker_id, node.broker.apply_image, self.controller.image)
         return node.broker
 
@@ -338,7 +338,7 @@ class Nodes:
         return bool(self._first_config.authorizer_class_name)
 
     def make_topics(self, topics: Iterable[CreatableTopic]) -> int:
-        """Create topics at the controller, all or none; returns the metadata version that has them.
+        """Create topics at the controller, all or none; return the metadata version with them.
 
         Raises ApiError.
         """
@@ -348,7 +348,7 @@ class Nodes:
     def reset(self, topics: Iterable[CreatableTopic], endpoints: Mapping[int, tuple[Endpoint, ...]]) -> int:
         """Replace all topics by these and by empty topics of the coordinators.
 
-        Brokers that are in `endpoints` have moved there. Returns the metadata version. Raises ApiError.
+        `endpoints` are the new endpoints of moved brokers. Returns the metadata version. Raises ApiError.
         """
         topics = list(topics)
         own, image = {topic.name for topic in topics}, self.controller.image
@@ -359,7 +359,7 @@ class Nodes:
         return self.controller.image.version
 
     def delete_topic(self, name: str) -> int:
-        """Delete a topic at the controller; returns the metadata version without it.
+        """Delete a topic at the controller; return the metadata version without it.
 
         Raises UnknownPartitionError, and ApiError when `delete.topic.enable` is false.
         """
@@ -370,7 +370,7 @@ class Nodes:
         return self.controller.image.version
 
     def transfer_leadership(self, topic: str, partition: int, to: int) -> int:
-        """Elect another in-sync replica; returns the metadata version that has it.
+        """Elect another in-sync replica; return the metadata version with it.
 
         Raises ApiError for a broker that cannot lead the partition.
         """
@@ -379,7 +379,7 @@ class Nodes:
         return self.controller.image.version
 
     def watch(self, on_turn: Callable[[], object] | None) -> None:
-        """Call `on_turn()` whenever a node may have done something; None stops that."""
+        """Call `on_turn()` whenever a node may have done something; None ends that."""
         self._on_turn = on_turn
         for process in self._processes():
             process.on_turn = on_turn
@@ -390,7 +390,7 @@ class Nodes:
         return [self._controller_process, *brokers]
 
     def has_heard_of(self, version: int) -> bool:
-        """Whether all brokers that the controller can reach have that version of the metadata."""
+        """Whether all running brokers that the controller can reach have that version of the metadata."""
         faults = self.links.faults
         return all(
             broker.image.version >= version
@@ -410,7 +410,7 @@ class Nodes:
 
     @property
     def is_ready(self) -> bool:
-        """Whether all live brokers serve, unfenced for the controller and for all live brokers."""
+        """Whether all live brokers serve and are unfenced, in the view of the controller and of each other."""
         return all(
             broker.is_serving
             and self.controller.image.alive_broker(broker_id) is not None
@@ -427,7 +427,7 @@ class Nodes:
             process.pause()
 
     def shutdown(self) -> None:
-        """Kill all brokers and the controller; logs on disk are closed as after a shutdown."""
+        """Kill all brokers and the controller; logs on disk are closed cleanly."""
         for broker in list(self.brokers.values()):
             if self._data is not None:
                 self.nodes[broker.broker_id].logs.shutdown(broker.lifecycle.broker_epoch)
@@ -445,9 +445,9 @@ _TOPICS: Final = (GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STA
 def emptied_topics(
     brokers: Collection[Broker], image: MetadataImage, config: BrokerConfig, others: Container[str]
 ) -> tuple[list[str], list[CreatableTopic]]:
-    """Return the existing topics of coordinators that may stay, and those to be created again.
+    """Return the coordinators' topics that can stay, and those to be created again.
 
-    Unused ones stay, because creating 50 partitions takes 15 ms. Topics in `others` are left out.
+    Unused topics stay, because creating 50 partitions takes 15 ms. Topics in `others` are left out.
     """
     topics, anew = [], []
     for name in _TOPICS:
@@ -464,7 +464,7 @@ def emptied_topics(
 
 
 def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:
-    """Whether a coordinator has written to the topic, or has an unwritten group."""
+    """Whether a coordinator has written to the topic or has a group that is not written yet."""
     if topic.name == GROUP_METADATA_TOPIC and any(
         shard.groups for broker in brokers for shard in broker.group_shards()
     ):
@@ -478,7 +478,7 @@ def _is_used(brokers: Collection[Broker], topic: TopicState) -> bool:
 
 
 def leads(nodes: Nodes, broker: Broker, topic: str, partition: int) -> bool:
-    """Whether the broker leads the partition by the controller's metadata, which a paused one may not have."""
+    """Whether the broker leads the partition according to the controller; a paused broker may not know it."""
     state = nodes.controller.image.partition(TopicPartition(topic, partition))
     return state is not None and state.leader == broker.broker_id
 

@@ -16,14 +16,14 @@ class ClientStatus:
     """One connection of a client. Most clients have one to each broker, and consumers one more."""
 
     client_id: str | None
-    """The id in its last request, None before its first one."""
+    """The client id in its last request, None before the first request."""
     address: str
     """`host:port` of the client's end."""
     broker: int
     listener: str
     """The name of the broker's listener."""
     api: str | None
-    """Kafka's name of its last request's API, such as `Fetch`; None before its first one."""
+    """The API of its last request, such as `Fetch`; None before the first request."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""

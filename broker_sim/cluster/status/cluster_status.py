@@ -65,12 +65,12 @@ class PurgatoriesStatus(tuple[PurgatoryStatus, ...]):
     __slots__ = ()
 
     def of(self, broker_id: int, name: str) -> PurgatoryStatus:
-        """Return one purgatory, such as `of(1, "Produce")`. Raises LookupError for an unknown one."""
+        """Return one purgatory, such as `of(1, "Produce")`. Raises LookupError if it does not exist."""
         for purgatory in self:
             if (purgatory.broker, purgatory.name) == (broker_id, name):
                 return purgatory
         names = ", ".join(f"{one.broker} {one.name}" for one in self) or "none"
-        raise LookupError(f"broker {broker_id} has no purgatory {name!r}; there are {names}")
+        raise LookupError(f"broker {broker_id} has no purgatory {name!r}; purgatories: {names}")
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values, grouped by broker."""
@@ -90,7 +90,7 @@ _WAITS_FOR: Final = {
     "ShareFetch": "records that nobody has acquired",
     "ThrottledChannel": "the end of its throttle time",
 }
-"""Reasons of the operations of a purgatory to wait, where nothing more can be said."""
+"""Texts on the events that operations wait for, by the purgatory's name, unless more details are known."""
 
 
 def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
@@ -116,7 +116,7 @@ def purgatories_status(nodes: Nodes) -> PurgatoriesStatus:
 
 
 def waiting_reasons(nodes: Nodes) -> Callable[[str, Iterable[object]], str]:
-    """Return the function that says what an operation of a purgatory with such keys waits for at this moment."""
+    """Return a function that describes what an operation waits for now, from its purgatory's name and its keys."""
     followers_behind = cache(partial(_followers_behind, nodes))
 
     def waits_for(name: str, keys: Iterable[object]) -> str:
@@ -127,7 +127,7 @@ def waiting_reasons(nodes: Nodes) -> Callable[[str, Iterable[object]], str]:
 
 
 def _followers_behind(nodes: Nodes, key: object) -> list[str]:
-    """Return which in-sync followers have logs that end before the leader's; a text for each offset of theirs."""
+    """Return the in-sync followers whose logs end before the leader's, one text for each log end offset."""
     if not isinstance(key, TopicPartition):
         return []
     try:
@@ -138,7 +138,7 @@ def _followers_behind(nodes: Nodes, key: object) -> list[str]:
     leader_end = ends.get(status.leader or NO_LEADER, 0)
     behind: dict[int | None, list[str]] = {}
     for broker_id in status.isr:
-        end = ends.get(broker_id)  # None for a dead one
+        end = ends.get(broker_id)  # None for a dead broker
         if broker_id != status.leader and (end or 0) < leader_end:
             state = nodes.node(broker_id).state if broker_id in nodes.nodes else ProcessState.DEAD
             name = str(broker_id) if state is ProcessState.RUNNING else f"{broker_id} ({state.value})"
@@ -182,7 +182,7 @@ class ReplicaStatus:
     log_end_offset: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; there are so many that `asdict` would take most of the time."""
+        """Return plain values, without `asdict`: with many replicas it would take most of the time."""
         return {
             "broker": self.broker,
             "log_start_offset": self.log_start_offset,
@@ -206,7 +206,7 @@ class PartitionStatus:
 
     @property
     def followers(self) -> tuple[int, ...]:
-        """The brokers with a replica that do not lead, dead ones included."""
+        """The brokers with a replica other than the leader, including dead brokers."""
         return tuple(broker for broker in self.assignment if broker != self.leader)
 
     @property
@@ -224,7 +224,7 @@ class PartitionStatus:
         """Return the leader's high watermark. Raises WrongStateError without a live leader."""
         high_watermark = self.high_watermark
         if high_watermark is None:
-            raise WrongStateError(f"{self.topic}-{self.partition} has no leader that is alive")
+            raise WrongStateError(f"{self.topic}-{self.partition} has no live leader")
         return high_watermark
 
     def to_json(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class TopicStatus:
 
 @dataclass(frozen=True, slots=True)
 class LinkStatus:
-    """A link from one node to another that is cut or slow; the controller is node -1."""
+    """A cut or slow link from one node to another; the controller is node -1."""
 
     source: int
     target: int
@@ -268,7 +268,7 @@ class LinkStatus:
 
 @dataclass(frozen=True, slots=True)
 class FaultStatus:
-    """An injected fault that may still hit requests; see `Fault` for the fields."""
+    """An injected fault that is still active; see `Fault` for the fields."""
 
     id: int
     api: str
@@ -287,7 +287,7 @@ class FaultStatus:
     throttle_ms: int = 0
     hold: bool = False
     held: int = 0
-    """The number of requests that the fault holds now."""
+    """The number of requests that the fault is holding."""
     damage: str | None = None
     only_counts: bool = False
     client_id: str | None = None
@@ -360,7 +360,7 @@ class ClusterStatus:
         return self.partition(topic, partition).isr
 
     def followers(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """Return the ids of the replicas that do not lead, dead ones included."""
+        """Return the brokers with a replica other than the leader, including dead brokers."""
         return self.partition(topic, partition).followers
 
     def high_watermark(self, topic: str, partition: int = 0) -> int:

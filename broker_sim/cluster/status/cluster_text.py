@@ -1,4 +1,4 @@
-"""The state of a cluster in words: what a failed test shows, and what the verb `describe` returns."""
+"""The state of a cluster in words, for failed tests and the verb `describe`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHOWN_KEYS: Final = 4
 
 
 def cluster_text(nodes: Nodes) -> str:
-    """Return brokers that do not run, partitions of the test, groups, what is parked and the last requests."""
+    """Describe unusual brokers, partitions of the test, groups, parked operations and the last requests."""
     status = cluster_status(nodes)
     sections = {
         "brokers": _brokers(status),
@@ -45,7 +45,7 @@ def cluster_text(nodes: Nodes) -> str:
 
 
 def _brokers(status: ClusterStatus) -> list[str]:
-    """Return those in another state than usual, cut links and injected faults."""
+    """Return lines on brokers in an unusual state, cut links and injected faults."""
     lines = []
     for broker in status.brokers:
         is_unusual = {
@@ -56,8 +56,8 @@ def _brokers(status: ClusterStatus) -> list[str]:
         if any(is_unusual.values()):
             lines.append(f"{broker.id} is {', '.join(what for what, is_so in is_unusual.items() if is_so)}")
     for link in status.links:
-        what = "is cut" if link.drop else f"takes {link.delay_ms} ms"
-        lines.append(f"the link from {link.source} to {link.target} {what}")
+        state = "is cut" if link.drop else f"takes {link.delay_ms} ms"
+        lines.append(f"the link from {link.source} to {link.target} {state}")
     if status.metadata_delay_ms:
         lines.append(f"new metadata is up to {status.metadata_delay_ms} ms late")
     lines += [f"an injected fault has hit {fault.hits} requests of {fault.api}" for fault in status.faults]
@@ -67,7 +67,7 @@ def _brokers(status: ClusterStatus) -> list[str]:
 def _partitions(status: ClusterStatus) -> list[str]:
     states = {broker.id: broker.state for broker in status.brokers}
     partitions = [one for topic in status.topics if not topic.name.startswith("__") for one in topic.partitions]
-    # First those with which something is wrong.
+    # Partitions with a problem first.
     partitions.sort(key=lambda one: one.leader is not None and len(one.isr) == len(one.assignment))
     return _cut([_partition(one, states) for one in partitions], SHOWN_PARTITIONS)
 
@@ -103,7 +103,7 @@ def _group(group: GroupStatus) -> str:
 
 
 def _in_flight(one: SharePartitionStatus) -> str:
-    """Tell how the records in flight of a share partition stand, and how often they were delivered."""
+    """Describe the records in flight of a share partition: states and number of deliveries."""
     if not one.in_flight:
         return ""
     states = ", ".join(
@@ -118,7 +118,7 @@ def _names(keys: Iterable[object]) -> str:
 
 
 def _parked(purgatory: PurgatoryStatus) -> Iterator[str]:
-    """Return a line for each produce request, and one for all others that wait for the same."""
+    """Return a line for each produce request; for other purgatories one line for all operations."""
     where = f"{purgatory.name} of broker {purgatory.broker}"
     if purgatory.name == "Produce":
         lines = [
@@ -136,12 +136,12 @@ def _parked(purgatory: PurgatoryStatus) -> Iterator[str]:
 
 
 def _of_the_test(one: ParkedOperation) -> list[str]:
-    """Return its keys but for internal topics."""
+    """Return the operation's keys without those of internal topics."""
     return [key for key in map(str, one.keys) if not key.startswith("__")]
 
 
 def _requests(nodes: Nodes) -> dict[str, list[str]]:
-    """Return a section for each of the clients that were heard of last."""
+    """Return the last requests of the most recent clients, by title of the section."""
     by_client: dict[str, list[RequestStatus]] = {}
     for one in nodes.requests.find(None, None):
         name = one.client_id or "clients without a name"
@@ -155,7 +155,7 @@ def _requests(nodes: Nodes) -> dict[str, list[str]]:
 def _request(one: RequestStatus, nodes: Nodes) -> str:
     clock = nodes.scheduler.clock
     ago_ms = clock.wall_clock_ms() - one.received_ms
-    # In virtual time a moment has a name.
+    # In virtual time the moment itself is meaningful.
     when = f"{ago_ms / 1000:.3f} s ago"
     if not isinstance(clock, SystemClock):
         when = f"{(clock.now_ms() - ago_ms) / 1000:.3f} s"
@@ -173,7 +173,7 @@ def _targets(one: RequestStatus, nodes: Nodes) -> list[str]:
     broker = nodes.brokers.get(one.broker)
     if broker is None:
         return []
-    connection: Any = None  # nothing is asked of it
+    connection: Any = None  # targets_of does not use it
     api = ApiKey(one.request.API_KEY)
     context = RequestContext(broker, connection, api, one.api_version, one.client_id)
     targets = targets_of(one.request, context)

@@ -1,6 +1,7 @@
-"""Frozen snapshots of groups and their members, as their coordinators know them.
+"""Frozen snapshots of groups and their members in their coordinators.
 
-They are read in place, without a request. Groups of a partition without a live leader are left out.
+They are read directly from the coordinators' state, without a request. Groups of a partition without a live
+leader are left out.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def _classic_member(
         try:
             assigned = read_assignment(bytes(member.member_assignment)).assigned_partitions
         except MalformedConsumerProtocolError:
-            assigned = []  # the members may exchange any bytes
+            assigned = []  # members may exchange arbitrary bytes
         assignment = _partitions((each.topic, each.partitions) for each in assigned)
     return GroupMemberStatus(
         member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment
@@ -147,7 +148,7 @@ class GroupOffsetStatus:
     high_watermark: int | None
     """The high watermark; None without a live leader."""
     lag: int | None
-    """Records that are not committed (of a share group: not acknowledged); from the log's start without an offset."""
+    """Number of records after the committed offset (default: the log's start); in a share group not acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class GroupStatus:
         return next(offsets, None)
 
     def share_partition(self, topic: str, partition: int = 0) -> SharePartitionStatus:
-        """Return a partition of a share group. Raises LookupError if the group has not started with it."""
+        """Return a partition of a share group. Raises LookupError if the group has not started to read it."""
         for each in self.share_partitions:
             if (each.topic, each.partition) == (topic, partition):
                 return each

@@ -1,6 +1,6 @@
-"""Kafka's metrics in Prometheus' text format, named as its JMX exporter commonly names them.
+"""Kafka's metrics in Prometheus' text format, with the names that the JMX exporter commonly uses.
 
-Needs prometheus-client (extra `metrics`). The label `broker` is ours: a real broker has an
+Needs prometheus-client (extra `metrics`). The label `broker` is added here, because a real broker has an
 endpoint of its own.
 """
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-    """Return a family without values, of something that goes up and down."""
+    """Return a gauge family without values."""
     from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
 
     return GaugeMetricFamily(name, text, labels=labels)
 
 
 def counter(name: str, text: str, *labels: str) -> CounterMetricFamily:
-    """Return a family without values, of something that only goes up; `_total` is added to its name."""
+    """Return a counter family without values; the exporter adds `_total` to its name."""
     from prometheus_client.core import CounterMetricFamily  # noqa: PLC0415 - an extra
 
     return CounterMetricFamily(name, text, labels=labels)
@@ -64,11 +64,11 @@ GROUP_COUNTERS: Final = {
 
 
 NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]")
-"""Matches characters that a name of Prometheus does not have."""
+"""Matches characters that are not allowed in Prometheus names."""
 
 
 def metrics_text(nodes: Nodes) -> str:
-    """Return all metrics as of now; dead brokers have none. Raises MissingExtraError."""
+    """Return all current metrics; dead brokers have none. Raises MissingExtraError."""
     try:
         from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - an extra
         from prometheus_client.registry import Collector  # noqa: PLC0415 - as above
@@ -132,7 +132,7 @@ def _purgatory_families(nodes: Nodes) -> Iterator[Metric]:
             if statistics.name not in expired:
                 expired[statistics.name] = counter(
                     f"kafka_server_delayed{statistics.name.lower()}metrics_expires",
-                    "Operations whose time was over.",
+                    "Operations that expired.",
                     "broker",
                 )
             expired[statistics.name].add_metric((str(broker_id),), statistics.expired)
@@ -178,7 +178,7 @@ def _fetch_session_families(nodes: Nodes) -> Iterator[Metric]:
         f"{FETCH_SESSIONS}_numincrementalfetchpartitionscached", "Partitions of all fetch sessions.", "broker"
     )
     evictions = counter(
-        f"{FETCH_SESSIONS}_incrementalfetchsessionevictions", "Fetch sessions that made room for others.", "broker"
+        f"{FETCH_SESSIONS}_incrementalfetchsessionevictions", "Fetch sessions evicted from the cache.", "broker"
     )
     for broker_id, broker in nodes.brokers.items():
         cache = broker.fetch_manager.cache
@@ -245,7 +245,7 @@ def _cleaner_families(nodes: Nodes) -> Iterator[Metric]:
         f"{LOG_CLEANER}_max_clean_time_secs": "Longest time of the last cleanings.",
         f"{LOG_CLEANER}_max_compaction_delay_secs": "Delay beyond max.compaction.lag.ms.",
         f"{LOG_CLEANER_MANAGER}_max_dirty_percent": "Dirty share of the dirtiest log.",
-        f"{LOG_CLEANER_MANAGER}_time_since_last_run_ms": "Time since a dirty log was looked for.",
+        f"{LOG_CLEANER_MANAGER}_time_since_last_run_ms": "Time since the last search for a dirty log.",
         f"{LOG_CLEANER_MANAGER}_uncleanable_bytes": "Dirty bytes of logs that cannot be cleaned.",
         f"{LOG_CLEANER_MANAGER}_uncleanable_partitions_count": "Logs that cannot be cleaned.",
     }
@@ -277,7 +277,7 @@ def _transaction_families(nodes: Nodes) -> Iterator[Metric]:
     )
     to_write_again = gauge(
         f"{MARKER_CHANNEL}_logappendretryqueuesize",
-        "Complete transactions that could not be written, and will be.",
+        "Complete transactions whose write failed and will be retried.",
         "broker",
     )
     for broker_id, broker in nodes.brokers.items():
@@ -344,7 +344,7 @@ def _broker_families(nodes: Nodes) -> Iterator[Metric]:
         counter(f"{GROUPS}_deadletterqueuetotalproducerequests", "Requests to write dead letters.", "group", "broker"),
         counter(
             f"{GROUPS}_deadletterqueuefailedproducerequests",
-            "Requests after which dead letters were given up.",
+            "Requests after which dead letters were dropped.",
             "group",
             "broker",
         ),
@@ -369,7 +369,7 @@ def _partition_families(nodes: Nodes) -> Iterator[Metric]:
     labels = ("group", "topic", "partition", "broker")
     records = gauge(f"{PARTITIONS}_inflightmessagecount", "Records in flight.", *labels)
     batches = gauge(f"{PARTITIONS}_inflightbatchcount", "Batches in flight.", *labels)
-    timeouts = counter(f"{PARTITIONS}_acquisitionlocktimeout", "Records whose lock was over.", *labels)
+    timeouts = counter(f"{PARTITIONS}_acquisitionlocktimeout", "Records whose acquisition lock timed out.", *labels)
     for broker_id, broker in nodes.brokers.items():
         for one in broker.share_partitions.partitions:
             topic, number = one.topic_partition
@@ -384,7 +384,7 @@ def _coordinator_families(nodes: Nodes) -> Iterator[Metric]:
     writes = counter(f"{COORDINATOR}_write", "Changes of the state of share partitions.", "broker")
     pruned = gauge(
         f"{COORDINATOR}_last_pruned_offset",
-        "Where the records of a partition were deleted last.",
+        "Offset before which the records of a partition were last deleted.",
         "topic",
         "partition",
         "broker",

@@ -1,13 +1,13 @@
-"""The picture of one moment that the page draws: the state of the cluster in small parts, each under a name.
+"""The state of the cluster at one moment as the page draws it: small named parts.
 
-    broker/1            a part is what `/status` says of one thing: a broker, a link, a fault, a partition,
-    partition/orders/0  a group, a transaction, a producer
+    broker/1            a part has the `/status` entry of one broker, link, fault, partition,
+    partition/orders/0  group, transaction or producer
     purgatory/1/Fetch   the parked operations of a purgatory by deadline, and the levels of its timing wheel
-    requests            the number of requests by API and client since somebody began to look
+    requests            the number of requests by API and client since the first picture
 
-Times of parked operations are deadlines and not ages, so a part stays equal until something happens and a stream sends
-only the parts that changed. What a big cluster has by the thousand is cut to what matters, with the number of all.
-Reading is observation: it takes the lock of a timer as `/purgatory` does, and gives and changes nothing.
+Times of parked operations are deadlines and not ages, so a part stays equal until something happens, and a stream
+sends only the parts that changed. Long lists of a big cluster are cut to the most important entries, with the total
+number. Reading takes the lock of a timer, as `/purgatory` does, and changes nothing.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
 
 MOST_PARKED: Final = 400
-"""Number of operations that are shown, those of each purgatory with the nearest deadlines: each has an equal part."""
+"""Number of operations shown, divided equally among the purgatories; those with the nearest deadlines are shown."""
 FEWEST_PARKED: Final = 20
-"""Number of operations of a purgatory that are shown, however many purgatories there are."""
+"""Minimum number of operations shown of each purgatory, however many purgatories there are."""
 MOST_PARTITIONS: Final = 200
 MOST_GROUPS: Final = 100
 MOST_PRODUCERS: Final = 100
@@ -53,12 +53,12 @@ SHOWN_KEYS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of one moment."""
+    """The state of the cluster at one moment."""
 
     at_ms: int
-    """The moment by the cluster's monotonic clock, which deadlines refer to."""
+    """The moment in ms by the cluster's monotonic clock, as deadlines are."""
     parts: dict[str, Any]
-    """Plain values by the names of the parts."""
+    """Plain values by part name."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -66,7 +66,7 @@ class Picture:
 
 
 class Place(NamedTuple):
-    """A bucket of a timing wheel: level from 1, index from 0; level 0 stands for none."""
+    """A bucket of a timing wheel: level from 1, index from 0; level 0 means no bucket."""
 
     level: int = 0
     bucket: int = 0
@@ -76,10 +76,10 @@ NOWHERE: Final = Place()
 
 
 def picture(nodes: Nodes, search: str = "", place: Place = NOWHERE, *, counts_requests: bool = True) -> Picture:
-    """Return the picture of this moment; `search` is a part of the names of the partitions to show.
+    """Return the picture of this moment, with the partitions whose names contain `search`.
 
-    Operations in the bucket at `place` are shown too, whatever their deadlines. Counting requests begins with the
-    first picture that shall have them.
+    Operations in the bucket at `place` are included, whatever their deadlines. Counting of requests starts with the
+    first picture with `counts_requests`.
     """
     image = nodes.controller.image
     parts: dict[str, Any] = dict(_partitions(nodes, image, search))
@@ -107,7 +107,7 @@ def picture(nodes: Nodes, search: str = "", place: Place = NOWHERE, *, counts_re
 
 
 def _partitions(nodes: Nodes, image: MetadataImage, search: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield partitions that match the search, those with which something is wrong before others; and their numbers."""
+    """Yield the partitions that match the search, those with a problem first, and the number of partitions."""
     count = matching = 0
     unwell: list[TopicPartition] = []
     well: list[TopicPartition] = []
@@ -116,7 +116,7 @@ def _partitions(nodes: Nodes, image: MetadataImage, search: str) -> Iterator[tup
         is_well = state.has_leader and len(state.isr) == len(state.replicas)
         if not is_well:
             unwell.append(key)
-        # Kafka's own topics are shown to those who search for them.
+        # Kafka's own topics are shown only if the search matches them.
         if search in str(key) if search else not (is_well and key.topic.startswith("__")):
             matching += 1
             if is_well and len(well) < MOST_PARTITIONS:
@@ -148,9 +148,9 @@ def purgatory_part(
     most: int = MOST_PARKED,
     place: Place = NOWHERE,
 ) -> dict[str, Any]:
-    """Return what waits in a purgatory; `waits_for` says by its name and an operation's keys what it waits for.
+    """Return a purgatory's operations and wheel; `waits_for(name, keys)` describes what an operation waits for.
 
-    Of more than `most` operations those with the nearest deadlines are described, and those in the bucket at `place`.
+    At most `most` operations are described, those with the nearest deadlines, and those in the bucket at `place`.
     """
     statistics = purgatory.statistics()
     levels, nearest, in_bucket = purgatory.timer.read_wheels(partial(_read, most, place))
@@ -160,7 +160,7 @@ def purgatory_part(
             for operation_id in keys.keys() & map(id, operations):
                 keys[operation_id].append(key)
 
-    def described(operations: list[PlacedTask]) -> list[dict[str, Any]]:
+    def describe(operations: list[PlacedTask]) -> list[dict[str, Any]]:
         return [
             _operation(each, keys[id(each.task)], waits_for(purgatory.name, keys[id(each.task)])) for each in operations
         ]
@@ -174,9 +174,9 @@ def purgatory_part(
         "expired": statistics.expired,
         "purged": statistics.purged,
         "wheel": levels,
-        "parked": described(nearest),
+        "parked": describe(nearest),
     }
-    return {**part, "in_bucket": described(in_bucket)} if in_bucket else part
+    return {**part, "in_bucket": describe(in_bucket)} if in_bucket else part
 
 
 def _read(
@@ -184,7 +184,7 @@ def _read(
 ) -> tuple[list[dict[str, Any]], list[PlacedTask], list[PlacedTask]]:
     """Return the levels of a wheel, the `most` operations with the nearest deadlines, and those of the bucket.
 
-    Those that are not near are only counted: a bucket's operations are due when it begins or later.
+    Buckets further away are only counted: no operation is due before its bucket begins.
     """
     levels: list[dict[str, Any]] = []
     used: list[Any] = []

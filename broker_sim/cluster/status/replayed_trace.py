@@ -1,7 +1,7 @@
-"""A trace as a run that plays: its delayed operations are parked again, in purgatories whose time is that of the trace.
+"""Turns a trace into a recorded run, by parking its operations again in purgatories that follow the trace's time.
 
-So the wheels of the pictures are real ones, which began with the trace. A trace tells of delayed operations and the
-requests that they belong to, not of brokers, partitions and groups.
+So the wheels in the pictures are real wheels that started with the trace. A trace has only delayed operations and
+their requests, no brokers, partitions or groups.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker_sim.trace.reading import Event
 
 CLIENT: Final = "client"
-"""Name of a client that has given none."""
+"""Name of a client without a client id."""
 WAITS_FOR: Final = {
     "Produce": "all in-sync replicas to have its records",
     "Fetch": "records",
@@ -30,12 +30,12 @@ WAITS_FOR: Final = {
 
 
 class _Parked(DelayedOperation):
-    """An operation that waits until the trace says that it has ended."""
+    """An operation that waits until its end in the trace."""
 
     def __init__(self, event: Event) -> None:
         super().__init__(event["delay_ms"], one_thread=True)
         self.client_id = event["client_id"]
-        self.began = event
+        self.start = event
 
     def try_complete(self) -> bool:
         """Wait."""
@@ -49,7 +49,7 @@ class _Parked(DelayedOperation):
 
 
 class _Purgatory:
-    """One purgatory of one broker, for one life of it."""
+    """One purgatory of one broker, for one life of the broker's process."""
 
     def __init__(self, name: str, broker: int, life: int, now_ms: int) -> None:
         self.life = life
@@ -67,7 +67,7 @@ class _Purgatory:
         self._purgatory.try_complete_else_watch(operation, event["keys"] or [""])
 
     def end(self, event: Event, now_ms: int) -> _Parked | None:
-        """End an operation; return it, None if it never waited."""
+        """End an operation and return it; None if it never waited."""
         self._timer.advance_to(now_ms)
         self.completed += event["event"] == "completed"
         self.expired += event["event"] == "expired"
@@ -77,7 +77,7 @@ class _Purgatory:
         return operation
 
     def part(self, now_ms: int) -> dict[str, Any]:
-        """Return its part of the picture at a time."""
+        """Return the purgatory's part of the picture at that time."""
         self._timer.advance_to(now_ms)
         part = purgatory_part(self.broker, self._purgatory, _waits_for)
         parked = [{**one, "operation": f"Delayed{self.name}"} for one in part["parked"]]
@@ -85,12 +85,12 @@ class _Purgatory:
 
 
 class TracedRun:
-    """The run of a trace, event by event; of a trace of several runs it is the first."""
+    """The first run in a trace, built event by event."""
 
     def __init__(self) -> None:
         self.run_id: str | None = None
         self.other_runs: set[str] = set()
-        """The ids of the runs that are left out."""
+        """The ids of further runs in the trace, which are ignored."""
         self._began_ms = 0
         self._now_ms = 0
         self._recording = Recording()
@@ -99,13 +99,13 @@ class TracedRun:
         self._ended: list[RecordedEnd] = []
 
     def add(self, event: Event) -> None:
-        """Take the next event."""
+        """Add the next event of the trace."""
         if self.run_id is None:
             self.run_id, self._began_ms = event["run_id"], event["ts_ms"]
         if event["run_id"] != self.run_id:
             self.other_runs.add(event["run_id"])
             return
-        # Threads write to a trace: an event may be a millisecond older than the one before.
+        # Several threads write to a trace, so an event may be a millisecond older than the previous one.
         now_ms = max(event["ts_ms"] - self._began_ms, self._now_ms)
         if now_ms > self._now_ms and self._recording.is_due(self._now_ms):
             self._look()
@@ -113,7 +113,7 @@ class TracedRun:
         key = event["broker"], event["purgatory"]
         life = event["operation_id"] // IDS_PER_LIFE
         purgatory = self._purgatories.get(key)
-        if purgatory is None or purgatory.life < life:  # a broker that was killed has lost what it had parked
+        if purgatory is None or purgatory.life < life:  # a killed broker has lost its parked operations
             purgatory = self._purgatories[key] = _Purgatory(event["purgatory"], event["broker"], life, now_ms)
         if event["event"] == "parked":
             purgatory.park(event, now_ms)
@@ -146,10 +146,10 @@ class TracedRun:
         self._look()
         for purgatory in self._purgatories.values():
             for operation in purgatory.operations.values():
-                began = operation.began
-                if began["api"] is not None:
-                    at_ms = began["ts_ms"] - self._began_ms
-                    self._requests.append(RecordedRequest(at_ms, None, _name(began), began["broker"], began["api"], ()))
+                start = operation.start
+                if start["api"] is not None:
+                    at_ms = start["ts_ms"] - self._began_ms
+                    self._requests.append(RecordedRequest(at_ms, None, _name(start), start["broker"], start["api"], ()))
         recording = self._recording
         recording.requests = sorted(self._requests, key=lambda one: one.at_ms)
         recording.ended = self._ended
@@ -157,7 +157,7 @@ class TracedRun:
 
 
 def traced_run(events: Iterable[Event]) -> TracedRun:
-    """Return the run that the events tell of."""
+    """Return the run of these events."""
     run = TracedRun()
     for event in events:
         run.add(event)
@@ -172,7 +172,7 @@ def _name(event: Event) -> str:
 def _by(event: Event) -> str:
     by = event["completed_by"]
     if event["event"] == "expired":
-        return f"its time was over, {event['lateness_ms'] or 0} ms ago"
+        return f"it expired, {event['lateness_ms'] or 0} ms late"
     if event["event"] == "cancelled":
         return "it was cancelled"
     return f"an event on {by.removeprefix('key:')}" if by and by.startswith("key:") else by or "its condition was met"

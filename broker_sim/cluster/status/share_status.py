@@ -1,7 +1,7 @@
-"""Progress of share groups in partitions, and their records in flight, frozen.
+"""Frozen snapshots of the progress of share groups in partitions, and of their records in flight.
 
-The leader of a partition knows it while members of the group are connected. Otherwise it is what the leader has
-let the share coordinator keep: what was acquired is not in that, it is available again.
+While members of the group are connected, the partition's leader has this state. Otherwise it is the state that
+the leader has stored at the share coordinator, in which acquired records are available again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker_sim.share.partition.share_partition import SharePartition
 
 _STATES: Final[dict[int, str]] = {state.value: state.name.capitalize() for state in RecordState}
-"""State names by number; a written state may have another number, which is shown as it is."""
+"""State names by number; an unknown number in stored state is shown as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class InFlightStatus:
     member: str | None
     """The id of the member that has acquired them."""
     lock_left_ms: int | None
-    """The time until the acquisition ends, in ms."""
+    """Time until the acquisition lock expires, in ms."""
 
     @property
     def count(self) -> int:
@@ -70,7 +70,7 @@ class SharePartitionStatus:
         return sum(each.count for each in self.in_flight if each.state == state)
 
     def at(self, offset: int) -> InFlightStatus | None:
-        """Return the batch in flight with the record, None if it is finished or was never delivered."""
+        """Return the batch in flight with that record, None if the record is finished or was never delivered."""
         batches = (one for one in self.in_flight if one.first_offset <= offset <= one.last_offset)
         return next(batches, None)
 
@@ -99,8 +99,8 @@ _Part: TypeAlias = tuple[int, int, _Standing]
 """First offset, last offset, and state of the records."""
 
 
-class _Known(NamedTuple):
-    """The known state of a share partition."""
+class _State(NamedTuple):
+    """The state of a share partition."""
 
     start_offset: int
     done_count: int = 0
@@ -130,23 +130,23 @@ def _share_partition(nodes: Nodes, topic_partition: TopicPartition, key: SharePa
 def _lag_from_reset(
     nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey, log: PartitionLog
 ) -> int | None:
-    """Return the lag of a group that will start at its configured offset reset."""
+    """Return the lag of a group that has not started: it will start at its configured offset reset."""
     leader = live_leader(nodes, topic_partition)
-    assert leader is not None, "its log was found"
+    assert leader is not None, "the caller has its log"
     reset = leader.share_partitions.settings.auto_offset_reset(key.group_id)
     if reset.duration_ms is not None:
         return None
     return log.high_watermark - log.log_start_offset if reset.is_earliest else 0
 
 
-def _served(nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey) -> _Known | None:
-    """Return the state in the partition's leader, None while it does not serve the group."""
+def _served(nodes: Nodes, topic_partition: TopicPartition, key: SharePartitionKey) -> _State | None:
+    """Return the state in the partition's leader, None if it does not serve the group."""
     leader = live_leader(nodes, topic_partition)
     served = None if leader is None else leader.share_partitions.partitions.get(key)
     if leader is None or served is None or served.state is not SharePartitionState.ACTIVE:
         return None
     records = served.records
-    return _Known(
+    return _State(
         records.start_offset, records.delivery_complete_count, tuple(_joined(_parts(served, leader.clock.now_ms())))
     )
 
@@ -162,9 +162,9 @@ def _parts(served: SharePartition, now_ms: int) -> Iterator[_Part]:
             yield first_offset, last_offset, standing
 
 
-def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
-    """Return the state in the share coordinator."""
-    unknown = _Known(UNINITIALIZED_START_OFFSET)
+def _kept(nodes: Nodes, key: SharePartitionKey) -> _State:
+    """Return the state stored at the share coordinator."""
+    unknown = _State(UNINITIALIZED_START_OFFSET)
     for broker in nodes.brokers.values():
         runtime = broker.share_coordinator.runtime
         partition = runtime.partition_for(key.coordinator_key())
@@ -172,7 +172,7 @@ def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
             continue
         try:
             state = runtime.get(partition).shard.states.get(key)
-        except ApiError:  # it is being loaded
+        except ApiError:  # the coordinator is loading
             return unknown
         if state is None:
             return unknown
@@ -184,12 +184,12 @@ def _kept(nodes: Nodes, key: SharePartitionKey) -> _Known:
             )
             for batch in state.state_batches
         )
-        return _Known(state.start_offset, state.delivery_complete_count, tuple(_joined(parts)))
+        return _State(state.start_offset, state.delivery_complete_count, tuple(_joined(parts)))
     return unknown
 
 
 def _joined(parts: Iterable[_Part]) -> Iterator[InFlightStatus]:
-    """Yield the parts, adjacent ones with the same state merged."""
+    """Yield the parts, merging adjacent ones with the same state."""
     first, end, alike = 0, 0, None
     for first_offset, last_offset, standing in parts:
         if standing != alike or first_offset != end:

@@ -1,6 +1,6 @@
 """Frozen snapshots of transactions in their coordinators, and of producers in the leaders' logs.
 
-They are read in place, without a request. Partitions without a live leader are left out.
+They are read directly from the brokers' state, without a request. Partitions without a live leader are left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TransactionStatus:
     state: str
     """The state, by the names of Kafka's tools: `Empty`, `Ongoing`, `CompleteCommit`, ..."""
     pending_state: str | None
-    """The state that is being written; it remains if the in-sync replicas do not accept it."""
+    """The state that is being written; it stays pending if the in-sync replicas do not accept it."""
     coordinator: int
     producer_id: int
     producer_epoch: int
@@ -37,7 +37,7 @@ class TransactionStatus:
     age_ms: int | None
     """The age of the open transaction in ms, None without one."""
     partitions: tuple[TopicPartition, ...]
-    """The partitions of the open transaction without a marker yet."""
+    """The partitions of the open transaction that have no marker yet."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -72,7 +72,7 @@ class ProducerStatus:
     producer_epoch: int
     last_sequence: int
     transaction_start_offset: int | None
-    """The first offset of its open transaction, None without one."""
+    """The first offset of the producer's open transaction, None without one."""
     transactional_id: str | None
     """The transactional id, None without one and without a live coordinator."""
     is_hanging: bool

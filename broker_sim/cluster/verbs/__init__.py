@@ -1,13 +1,12 @@
 """The verbs of a cluster: the only list of operations on it.
 
-`AsyncCluster` carries them out; `Cluster` and `VirtualCluster` are made from this list, and so are
-the control port and `broker-sim ctl`. A new verb is one method here and its tests: the method, its
-parameters and its docstring are all that the other faces need. `broker-sim ctl` imports this package
-for its help, so what is slow to import is imported where it is used.
+`AsyncCluster` implements them; `Cluster`, `VirtualCluster`, the control port and `broker-sim ctl` are generated from
+this list. A new verb is one method here and its tests: its parameters and docstring are all that the others need.
+`broker-sim ctl` imports this package for its help, so slow imports are local to the methods.
 
 Every method runs on the cluster's event loop. Errors: UnknownBrokerError and UnknownPartitionError
-for unknown ids, WrongStateError for a verb that does not fit the state of the broker, ApiError
-for requests that a Kafka controller would refuse, ClusterTimeoutError for a wait that takes too long.
+for unknown ids, WrongStateError for a verb that the state of the broker does not allow, ApiError for requests that a
+Kafka controller would refuse, ClusterTimeoutError for a wait that takes too long.
 """
 
 from broker_sim.cluster.verbs.base import WAIT_LIMIT_S

@@ -1,4 +1,4 @@
-"""The base of all verbs: the nodes, and the waits for them."""
+"""The base of all verbs: access to the nodes, and waiting for them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 WAIT_LIMIT_S = 60
-"""Longest wait of a verb in seconds, more than a killed broker needs to come back (9 s by default)."""
+"""Default timeout of verbs that wait, in seconds; a killed broker needs 9 s by default to come back."""
 LIMIT_PER_THOUSAND_PARTITIONS_S = 10
-"""Additional seconds for each thousand partitions: a busy file system needs ms to create each replica's files."""
+"""Additional seconds per thousand partitions: a busy file system needs ms to create each replica's files."""
 
 
 def wait_limit_s(image: MetadataImage) -> int:
-    """Return how long to wait for brokers that may have to create or open all partitions."""
+    """Return the timeout in seconds for brokers that may have to create or open all partitions."""
     partitions = sum(len(topic.partitions) for topic in image.topics.values())
     return WAIT_LIMIT_S + partitions // 1_000 * LIMIT_PER_THOUSAND_PARTITIONS_S
 
@@ -37,7 +37,7 @@ class BaseVerbs(Face):
 
     @property
     def nodes(self) -> Nodes:
-        """The nodes of the cluster. Raises WrongStateError when it does not run."""
+        """The nodes of the cluster. Raises WrongStateError if it is not running."""
         raise NotImplementedError
 
     def _start_dead(self, broker_id: int, *, end_session: bool, new_ports: bool = False) -> None:
@@ -48,9 +48,9 @@ class BaseVerbs(Face):
         self._start(broker_id, new_ports=new_ports)
 
     def _start(self, broker_id: int, *, new_ports: bool = False) -> None:
-        """Bind the port, then start the broker.
+        """Bind the ports, then start the broker.
 
-        If the port is in use now, or its log directory cannot be used, the broker stays dead.
+        If a port is in use or the log directory cannot be used, the broker stays dead.
         """
         self.listeners.bind(broker_id, new_ports=new_ports)
         self.nodes.node(broker_id).endpoints = self.listeners.advertised(broker_id)
@@ -92,11 +92,11 @@ class BaseVerbs(Face):
         raise NotImplementedError
 
     async def _until_heard_of(self, version: int, what: str) -> None:
-        """Wait until every broker has that version of the metadata, if the controller can reach it."""
+        """Wait until every running broker that the controller can reach has that version of the metadata."""
         await self._until(lambda: self.nodes.has_heard_of(version), what)
 
     async def _until_ready(self, what: str) -> None:
-        """Wait until every broker accepts clients and is unfenced for all. Raises ClusterTimeoutError."""
+        """Wait until every broker accepts clients and all see it unfenced. Raises ClusterTimeoutError."""
         raise NotImplementedError
 
     def _own_topics(self) -> Sequence[CreatableTopic]:

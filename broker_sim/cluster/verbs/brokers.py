@@ -40,7 +40,7 @@ class BrokerVerbs(BaseVerbs):
 
     @waiting_verb()
     async def stop(self, broker_id: int) -> None:
-        """Shut the broker down as SIGTERM does (controlled shutdown): it first hands over its leaderships."""
+        """Shut the broker down as SIGTERM does (controlled shutdown): it hands over its leaderships first."""
         await self._stop(broker_id)
 
     @waiting_verb()
@@ -49,11 +49,11 @@ class BrokerVerbs(BaseVerbs):
     ) -> None:
         """Start a broker that was killed or stopped, on its port and with its log.
 
-        Waits until clients can connect, which is when the controller has registered the broker again:
-        after a kill only when its old session has ended (`broker.session.timeout.ms`). With a data
-        directory it reads its current files; ConfigError for a directory of another broker. With
-        `end_session=True` the old session ends at once, which has no counterpart in Kafka. With `new_ports=True`
-        it comes back on other free ports; ConfigError for fixed ones. With `wait=False` it returns at once.
+        Waits until clients can connect, which is when the controller has registered the broker again: after a kill only
+        when its old session has ended (`broker.session.timeout.ms`). With `end_session=True` the old session ends at
+        once, which has no counterpart in Kafka. With `new_ports=True` the broker comes back on other free ports;
+        ConfigError if its ports are fixed. With a data directory it reads its current files; ConfigError for a
+        directory of another broker. With `wait=False` the call returns at once.
         """
         self._start_dead(broker_id, end_session=end_session, new_ports=new_ports)
         if wait:
@@ -63,11 +63,11 @@ class BrokerVerbs(BaseVerbs):
     async def add_broker(
         self, broker_id: int | None = None, *, configs: Mapping[str, GivenValue] | None = None
     ) -> BrokerStatus:
-        """Add a broker to the running cluster; returns it when clients can connect.
+        """Add a broker to the running cluster; returns its status when clients can connect.
 
-        Its id is one above the highest unless `broker_id` is given, its configuration that of all brokers and
-        `configs`. As in Kafka, existing partitions stay where they are until they are reassigned; new topics use it.
-        Raises ConfigError for an id that is taken or a configuration that is invalid, OSError for a port in use.
+        `broker_id` is by default one above the highest; `configs` are added to the configuration of all brokers. As
+        in Kafka, existing partitions stay where they are until they are reassigned; new topics use the new broker.
+        Raises ConfigError for an id in use or an invalid configuration, OSError for a port in use.
         """
         from broker_sim.cluster.status.cluster_status import broker_status  # noqa: PLC0415 - see `Verbs`
 
@@ -84,15 +84,15 @@ class BrokerVerbs(BaseVerbs):
 
     @waiting_verb("DELETE", "/brokers/{broker_id}")
     async def remove_broker(self, broker_id: int) -> None:
-        """Remove a broker for good: shut it down if it runs, and unregister it.
+        """Remove a broker for good: shut it down if it is running, and unregister it.
 
-        Its replicas stay assigned to it, offline, as in Kafka: a partition without another replica in sync has no
-        leader then; reassign partitions before. Its records in memory are dropped; the files of a data directory
-        stay. `reset` brings it back. Raises WrongStateError for the last broker.
+        As in Kafka, its replicas stay assigned to it, offline, and a partition without another in-sync replica has no
+        leader; reassign partitions first. Records in memory are dropped; the files of a data directory stay. `reset`
+        brings the broker back. Raises WrongStateError for the last broker.
         """
         node = self.nodes.node(broker_id)
         if len(self.nodes.nodes) == 1:
-            raise WrongStateError(f"broker {broker_id} is the last one; add another broker first, or close the cluster")
+            raise WrongStateError(f"broker {broker_id} is the last broker; add another one first, or close the cluster")
         if node.state is ProcessState.RUNNING and node.on_stopped is None:
             await self._stop(broker_id)
         if node.state is not ProcessState.DEAD:
@@ -131,10 +131,10 @@ class BrokerVerbs(BaseVerbs):
 
     @verb()
     def disconnect_clients(self, broker_id: int, *, listener: str | None = None) -> None:
-        """Cut the broker off from its clients, those of one listener or all. The other nodes still reach it.
+        """Cut the broker off from its clients, of one listener or of all. The other nodes still reach it.
 
-        Connections stay and new ones are accepted, but bytes of either side wait until
-        `reconnect_clients`, and are lost if the broker dies before. TLS handshakes hang. Raises ConfigError
+        Connections stay and new ones are accepted, but bytes in both directions wait until `reconnect_clients`, and are
+        lost if the broker dies first. TLS handshakes hang. Raises ConfigError
         for an unknown listener.
         """
         node = self.nodes.alive(broker_id)
@@ -148,20 +148,20 @@ class BrokerVerbs(BaseVerbs):
 
     @verb(path="/links", fields={"source": "from", "target": "to"})
     def set_link(self, source: int, target: int, *, drop: bool = False, delay_ms: int = 0) -> None:
-        """Cut or slow the link from one broker to another. Without options it is healthy again.
+        """Cut or slow the link from one broker to another; without options, mend it.
 
-        A cut link holds messages until it is healthy again, as TCP does.
+        A cut link holds messages until it is mended, as TCP does.
         """
         self.nodes.set_link(source, target, drop=drop, delay_ms=delay_ms)
 
     @verb()
     def delay_metadata(self, max_ms: int = 0) -> None:
-        """Let each broker apply new metadata late, as Kafka's do; 0 ends the delay.
+        """Make each broker apply new metadata late, as Kafka's brokers do; 0 ends the delay.
 
-        A broker receives it up to `max_ms` after the controller has answered, and leads and follows new
-        partitions up to `max_ms` after that; each draws its own delays. A topic that was just created is
-        unknown in the first time (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION), and has no leader there
-        in the second (NOT_LEADER_OR_FOLLOWER).
+        A broker receives new metadata up to `max_ms` after the controller has answered, and leads and follows new
+        partitions up to `max_ms` after that; each draws its own delays. On that broker a new topic is unknown during
+        the first delay (UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION), and has no leader during the second
+        (NOT_LEADER_OR_FOLLOWER).
         """
         self.nodes.metadata_delay.max_ms = checked_ms("max_ms", max_ms)
 
@@ -175,16 +175,16 @@ class BrokerVerbs(BaseVerbs):
         in one step: no client can create one in between. Groups and transactional ids are deleted; Kafka's own topics
         stay, empty. Returns when every broker has the new metadata and coordinators have loaded.
 
-        With `new_ports` former clients stay outside: before topics are deleted, brokers move to other free ports,
-        which only those hear of who ask for the bootstrap servers afterwards, and connections to the former ones are
-        broken off. The listener `lasting` stays where it is, with its clients. Raises ConfigError if another
-        listener has a fixed port.
+        `new_ports` keeps former clients out: before topics are deleted, brokers move to other free ports, and
+        connections to the former ports are aborted; only the bootstrap servers read afterwards have the new ports.
+        The listener `lasting` keeps its port and its clients. Raises ConfigError if another listener has a fixed
+        port.
         """
         nodes = self.nodes
         if new_ports:
             self.listeners.check_new_ports(lasting)
         elif lasting is not None:
-            raise ConfigError("lasting names the listener that stays, so it needs new_ports")
+            raise ConfigError("lasting names the listener that keeps its port; pass new_ports too")
         nodes.faults.clear()
         nodes.metadata_delay.max_ms = 0
         nodes.links.heal()
@@ -208,7 +208,7 @@ class BrokerVerbs(BaseVerbs):
         )
 
     def _restore_brokers(self) -> None:
-        """Remove the brokers that were added, revive those of the beginning and add them where removed."""
+        """Remove added brokers, revive the initial ones, and add the removed ones again."""
         first_ids, nodes = self._first_ids(), self.nodes.nodes
         for broker_id in [each for each in nodes if each not in first_ids]:
             if nodes[broker_id].state is not ProcessState.DEAD:
@@ -221,7 +221,7 @@ class BrokerVerbs(BaseVerbs):
             self._start(broker_id)
 
     def _revive(self, node: Node) -> None:
-        """Let the broker run and its clients reach it, whatever was done to it; returns at once."""
+        """Bring the broker back to running and reachable by its clients; returns at once."""
         broker_id = node.broker_id
         if node.on_stopped is not None:
             self.kill(broker_id)

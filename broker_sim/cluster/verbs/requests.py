@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 TURNS_TO_SEE_AN_END: Final = 5
-"""Turns of the event loop in which the end of a connection that has arrived is read, twice with TLS, and told."""
+"""Turns of the event loop until a connection that its client has closed is noticed; TLS needs the most."""
 
 
 class RequestVerbs(BaseVerbs):
@@ -26,7 +26,7 @@ class RequestVerbs(BaseVerbs):
 
     @verb(path="/inject")
     def inject(self, fault: Fault) -> InjectedFault:
-        """Let a fault hit requests of clients from now on; return its handle."""
+        """Inject a fault, which hits requests of clients from now on; return its handle."""
         from broker_sim.handlers.faults import Fault as FaultClass  # noqa: PLC0415 - see `Verbs`
 
         if not isinstance(fault, FaultClass):
@@ -43,11 +43,11 @@ class RequestVerbs(BaseVerbs):
         broker: int | None = None,
         count: int | None = None,
     ) -> InjectedFault:
-        """Call `function(request)` for requests of an API from now on: it may answer, delay or lose them.
+        """Call `function(request)` for requests of an API from now on; it may answer, delay or lose them.
 
-        A request is handled normally unless the function calls a method of
-        `HookedRequest`. The function runs on the cluster's event loop: it must not wait, nor call a
-        `Cluster`. `count` is the maximum number of calls (default: no limit). Returns a handle as `inject` does.
+        A request is handled normally unless the function calls a method of `HookedRequest`. The function runs on the
+        cluster's event loop: it must neither wait nor call a `Cluster`. `count` is the maximum number of calls
+        (default: no limit). Returns a handle as `inject` does.
         """
         from broker_sim.handlers.faults import Hook  # noqa: PLC0415 - see `Verbs`
 
@@ -57,7 +57,7 @@ class RequestVerbs(BaseVerbs):
     async def clients(self) -> ClientsStatus:
         """Return the connections of clients to all brokers, with client id, address and last API.
 
-        A connection that its client has closed before the call is not among them.
+        Connections that clients closed before the call are not included.
         """
         import asyncio  # noqa: PLC0415 - see `Verbs`
 
@@ -69,7 +69,7 @@ class RequestVerbs(BaseVerbs):
 
     @verb("GET", "/client-metrics")
     def client_metrics(self) -> ClientsMetrics:
-        """Return the last metrics that each client has pushed (KIP-714), the last to push at the end.
+        """Return the last metrics that each client has pushed (KIP-714), the most recent client last.
 
         Clients push while `metric.reporters` names a class that is not Kafka's own, such as
         `configs={"metric.reporters": "example.Telemetry"}`, and subscriptions, which are configurations of
@@ -104,10 +104,10 @@ class RequestVerbs(BaseVerbs):
         controller_mutation_rate: float | None = None,
         connection_creation_rate: float | None = None,
     ) -> None:
-        """Set the quotas of a client id, a user, both together or an address, and remove its other quotas.
+        """Set the quotas of a client id, a user, both together, or an address, and remove its other quotas.
 
-        "<default>" stands for all without quotas of their own. Without any quota all are removed.
-        Returns when every running broker that can be reached has them. Raises ApiError as AlterClientQuotas.
+        "<default>" stands for all without quotas of their own. Without a quota, all quotas are removed. Returns when
+        every running broker that can be reached has them. Raises ApiError with the errors of AlterClientQuotas.
         """
         from broker_sim.controller import quotas_to_set  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
@@ -133,9 +133,9 @@ class RequestVerbs(BaseVerbs):
 
     @verb()
     def keep_requests(self, count: int = 1_000) -> None:
-        """Record the last `count` requests of clients and their responses from now on, for `requests`.
+        """From now on record the last `count` requests of clients and their responses, for `requests`.
 
-        Earlier ones are dropped; 0 ends the recording. Messages are recorded whole, with their records.
+        Older ones are dropped; 0 ends the recording. Messages are recorded in full, with their records.
         """
         if count < 0:
             raise ValueError(f"'count' must be at least 0, not {count}")
@@ -145,7 +145,8 @@ class RequestVerbs(BaseVerbs):
     def requests(self, api: str | None = None, client_id: str | None = None) -> RequestsStatus:
         """Return the recorded requests of clients, in the order of their arrival.
 
-        `api` is Kafka's name, in any case. Raises WrongStateError unless `keep_requests` was called.
+        `api` is Kafka's name of an API, in upper or lower case. Raises WrongStateError unless `keep_requests` was
+        called.
         """
         from broker_sim.handlers.faults import served_api  # noqa: PLC0415 - see `Verbs`
 

@@ -22,9 +22,9 @@ T = TypeVar("T")
 
 
 class Scope(Generic[T]):
-    """An effect that lasts as long as a block, which also ends after an error.
+    """An effect that lasts as long as a `with` or `async with` block, also if the block raises.
 
-    For `with` and `async with`. `leave_at_once` ends a plain `with` block if `leave` returns an awaitable.
+    `leave_at_once` ends a plain `with` block if `leave` returns an awaitable.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
     """Verbs that undo themselves at the end of a block."""
 
     def paused(self, broker_id: int) -> Scope[None]:
-        """Pause a broker for a `with` block; at its end it is resumed if it is still paused."""
+        """Pause a broker for a `with` block; it is resumed at the end if it is still paused."""
 
         def leave(_: None) -> None:
             if self.broker(broker_id).state == ProcessState.PAUSED.value:
@@ -65,10 +65,10 @@ class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
         return Scope(lambda: self.pause(broker_id), leave)
 
     def killed(self, broker_id: int, *, end_session: bool = False) -> Scope[None]:
-        """Kill a broker for a `with` block; at its end it is started if it is still dead.
+        """Kill a broker for a `with` block; it is started at the end if it is still dead.
 
-        `end_session` as for `start`. The block ends when clients can connect; on an AsyncCluster
-        only with `async with`, because `with` starts the broker and does not wait.
+        `end_session` as for `start`. The block ends when clients can connect; on an AsyncCluster only with
+        `async with`, because a plain `with` does not wait.
         """
 
         def leave(_: None) -> object:
@@ -105,7 +105,7 @@ class ScopeVerbs(StatusVerbs, RequestVerbs, BrokerVerbs):
         probability: float = 1,
         count: int | None = None,
     ) -> Scope[InjectedFault]:
-        """Inject a fault for a `with` block, whose target is its handle; the fields are those of `Fault`."""
+        """Inject a fault for a `with` block, which gets its handle; the fields are those of `Fault`."""
         from broker_sim.handlers.faults import Fault as FaultClass  # noqa: PLC0415 - see `Verbs`
 
         fault = FaultClass(

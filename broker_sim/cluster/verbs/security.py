@@ -24,8 +24,8 @@ class SecurityVerbs(BaseVerbs):
 
         Returns when every running broker that can be reached has it. `resource` is `topic:orders`,
         `topic:ord*` for a prefix, `topic:*`, or `cluster`; likewise `group:` and
-        `transactional_id:`. A principal without a type is a user. `deny` forbids instead, which takes
-        precedence over rules that allow. Raises WrongStateError without an authorizer.
+        `transactional_id:`. A principal without a type is a user. `deny` adds a denying ACL, which takes precedence
+        over allowing ones. Raises WrongStateError without an authorizer.
         """
         from broker_sim.cluster.text_forms import parse_acl  # noqa: PLC0415 - see `Verbs`
         from broker_sim.errors import ApiError  # noqa: PLC0415 - see `Verbs`
@@ -43,8 +43,7 @@ class SecurityVerbs(BaseVerbs):
     ) -> None:
         """Remove an ACL that was added with the same arguments, or by a client.
 
-        Later requests are refused, also on open connections. Raises LookupError if
-        there is no such ACL.
+        Later requests are refused, even on open connections. Raises LookupError if there is no such ACL.
         """
         from broker_sim.cluster.text_forms import parse_acl  # noqa: PLC0415 - see `Verbs`
         from broker_sim.metadata.acl import AclFilter  # noqa: PLC0415 - see `Verbs`
@@ -60,7 +59,7 @@ class SecurityVerbs(BaseVerbs):
     def denials(self, principal: str | None = None) -> DenialsStatus:
         """Return the last 10 000 denied requests, in order, for one principal or all.
 
-        It is Kafka's audit log: resources that were only left out of a list are not in it.
+        The same as Kafka's audit log: resources that were only left out of a list are not in it.
         """
         return self.nodes.denials.find(principal)
 
@@ -68,9 +67,9 @@ class SecurityVerbs(BaseVerbs):
     def end_connections(self, principal: str) -> None:
         """Abort all connections of a principal: `end_connections("User:billing")`.
 
-        Kafka has no counterpart: there a connection survives its credential, until it has to log in
-        again (`connections.max.reauth.ms`). A principal without a type is a user; clients that have not
-        logged in are `User:ANONYMOUS`.
+        Kafka has no counterpart: there a connection outlives its credential until it has to log in again
+        (`connections.max.reauth.ms`). A principal without a type is a user; clients that have not logged in are
+        `User:ANONYMOUS`.
         """
         from broker_sim.security import KafkaPrincipal  # noqa: PLC0415 - see `Verbs`
 
@@ -79,12 +78,12 @@ class SecurityVerbs(BaseVerbs):
 
     @waiting_verb()
     async def set_password(self, user: str, password: str) -> None:
-        """Give a user another password: `set_password("billing", "new")`.
+        """Change a user's password: `set_password("billing", "new")`.
 
-        Later logins need it, by PLAIN, and by SCRAM if the user has a credential; connections stay open
-        until they have to log in again. `client_config` returns it too, so an application that was configured
-        before has the wrong one. Returns when every running broker that can be reached has it; `reset` restores
-        the old one. Raises LookupError if there is no such user, ConfigError for an empty password.
+        Later logins need it, by PLAIN, and by SCRAM if the user has a credential; connections stay open until they have
+        to log in again. `client_config` returns the new password, so an application that was configured before has the
+        wrong one. Returns when every running broker that can be reached has it; `reset` restores the old one. Raises
+        LookupError if there is no such user, ConfigError for an empty password.
         """
         from broker_sim.cluster.listeners.broker_listeners import check_user, with_password  # noqa: PLC0415 - see `Verbs`
 
@@ -105,10 +104,10 @@ class SecurityVerbs(BaseVerbs):
     def renew_certificates(self, *, expired: bool = False, wrong_host: bool = False) -> None:
         """Give all brokers new certificates from the next connection on; open connections stay.
 
-        The cluster makes its certificates again: with `expired` they ended in 2021, with `wrong_host`
-        they are for another host, and clients refuse both. A key store is read again. `reset`
-        restores valid ones. Raises WrongStateError without a listener with TLS, or for a bad certificate
-        of a listener with a key store; ConfigError for a key store that cannot be read.
+        The cluster makes its certificates again: with `expired` they expired in 2021, with `wrong_host` they are for
+        another host; clients refuse both. A key store is read again. `reset` restores valid certificates. Raises
+        WrongStateError without a listener with TLS, or for a bad certificate of a listener with a key store;
+        ConfigError for a key store that cannot be read.
         """
         secured = [ssl for listeners in self.listeners.all for ssl in listeners.ssl.values()]
         if not secured:
@@ -120,7 +119,7 @@ class SecurityVerbs(BaseVerbs):
     def key_set(self) -> KeySet:
         """Return the key with which the cluster signs tokens, as a JSON Web Key Set.
 
-        `GET /jwks` of the control port is a `sasl.oauthbearer.jwks.endpoint.url` for others. Raises
+        `GET /jwks` of the control port can be the `sasl.oauthbearer.jwks.endpoint.url` of other clusters. Raises
         WrongStateError if no listener accepts tokens that the cluster signs.
         """
         sasl = [each for listeners in self.listeners.all for each in listeners.sasl.values()]

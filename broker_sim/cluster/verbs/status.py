@@ -77,11 +77,11 @@ class StatusVerbs(BaseVerbs):
 
     @verb("GET", "/picture/{search}")
     def picture(self, search: str = "", level: int = 0, bucket: int = 0) -> Picture:
-        """Return what the page shows of this moment: its parts by name; `search` is in the partitions' names.
+        """Return the named parts that the page shows now, with the partitions whose names contain `search`.
 
-        Of many parked operations those with the nearest deadlines are shown, and those in the `bucket` (from 0) of
-        the wheels' `level` (from 1) [default level: none].
-        Requests are counted from the first call on, until nobody has called for a minute.
+        Of many parked operations those with the nearest deadlines are shown, and those in the `bucket` (from 0) of the
+        wheels' `level` (from 1) [default level: none]. Requests are counted from the first call until no call has come
+        for a minute.
         """
         from broker_sim.cluster.status.picture import Place, picture  # noqa: PLC0415 - see `Verbs`
 
@@ -89,7 +89,7 @@ class StatusVerbs(BaseVerbs):
 
     @verb("GET", "/describe")
     def describe(self) -> str:
-        """Return in words: unusual brokers, partitions, groups, what waits for whom, and the last requests."""
+        """Return a text on unusual brokers, partitions, groups, parked operations and the last requests."""
         from broker_sim.cluster.status.cluster_text import cluster_text  # noqa: PLC0415 - see `Verbs`
 
         return cluster_text(self.nodes)
@@ -109,7 +109,7 @@ class StatusVerbs(BaseVerbs):
         return self.partition(topic, partition).require_leader()
 
     def followers(self, topic: str, partition: int = 0) -> tuple[int, ...]:
-        """Return the ids of the replicas that do not lead, dead ones too."""
+        """Return the brokers with a replica other than the leader, including dead brokers."""
         return self.partition(topic, partition).followers
 
     def isr(self, topic: str, partition: int = 0) -> tuple[int, ...]:
@@ -143,10 +143,10 @@ class WaitVerbs(BaseVerbs):
         lacks: int | None = None,
         timeout_s: float = WAIT_LIMIT_S,
     ) -> PartitionStatus:
-        """Wait until a partition's ISR has a size or certain members; return the partition then.
+        """Wait until a partition's ISR has a size or certain members; return the partition.
 
         `size` is the number of in-sync replicas (default without any option: all). `has` and `lacks`
-        are brokers. Raises ClusterTimeoutError after `timeout_s` seconds.
+        are brokers that must be and must not be in it. Raises ClusterTimeoutError after `timeout_s` seconds.
         """
         from broker_sim.cluster.status.cluster_status import partition_status  # noqa: PLC0415 - see `Verbs`
 
@@ -161,8 +161,8 @@ class WaitVerbs(BaseVerbs):
             isr = status.isr
             return expected in (None, len(isr)) and (has is None or has in isr) and (lacks is None or lacks not in isr)
 
-        wishes = {"size": expected, "has": has, "lacks": lacks}
-        what = f"the ISR of {topic}-{partition} ({_text(wishes)})"
+        conditions = {"size": expected, "has": has, "lacks": lacks}
+        what = f"the ISR of {topic}-{partition} ({_text(conditions)})"
         await self._until_changed(is_reached, lambda: f"{what}; it is {list(status.isr)}", timeout_s)
         return status
 
@@ -176,12 +176,11 @@ class WaitVerbs(BaseVerbs):
         lag: int | None = None,
         timeout_s: float = WAIT_LIMIT_S,
     ) -> GroupStatus:
-        """Wait until a group is as asked for; returns it then.
+        """Wait until a group has a state, a number of members, or a maximum lag; return the group.
 
-        `state` is a name such as "Stable", the default without any option. `members` is the number of
-        members, `lag` the maximum lag, without markers of transactions and aborted records, which
-        no consumer commits. The group need not exist yet. Raises ClusterTimeoutError after `timeout_s` seconds,
-        ValueError for a state that no group has.
+        `state` is a name such as "Stable", the default without any option. `lag` does not count markers of transactions
+        and aborted records, which no consumer commits. The group need not exist yet. Raises ClusterTimeoutError after
+        `timeout_s` seconds, ValueError for a state that no group has.
         """
         from broker_sim.cluster.records import has_unread_records  # noqa: PLC0415 - see `Verbs`
         from broker_sim.cluster.status.coordinator_status import check_group_state, groups_status  # noqa: PLC0415
@@ -210,16 +209,16 @@ class WaitVerbs(BaseVerbs):
             )
 
         def describe() -> str:
-            wishes = {"state": state, "members": members, "lag": lag}
+            conditions = {"state": state, "members": members, "lag": lag}
             now = "it does not exist"
             if group is not None:
                 now = f"it is {group.state} with {len(group.members)} members and a lag of {group.lag}"
-            return f"group {group_id} ({_text(wishes)}); {now}"
+            return f"group {group_id} ({_text(conditions)}); {now}"
 
         await self._until_changed(is_reached, describe, timeout_s)
         assert group is not None
         return group
 
 
-def _text(wishes: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in wishes.items() if value is not None)
+def _text(conditions: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in conditions.items() if value is not None)

@@ -33,7 +33,7 @@ class TopicVerbs(BaseVerbs):
         """Create a topic; returns when every running broker that can be reached has it.
 
         -1 is the brokers' default (`num.partitions`, `default.replication.factor`).
-        `assignments` are the brokers of each partition instead, the preferred leader first.
+        `assignments` are instead the brokers of each partition, the preferred leader first.
         """
         from broker_sim.cluster.status.cluster_status import topic_status  # noqa: PLC0415 - see `Verbs`
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
@@ -74,10 +74,10 @@ class TopicVerbs(BaseVerbs):
     ) -> TopicRecord:
         """Append one record as a producer with acks=all does; returns it with its offset.
 
-        Without `partition` the key chooses it as Kafka's default partitioner does; without a key it
-        is partition 0. `headers` are a mapping, or pairs where names repeat; `timestamp_ms` is the record's time in
-        ms since the epoch (default: now). Injected faults do not hit it. Raises ApiError with what a producer would
-        be told, ClusterTimeoutError where the leader does not answer.
+        The default `partition` is chosen by the key, as Kafka's default partitioner does; without a key it is 0.
+        `headers` are a mapping, or pairs if names repeat; `timestamp_ms` is the record's time in ms since the epoch
+        (default: now). Injected faults do not hit the append. Raises ApiError with the error that a producer would get,
+        ClusterTimeoutError if the leader does not answer.
         """
         from broker_sim.cluster.records import append_record  # noqa: PLC0415 - see `Verbs`
 
@@ -91,8 +91,8 @@ class TopicVerbs(BaseVerbs):
 
         `records` are mappings with `value` and, where needed, `key`, `headers`, `timestamp_ms` and `partition`, or the
         path of a file with one such JSON object per line, as `records` shows them. A value that is neither text,
-        null nor `{"base64": ...}` is written as JSON text. Batches before one that is refused stay. Raises as
-        `produce`, and ValueError with the number of a bad record.
+        null nor `{"base64": ...}` is written as JSON text. If a batch is refused, the batches before it stay. Raises
+        as `produce`, and ValueError with the number of a bad record.
         """
         from broker_sim.cluster.records import append_records  # noqa: PLC0415 - see `Verbs`
 
@@ -100,7 +100,7 @@ class TopicVerbs(BaseVerbs):
 
     @verb("GET", "/topics/{topic}/records")
     def records(self, topic: str) -> TopicRecords:
-        """Return the records that consumers with read_committed can read now, partition by partition.
+        """Return the records that read_committed consumers can read now, partition by partition.
 
         Reads the leaders' logs without a request, so injected faults and paused brokers have no effect.
         Raises UnknownPartitionError, WrongStateError for a partition without a live leader.
@@ -115,12 +115,12 @@ class GroupVerbs(BaseVerbs):
 
     @waiting_verb(path="/groups/{group_id}/rebalance")
     async def rebalance(self, group_id: str, *, member_id: str | None = None) -> None:
-        """Begin a rebalance of a group of any kind; returns when its coordinator has begun it.
+        """Start a rebalance of a group of any type; returns when its coordinator has started it.
 
-        Members hear of it with their next heartbeats. Partitions are assigned anew, and those that stay with their
-        members are not revoked, unless their protocol revokes all. With `member_id` that member is removed first,
-        as if its session had ended; it joins again when it hears of it. Raises LookupError for an unknown group or
-        member, WrongStateError if its coordinator does not run, ApiError for a group without members.
+        Members learn of it with their next heartbeats. Partitions are assigned anew; those that stay with their members
+        are revoked only if their protocol revokes all. With `member_id` that member is removed first, as if its session
+        had timed out; it joins again when it learns of that. Raises LookupError for an unknown group or
+        member, WrongStateError if its coordinator is not running, ApiError for a group without members.
         """
         import asyncio  # noqa: PLC0415 - see `Verbs`
 
@@ -147,8 +147,8 @@ class GroupVerbs(BaseVerbs):
     async def set_group_configs(self, group_id: str, configs: Mapping[str, GivenValue] | None = None) -> None:
         """Set configurations of a group, such as `share.auto.offset.reset`; others stay as they are.
 
-        The group need not exist yet. Returns when every running broker that can be reached has them. Raises
-        ApiError as IncrementalAlterConfigs, ValueError without configurations.
+        The group need not exist yet. Returns when every running broker that can be reached has them. Raises ApiError
+        with the errors of IncrementalAlterConfigs, ValueError without configurations.
         """
         from broker_sim.config import to_texts  # noqa: PLC0415 - see `Verbs`
         from broker_sim.controller import AlterOp, ConfigAlteration, ConfigResource, ConfigResourceType  # noqa: PLC0415 - see `Verbs`

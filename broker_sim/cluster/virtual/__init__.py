@@ -1,1 +1,1 @@
-"""Clusters in virtual time, their clients, and the invariants that are checked after each step."""
+"""Clusters in virtual time, their clients, and the invariants checked after each step."""

@@ -1,4 +1,4 @@
-"""The invariants of a simulated cluster, checked after every step, and of each of its delayed operations."""
+"""The invariants of a simulated cluster and of its delayed operations, checked after every step."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class InvariantViolationError(AssertionError):
     """An invariant does not hold; the text says which and where.
 
-    `invariant` is its short name, the same in every run.
+    `invariant` is its short name, the same in all runs.
     """
 
     def __init__(self, invariant: str, text: str) -> None:
@@ -45,7 +45,7 @@ def violated(invariant: str, text: str) -> None:
 
 @contextmanager
 def left_out(*invariants: str) -> Iterator[None]:
-    """Do not check these invariants in the block, to learn whether others find a defect too."""
+    """Skip these invariants in the block, to learn whether others find a defect too."""
     _LEFT_OUT.update(invariants)
     try:
         yield
@@ -54,13 +54,12 @@ def left_out(*invariants: str) -> Iterator[None]:
 
 
 class InvariantChecker:
-    """Checks after each step the partitions whose logs have changed, and all after new metadata.
+    """Checks after each step the partitions whose logs have changed, and all partitions after new metadata.
 
-    * the high watermark never exceeds the log end of any member of the leader's maximal ISR; a deposed
-      leader that has not heard of its successor is excepted where elections may be unclean, since
-      members of its ISR may have truncated their logs to that of the successor; and so is a member that
-      has ever lost records with its power, and stays in the ISR until it registers again: its leaders may
-      count for much longer what it has lost
+    * the high watermark never exceeds the log end of any member of the leader's maximal ISR. Two exceptions: a
+      deposed leader that does not know its successor, if elections may be unclean, since members of its ISR may have
+      truncated their logs to the successor's; and a member that has ever lost records in a power failure, which
+      stays in the ISR until it registers again, so leaders may long count the lost records
     * high watermark and last stable offset never go back on a leader, within one leader epoch
     * log start <= last stable offset <= high watermark <= log end
     * two leaders of the same epoch do not exist
@@ -105,7 +104,7 @@ class InvariantChecker:
                     self._check_leader(broker, partition)
 
     def _has_news(self) -> bool:
-        """Whether a broker was started or has died, or has heard of new metadata."""
+        """Whether a broker was started, died, or received new metadata."""
         images, brokers = self._images, self._nodes.brokers
         has_news = len(images) != len(brokers)
         for broker in brokers.values():
@@ -156,7 +155,7 @@ class InvariantChecker:
         for member in partition.isr_state.maximal_isr:
             node = self._nodes.nodes.get(member)
             if node is None:
-                continue  # removed, and the leader has not heard of it
+                continue  # removed, and the leader does not know yet
             follower = node.logs.get(partition.topic_partition, partition.topic_id)
             if (
                 follower is not None

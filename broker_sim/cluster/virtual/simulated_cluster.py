@@ -1,4 +1,4 @@
-"""An `AsyncCluster` in virtual time whose run is recorded and checked, and hosts for its clients."""
+"""An `AsyncCluster` in virtual time, with a trace and checked invariants, and hosts for its clients."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ SERVERS_VARIABLE: Final = "KAFKA_BOOTSTRAP_SERVERS"
 
 
 class ClientHost:
-    """A host by name: code in its `with` block runs on it, and so do tasks that are created there.
+    """A named host: code in its `with` block, and tasks created there, run on it.
 
-    `disconnect` may be called at any time, also before the block or after it.
+    `disconnect` may be called at any time, also before or after the block.
     """
 
     def __init__(self, network: Network, name: str) -> None:
@@ -60,7 +60,7 @@ class ClientHost:
 
 
 class SimulatedCluster(AsyncCluster):
-    """The same cluster on a virtual loop.
+    """An `AsyncCluster` on a virtual loop.
 
     The loop's trace gets every step of every delayed operation, and the invariants are checked
     after each callback of the loop unless `check_invariants` is False. `latency_ms(source, target)`
@@ -128,12 +128,12 @@ class SimulatedCluster(AsyncCluster):
         cwd: str | Path | None = None,
         **options: Any,
     ) -> Program:
-        """Start a program of this machine, in any language, in virtual time; returns it at once.
+        """Start a program of this machine, in any language, in virtual time; returns its handle at once.
 
-        It runs in an OS process of its own, on a host `name`, and finds the cluster in `KAFKA_BOOTSTRAP_SERVERS`.
+        It runs in an OS process of its own, on a host `name`; `KAFKA_BOOTSTRAP_SERVERS` has the cluster's address.
         `python` is the Python that runs the test. `await program.wait()` returns the exit code; `kill`, `freeze` and
         `resume` (of its `process`) and `send_signal` act at the exact virtual time. Raises NoVirtualProgramsError
-        where the machine cannot do that, and OSError.
+        if the machine does not support it, and OSError.
         """
         from broker_sim.runtime.virtual.programs import Program  # noqa: PLC0415 - clusters alone need no OS processes
 
@@ -142,9 +142,9 @@ class SimulatedCluster(AsyncCluster):
         return Program(self._loop, name, command, env=variables, cwd=cwd, start=start, **options)
 
     def program_surroundings(self) -> str:
-        """Return what the runs of its programs depend on besides the seed; empty if it has started none.
+        """Return what runs of programs depend on besides the seed; empty if no program was started.
 
-        That is this machine's software, and of kept requests what clients say of theirs.
+        That is the software of this machine, and the client versions in recorded requests.
         """
         if not self._program_starts:
             return ""
@@ -156,14 +156,14 @@ class SimulatedCluster(AsyncCluster):
         return "; ".join((fingerprint(), *sorted(clients - {""})))
 
     def lose_power(self, *broker_ids: int) -> None:
-        """Turn the power of these brokers off (default: all); `restore_power` or `start` starts them again.
+        """Cut the power of these brokers (default: all); `restore_power` or `start` starts them again.
 
-        Unflushed bytes are lost, except for a random part. Dead brokers lose theirs too. Raises
+        Unflushed bytes are lost, except for a random part; dead brokers lose theirs too. Raises
         WrongStateError without simulated disks.
         """
         nodes = [self.nodes.node(broker_id) for broker_id in broker_ids or self.nodes.nodes]
         if any(node.disk is None for node in nodes):
-            raise WrongStateError("no simulated disks; give the cluster disk=DiskOptions()")
+            raise WrongStateError("no simulated disks; open the cluster with disk=DiskOptions()")
         for node in nodes:
             if node.state is not ProcessState.DEAD:
                 self.kill(node.broker_id)
@@ -200,6 +200,6 @@ class SimulatedCluster(AsyncCluster):
         self.nodes.scheduler.call_later(until_ms - now_ms, go_on)
 
     async def close(self) -> None:
-        """Stop all brokers; does nothing the second time."""
+        """Stop all brokers; idempotent."""
         self._loop.after_step = None
         await super().close()

@@ -1,7 +1,6 @@
-"""A client in virtual time, and builders of the requests that such clients send most.
+"""A client in virtual time, and builders of its most common requests.
 
-The client sends requests over the virtual network and receives their responses. Its bytes go through the same
-sockets, codec and handlers as those of a real client.
+The client's bytes go through the virtual network to the same codec and handlers as those of a real client.
 """
 
 from __future__ import annotations
@@ -135,7 +134,7 @@ class PendingResponse:
         return self.received_ms - self.sent_ms
 
     def finish(self, now_ms: int, response: Any, *, disconnected: bool = False) -> None:
-        """End the wait; called once."""
+        """Record the response, or its loss; called once."""
         self.received_ms = now_ms
         self.response = response
         self.disconnected = disconnected
@@ -155,7 +154,7 @@ class _ClientConnection(asyncio.Protocol):
         self.is_open = True
 
     def send(self, request: bytes, pending: PendingResponse | None) -> None:
-        """Send a request; `pending` gets its response (None: there is no response)."""
+        """Send a request; `pending` gets its response (None: no response is expected)."""
         if pending is not None:
             self._waiting.append(pending)
         if self._transport is None:
@@ -173,7 +172,7 @@ class _ClientConnection(asyncio.Protocol):
         self._unsent.clear()
 
     def data_received(self, data: bytes) -> None:
-        """Decode responses; the data may be a part of one, or several."""
+        """Decode responses; `data` may be a part of a response or several responses."""
         received = self._received
         received += data
         while len(received) >= LENGTH_BYTES:
@@ -185,7 +184,7 @@ class _ClientConnection(asyncio.Protocol):
             correlation_id = int.from_bytes(frame[:LENGTH_BYTES], "big")
             if not self._waiting or self._waiting[0].correlation_id != correlation_id:
                 # A broker has answered twice, out of order, or without a request.
-                violated("answered-once", f"nobody waits for the response {correlation_id}")
+                violated("answered-once", f"unexpected response with the correlation id {correlation_id}")
                 continue
             pending = self._waiting.popleft()
             _, response = decode_response(pending.api_key, pending.api_version, memoryview(frame))
@@ -210,7 +209,7 @@ class VirtualClient:
 
     def __init__(self, host: str, loop: VirtualEventLoop, addresses: Mapping[int, tuple[str, int]]) -> None:
         self.host = host
-        """The name of the host in faults of the virtual network."""
+        """Name of the client's host in the virtual network."""
         self._loop = loop
         self._addresses = addresses
         self._connections: dict[int, _ClientConnection] = {}

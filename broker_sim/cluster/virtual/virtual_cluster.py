@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 FIRST_CLIENT_ID = 1_000
 QUERIES = frozenset(name for name, verb in verbs_of(Verbs).items() if verb.address.method == "GET")
-"""Verbs that change nothing, which the trace leaves out."""
+"""Verbs that change nothing; the trace leaves them out."""
 
 
 class SimulationError(AssertionError):
@@ -58,12 +58,11 @@ class SimulationError(AssertionError):
 class VirtualCluster(Verbs, BlockingFace):
     """A cluster of `brokers` brokers in virtual time. Single-threaded; it runs from the start.
 
-    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0
-    gives every message, between nodes and between clients and brokers, a random delay up to it;
-    instead, `latency_ms(source, target)` returns the delay of each message between nodes. With
+    It has the verbs of every cluster; those that wait advance virtual time. `max_latency_ms` > 0 gives every message,
+    between nodes and between clients and brokers, a random delay up to that; alternatively `latency_ms(source,
+    target)` returns the delay of each message between nodes. With
     `disk` each broker keeps its logs on a simulated disk, which can lose its power. The other arguments are
-    those of `AsyncCluster`. As a context manager, or by `close`, it ends with all brokers stopped and its
-    trace written.
+    those of `AsyncCluster`. Use it as a context manager, or call `close`, to stop all brokers and write the trace.
     """
 
     @names_checked
@@ -119,7 +118,7 @@ class VirtualCluster(Verbs, BlockingFace):
             disk=disk,
             cluster_id=cluster_id,
         )
-        """The same cluster for code that runs on its loop, in callbacks and coroutines."""
+        """The same cluster for code on its loop, in callbacks and coroutines."""
         self.wait_for(self.inside.open())
 
     def close(self) -> None:
@@ -138,7 +137,7 @@ class VirtualCluster(Verbs, BlockingFace):
         return self.inside.nodes
 
     def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method so that a wait in it advances virtual time."""
+        """Return the method bound to this cluster; a wait in it advances virtual time."""
 
         @wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -157,9 +156,9 @@ class VirtualCluster(Verbs, BlockingFace):
         return self.inside.disks
 
     def lose_power(self, *broker_ids: int) -> None:
-        """Turn the power of these brokers off (default: all); unflushed bytes are lost.
+        """Cut the power of these brokers (default: all); unflushed bytes are lost.
 
-        Unlike this, `kill` loses nothing that the process has written. Raises WrongStateError
+        `kill`, in contrast, loses nothing that the process has written. Raises WrongStateError
         without simulated disks.
         """
         self.trace.record("lose_power", *broker_ids)
@@ -172,7 +171,7 @@ class VirtualCluster(Verbs, BlockingFace):
 
     @property
     def lost_records(self) -> list[LostRecords]:
-        """The records that brokers have lost with their power, as noticed when they were started again."""
+        """The records that brokers lost in power failures, detected when they were restarted."""
         return [loss for node in self.nodes.nodes.values() for loss in node.lost]
 
     # -- time -----------------------------------------------------------------------------------
@@ -183,7 +182,7 @@ class VirtualCluster(Verbs, BlockingFace):
         return self.scheduler.clock.now_ms()
 
     def step(self) -> bool:
-        """Run one callback, advancing the time to it; returns False if there is none."""
+        """Advance the time to the next callback and run it; returns False if there is none."""
         with self._failures_name_the_seed():
             return self.loop.step()
 
@@ -206,7 +205,7 @@ class VirtualCluster(Verbs, BlockingFace):
             raise ClusterTimeoutError(f"waited {timeout_s:g} s for {unmet(predicate, self)}")
 
     def advance(self, duration_ms: int) -> None:
-        """Advance the time by `duration_ms`, running everything that is due in it."""
+        """Advance the time by `duration_ms`, running everything that becomes due."""
         with self._failures_name_the_seed():
             self.scheduler.advance_to(self.now_ms + duration_ms)
 
@@ -232,7 +231,7 @@ class VirtualCluster(Verbs, BlockingFace):
     # -- clients --------------------------------------------------------------------------------
 
     def client(self, host: str | None = None, listener: str | None = None) -> VirtualClient:
-        """Return a new client, on that host (default: one of its own), for that listener (default: the first)."""
+        """Return a new client on that host (default: a new host), for that listener (default: the first)."""
         if listener is None:
             addresses = {broker_id: node.address for broker_id, node in self.nodes.nodes.items()}
         else:

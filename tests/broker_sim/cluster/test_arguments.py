@@ -32,7 +32,7 @@ CASES = [
 REAL_CASES = [
     ({"ports": [99999, 0, 0]}, ValueError, "from 0 .* to 65535, not 99999"),
     ({"ports": [True, 0, 0]}, ValueError, "not True"),
-    ({"ports": [9092, 9092, 0]}, ValueError, "9092 is given twice"),
+    ({"ports": [9092, 9092, 0]}, ValueError, "9092 is used twice"),
     ({"ports": [1]}, ValueError, "3 brokers need 3 ports"),
     ({"ports": "123"}, ValueError, "ports must be a list"),
     ({"host": 5}, ValueError, "host must be"),

@@ -28,7 +28,7 @@ def test_bad_argument_is_refused_when_the_cluster_is_made(arguments, error, reas
 
 
 def test_verb_is_refused_before_the_cluster_is_open():
-    with pytest.raises(WrongStateError, match="does not run"):
+    with pytest.raises(WrongStateError, match="is not running"):
         AsyncCluster(1).status()
 
 

@@ -308,13 +308,13 @@ def test_cluster_is_opened_only_once():
 def test_verbs_of_a_closed_cluster_are_refused():
     cluster = Cluster(brokers=1)
     cluster.close()
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         cluster.status()
     with cluster:
         pass
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         cluster.pause(1)
-    with pytest.raises(RuntimeError, match="does not run"):
+    with pytest.raises(RuntimeError, match="is not running"):
         cluster.start(1, wait=False)
 
 

@@ -15,9 +15,9 @@ def test_started_container_tells_where_it_is_and_stopped_one_does_not():
         host, port = kafka.get_container_host_ip(), kafka.get_exposed_port(9093)
         assert kafka.get_bootstrap_server() == f"{host}:{port}"
         assert kafka.cluster.create_topic("orders").partitions[0].leader == 1
-        with pytest.raises(WrongStateError, match="runs already"):
+        with pytest.raises(WrongStateError, match="is running already"):
             kafka.start()
-    with pytest.raises(WrongStateError, match="does not run"):
+    with pytest.raises(WrongStateError, match="is not running"):
         container.get_bootstrap_server()
     container.stop()
 

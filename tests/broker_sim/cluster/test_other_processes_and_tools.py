@@ -86,7 +86,7 @@ def error_of(call):
 def test_cluster_says_in_a_forked_child_what_to_do(cluster, call):
     text = in_child(lambda: error_of(lambda: call(cluster)))
     assert text.startswith(f"the cluster runs in process {os.getpid()}, from which this one was forked")
-    assert "clients may connect to it from here" in text
+    assert "Clients may connect to it from here" in text
 
 
 def test_forked_child_closes_a_cluster_for_itself_only(cluster):
@@ -162,5 +162,5 @@ def test_clients_get_in_while_sockets_and_threads_are_replaced():
 
 def test_cluster_is_refused_where_green_threads_have_replaced_real_ones(monkeypatch):
     monkeypatch.setitem(sys.modules, "gevent.monkey", SimpleNamespace(is_module_patched={"thread": True}.get))
-    with pytest.raises(WrongStateError, match=r"gevent has replaced .*: start them as a process of their own, broker-"):
+    with pytest.raises(WrongStateError, match=r"gevent has replaced .*: start them as a separate process with broker-"):
         Cluster(1).open()

@@ -110,7 +110,7 @@ def test_a_resource_is_a_type_and_a_name(resource, resource_type, name, pattern_
 
 @pytest.mark.parametrize("resource", ["orders", "topic:", "any:x", "unknown:x", "", ":x"])
 def test_a_resource_without_type_or_name_is_refused(resource):
-    with pytest.raises(ValueError, match="'resource' must be such as topic:orders"):
+    with pytest.raises(ValueError, match="'resource' must have a form such as topic:orders"):
         parse_acl("a", "READ", resource, "*", deny=False)
 
 

@@ -187,7 +187,7 @@ class TestRemovedBrokers:
 
     def test_the_last_one_stays(self):
         cluster = VirtualCluster(1, seed=3)
-        with pytest.raises(WrongStateError, match="broker 1 is the last one"):
+        with pytest.raises(WrongStateError, match="broker 1 is the last broker"):
             cluster.remove_broker(1)
 
     def test_reset_brings_back_the_brokers_of_the_beginning(self, cluster):

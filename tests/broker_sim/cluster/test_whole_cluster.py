@@ -129,7 +129,7 @@ class TestRecords:
     def test_partition_without_a_live_leader_is_told(self):
         with VirtualCluster(1, topics=["orders"]) as cluster:
             cluster.kill(1)
-            with pytest.raises(WrongStateError, match="orders-0 has no leader"):
+            with pytest.raises(WrongStateError, match="orders-0 has no live leader"):
                 cluster.records("orders")
 
     def test_partition_of_a_key_is_that_of_kafkas_producer(self):

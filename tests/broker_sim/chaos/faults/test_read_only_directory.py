@@ -21,7 +21,7 @@ from broker_sim.runtime import system
 
 TIMEOUT_S = 60
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-ADVICE = "Read-only file system; make the data directory writable for this process, or take another one"
+ADVICE = "Read-only file system; make the data directory writable for this process, or use another one"
 
 
 class ReadOnly:

@@ -219,9 +219,9 @@ def test_listeners_that_a_starting_kafka_refuses(configs, reason):
 
 
 def test_listeners_go_without_ports_and_are_given_once():
-    with pytest.raises(ConfigError, match="listeners have ports of their own; leave out ports"):
+    with pytest.raises(ConfigError, match="listeners contains the ports; leave out ports"):
         listeners_of(kafka(), ports=[9092])
-    with pytest.raises(ConfigError, match="listeners is given twice: as listeners and in configs"):
+    with pytest.raises(ConfigError, match="listeners is set twice: as listeners and in configs"):
         with_listeners(kafka(), "A://:1", None)
     with pytest.raises(ConfigError, match=r"^advertised_listeners must be a text such as 'INSIDE://"):
         with_listeners(None, "A://:1", ["A://:1"])

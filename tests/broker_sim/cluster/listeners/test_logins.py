@@ -182,7 +182,7 @@ def test_user_who_logs_in_by_scram_only_gets_another_password_too(cluster):
 def test_password_of_nobody_or_none_at_all_is_refused(cluster):
     with pytest.raises(LookupError, match="there is no user 'nobody'"):
         cluster.set_password("nobody", "new")
-    with pytest.raises(ConfigError, match="password of 'billing' must be a text"):
+    with pytest.raises(ConfigError, match="password of 'billing' must be a non-empty text"):
         cluster.set_password("billing", "")
 
 
@@ -244,12 +244,12 @@ def test_listeners_may_differ():
         ({"users": USERS}, "users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl' too"),
         ({"security": "sasl_plaintext"}, "listener SASL_PLAINTEXT has no users for PLAIN"),
         ({"users": ["billing"]}, "users must be a mapping such as {'billing': 'secret'}"),
-        ({"users": {"": "secret"}}, "a name must be a text that is not empty, not ''"),
-        ({"users": {"billing": ""}}, "the password of 'billing' must be a text that is not empty"),
-        ({"users": {"billing": b"secret"}}, "the password of 'billing' must be a text"),
+        ({"users": {"": "secret"}}, "a name must be a non-empty text, not ''"),
+        ({"users": {"billing": ""}}, "the password of 'billing' must be a non-empty text"),
+        ({"users": {"billing": b"secret"}}, "the password of 'billing' must be a non-empty text"),
         # As Python reads an argument that is not UTF-8.
-        ({"users": {"billing": "\udcff"}}, "the password of 'billing' must be a text"),
-        ({"users": {"\udcff": "secret"}}, "a name must be a text"),
+        ({"users": {"billing": "\udcff"}}, "the password of 'billing' must be a non-empty text"),
+        ({"users": {"\udcff": "secret"}}, "a name must be a non-empty text"),
     ],
 )
 def test_refusals(options, message):

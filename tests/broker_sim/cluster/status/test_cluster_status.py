@@ -66,7 +66,7 @@ def test_partition_without_a_live_leader_has_no_high_watermark(cluster):
     partition = cluster.status().partition("orders")
     assert (partition.leader, partition.high_watermark) == (leader, None)
     for where in (cluster, cluster.status()):
-        with pytest.raises(WrongStateError, match="orders-0 has no leader that is alive"):
+        with pytest.raises(WrongStateError, match="orders-0 has no live leader"):
             where.high_watermark("orders")
 
 
@@ -116,7 +116,7 @@ def test_produce_request_waits_for_the_followers_that_have_not_fetched_it(cluste
 
 
 def test_unknown_purgatory_is_refused_with_those_that_there_are(cluster):
-    with pytest.raises(LookupError, match=r"no purgatory 'Join'; there are 1 Produce, 1 Fetch"):
+    with pytest.raises(LookupError, match=r"no purgatory 'Join'; purgatories: 1 Produce, 1 Fetch"):
         cluster.purgatory().of(1, "Join")
 
 

@@ -64,7 +64,7 @@ def test_end_says_what_completed_the_operation_or_how_late_it_expired():
     expired = event(503, "expired", 2, waited_ms=503, lateness_ms=3, completed_by="timer")
     run = run_of(*parked(0), *parked(0, 2), completed(20, 20), expired)
     assert [(one.expired, one.by, one.at_ms - one.since_ms) for one in run.ended] == [
-        (False, "an event on orders-0", 20), (True, "its time was over, 3 ms ago", 503),
+        (False, "an event on orders-0", 20), (True, "it expired, 3 ms late", 503),
     ]  # fmt: skip
     part = run.frames[-1]["set"]["purgatory/1/Fetch"]
     assert (part["completed"], part["expired"]) == (1, 1)
