@@ -238,7 +238,7 @@ def check_test(name: str, test: Any) -> None:
             f"{CHAOS} and {TMP_PATH} only"
         )
     if CHAOS not in needed and len(others) != 1:
-        raise NoSuchTestError(f"{name!r}: let it take the argument {CHAOS}, which starts its workers")
+        raise NoSuchTestError(f"{name!r}: add the argument {CHAOS}, which starts the workers")
 
 
 # -- seed after seed ----------------------------------------------------------------------------------

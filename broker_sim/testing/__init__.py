@@ -6,8 +6,8 @@ KAFKA_MARKER: Final = "kafka"
 VIRTUAL_MARKER: Final = "virtual_time"
 CHAOS_MARKER: Final = "chaos"
 INSIDE_PLUGIN: Final = "broker_sim.testing.inside"
-"""Name of the plugin in the process of a test that is written with `def` and runs in virtual time."""
+"""Name of the plugin in the process of a `def` test that runs in virtual time."""
 PDB_ADVICE: Final = (
-    "a debugger has no virtual form: the test runs in a process of its own, and virtual time stands still while it "
-    "waits for you. print() is in the report; or run the test without the marker, in real time, with the fixture kafka"
+    "debuggers do not work in virtual time: the test runs in a process of its own, and its time would stand still. "
+    "Use print(), whose output is in the report, or drop the marker to run the test in real time with the fixture kafka"
 )

@@ -1,4 +1,4 @@
-"""Tests with the marker `chaos`: pytest runs each as often as its search needs, with fixtures of their own."""
+"""Tests with the marker `chaos`: pytest runs each as often as its search needs, with new fixtures each time."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ class MarkedTest(ApplicationTest):
     def __init__(
         self, name: str, settings: Settings, run_once: Callable[[Begin], tuple[list[pytest.TestReport], Outcome | None]]
     ) -> None:
-        """`run_once(begin)` runs the test once; it returns the reports of its phases, and how the run ended."""
+        """`run_once(begin)` runs the test once; it returns the reports of its phases and the outcome of the run."""
         self.name = name
         self.settings = settings
         self.reports: list[pytest.TestReport] = []
         """The reports of the last run."""
         self.exploration: Exploration | None = None
-        """The number of orders that were run, of an exhaustive search."""
+        """The orders run by an exhaustive search; None for other searches."""
         self.sightings = Sightings()
-        """Sightings of the seeds that were run."""
+        """Sightings of all seeds that were run."""
         self.is_full = False
-        """Whether a report has all lines of its time line."""
+        """Whether a report shows the whole time line."""
         self.page_file: Path | None = None
-        """The HTML file that plays a failing run, None for no such file."""
+        """The HTML file to write for a failing run, None for no file."""
         self.link_line: Callable[[int], str] | None = None
-        """Returns the line with the link that opens a seed in the playground, None for no such line."""
+        """Returns the report line with a link that opens a seed in the playground; None for no line."""
         self._run_once = run_once
 
     def play(self, begin: Begin) -> Outcome | None:
-        """Let pytest run the test."""
+        """Run the test by pytest; return the outcome, None if the run did not begin."""
         self.reports, outcome = self._run_once(begin)
         return outcome
 
     def search(self, seeds: Iterable[int] | None) -> list[pytest.TestReport]:
         """Run the test until a schedule fails; return the reports of the last run, or of the smallest failure.
 
-        Where all have passed, and none has seen what has to be seen in one of them, the last run is one that failed.
+        If all schedules pass but none has seen what `chaos.sometimes` requires, the last run is reported as failed.
         """
         for passed, schedule in enumerate(self.settings.schedules(seeds)):
             if self.settings.exhaustive and not schedule.deviations:
@@ -68,7 +68,7 @@ class MarkedTest(ApplicationTest):
                     if report.failed:
                         report.sections.append(("chaos", text))
                 return self.reports
-            if not all(report.passed for report in self.reports):  # skipped, or wrong before it began
+            if not all(report.passed for report in self.reports):  # skipped, or failed before the run began
                 return self.reports
         if reason := self.sightings.failure():
             for report in self.reports:
@@ -77,7 +77,7 @@ class MarkedTest(ApplicationTest):
         return self.reports
 
     def _report(self, failure: Failure, before: str) -> str:
-        """Return the report of a failure, with its link, and write its page if there is a file for it."""
+        """Return the report of a failure with its link, and write its page if there is a file for it."""
         text, file = failure.in_pytest(before, is_full=self.is_full), self.page_file
         if self.link_line is not None:
             text = f"{text}\n\n{self.link_line(failure.seed)}"
@@ -85,6 +85,6 @@ class MarkedTest(ApplicationTest):
             return text
         reports = self.reports
         page = self.page_of(failure.small)
-        self.reports = reports  # those of the run before, which tell the same
+        self.reports = reports  # page_of runs the test again and replaces them
         file.parent.mkdir(parents=True, exist_ok=True)
         return f"{text}\n\n{page.write(file)}"

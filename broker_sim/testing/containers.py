@@ -1,6 +1,6 @@
 """A real Kafka in containers, for tests that otherwise run on the simulator: `--kafka-containers`.
 
-What starts it comes with another distribution, which may not be installed, so it is found by an entry point.
+The code that starts it is in another distribution, which may not be installed, so it is found by an entry point.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 OPTION: Final = "--kafka-containers"
 GROUP: Final = "broker_sim.kafka_containers"
-"""Its one entry point is a function of configurations that returns a cluster, not open yet."""
+"""The group's one entry point is a function that takes configurations and returns a cluster to be opened."""
 BROKERS: Final = 3
 REMEDY: Final = "pip install ./integration, in the clone that broker-sim is from"
 
 
 class _Containers(Protocol):
-    """A cluster of `BROKERS` brokers. `open` raises RuntimeError, in one line that names the remedy."""
+    """A cluster of `BROKERS` brokers. `open` raises RuntimeError with one line of advice."""
 
     @property
     def bootstrap_servers(self) -> str: ...
@@ -38,12 +38,12 @@ class _Containers(Protocol):
 
 
 class KafkaInContainers(SharedClusters[RealKafka]):
-    """Clusters of three real brokers, which only these tests use."""
+    """Clusters of three real brokers for the use of these tests only."""
 
     def __init__(self) -> None:
         super().__init__()
         self._unavailable: str | None = None
-        """Why no cluster could be started: the next test need not try that again."""
+        """The reason why no cluster could be started, so that the next test does not try again."""
 
     def _fit(self, options: ClusterOptions) -> ClusterOptions:
         skip_logins(options, OPTION)
@@ -71,4 +71,4 @@ def _starter() -> Callable[[Mapping[str, str]], _Containers]:
     for entry_point in entry_points(group=GROUP):
         starter: Callable[[Mapping[str, str]], _Containers] = entry_point.load()
         return starter
-    raise RuntimeError(f"what starts the containers is not installed: {REMEDY}")
+    raise RuntimeError(f"the package that starts the containers is not installed: {REMEDY}")

@@ -1,7 +1,7 @@
-"""Looks at a coroutine when an exception begins to leave it, before what surrounds it is closed.
+"""Inspects a coroutine when an exception starts to leave it, before its context managers are closed.
 
-`async with AIOKafkaProducer(...)` closes the producer on the way out, so whoever gets the exception
-sees the cluster after that. The first thing that such an end does is to wait.
+`async with AIOKafkaProducer(...)` closes the producer on the way out, so the code that catches the exception
+sees the cluster only after that. Closing begins with a wait, at which the coroutine can be inspected.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MAX_LOOKS: Final = 50
-"""Number of exceptions taken by the program itself after which only failed assertions are looked at."""
+"""Number of inspected exceptions after which only failed assertions are inspected."""
 
 
 class FailureWatch(Generator[Any, Any, Any]):
-    """Runs a coroutine, to be awaited, and keeps what `look` returned at each of its exceptions.
+    """Awaitable that runs a coroutine and keeps the result of `look` at each of its exceptions.
 
-    `on_ending` is called with each exception with which the coroutine begins to wait for what
-    surrounds it to end, and with None when it does not any more.
+    `on_ending` is called with an exception when the coroutine starts to wait for context managers to close because of
+    it, and with None when that is over.
     """
 
     def __init__(
@@ -41,18 +41,18 @@ class FailureWatch(Generator[Any, Any, Any]):
         self.leaving: BaseException | None = None
         """The outermost exception that the coroutine handles while it waits."""
         self.ending: BaseException | None = None
-        """The outermost of those that are not caught: it leaves a `with` or a `finally` that waits."""
+        """The outermost uncaught exception that is leaving a `with` or `finally` that waits."""
         self.cr_await = coroutine
-        """The coroutine, under the name by which reports of what waits where look for it."""
+        """The coroutine, under the name that reports on waiting tasks follow."""
 
     def at(self, error: BaseException) -> str:
-        """Return what was seen when that error was raised; a look at the present if nothing waited since."""
+        """Return the result of `look` when that error was raised; of a new look if nothing has waited since."""
         before = self.leaving or error.__cause__ or error.__context__
         texts = {id(one): text for one, text in reversed(self._seen)}
         if before is self.leaving and id(before) in texts:
-            return texts[id(before)]  # what surrounds it did not end
+            return texts[id(before)]  # its context managers did not close
         if isinstance(before, CancelledError) and id(before) in texts:
-            return texts[id(before)]  # a timeout or a group of tasks has made the error of it
+            return texts[id(before)]  # a timeout or a task group has turned it into the error
         return texts[id(error)] if id(error) in texts else self._look()
 
     # -- a generator, for `await` -----------------------------------------------------------------
@@ -85,11 +85,11 @@ class FailureWatch(Generator[Any, Any, Any]):
         return awaited
 
     def _handled(self) -> Iterator[tuple[BaseException, FrameType]]:
-        """Yield what is being handled by the coroutine and by those that it awaits, outermost first."""
+        """Yield the exceptions that the coroutine and those it awaits are handling, outermost first."""
         awaited: Any = self.cr_await
         while awaited is not None:
             if hasattr(awaited, "cr_frame"):
-                # The last thing that a suspended coroutine refers to is the exception that it handles.
+                # The last referent of a suspended coroutine is the exception that it handles.
                 error = gc.get_referents(awaited)[-1]
                 if isinstance(error, BaseException):
                     yield error, awaited.cr_frame
@@ -99,14 +99,14 @@ class FailureWatch(Generator[Any, Any, Any]):
 def _is_caught(frame: FrameType) -> bool:
     """Whether the frame is in an `except` clause that does not end with a `raise`.
 
-    It is not in a `finally` and at the end of a `with`, from where the exception goes on.
+    From a `finally` and the end of a `with`, in contrast, the exception goes on.
     """
     return any(frame.f_lineno in lines for lines in _clauses(frame.f_code.co_filename))
 
 
 @cache
 def _clauses(filename: str) -> list[range]:
-    """Return the lines of each such clause of a file, none if its source is not known."""
+    """Return the line ranges of a file's `except` clauses without `raise` at the end; none without its source."""
     try:
         tree = ast.parse("".join(linecache.getlines(filename)))
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""Fixtures of function scope on the virtual loop: those of one seed, asynchronous ones too."""
+"""Runs fixtures of function scope, also async ones, on the virtual loop of one seed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def on_the_loop(function: Callable[..., Any], request: pytest.FixtureRequest, run: VirtualRun) -> Callable[..., Any]:
-    """Return a function that pytest calls as it would call the fixture's own, but on the loop."""
+    """Return a function for pytest in place of the fixture's function, which runs it on the loop."""
     function = _bound(function, request.instance)
     if inspect.isasyncgenfunction(function):
         return wraps(function)(_async_generator(function, run))
@@ -60,7 +60,7 @@ def _coroutine(function: Callable[..., Any], run: VirtualRun) -> Callable[..., A
 def _generator(function: Callable[..., Any], run: VirtualRun) -> Callable[..., Any]:
     def generate(*args: Any, **kwargs: Any) -> Generator[Any, None, None]:
         generator = function(*args, **kwargs)
-        while True:  # more than one turn is an error, which pytest tells
+        while True:  # more than one yield is an error, which pytest reports
             try:
                 value = run.call(next, generator)
             except StopIteration:
@@ -116,7 +116,7 @@ class _Life:
 def _refuse_inside(function: Callable[..., Any], run: VirtualRun) -> None:
     if run.loop.is_running():
         pytest.fail(
-            f"the async fixture {function.__name__!r} cannot be asked for with getfixturevalue while the "
-            "loop runs; ask for it as an argument",
+            f"the async fixture {function.__name__!r} cannot be requested with getfixturevalue while the "
+            "loop runs; request it as an argument",
             pytrace=False,
         )

@@ -1,6 +1,6 @@
-"""The other end of a test written with `def` that runs in virtual time: pytest in a process of its own, for one seed.
+"""The process of a `def` test in virtual time: a pytest that runs this one test with one seed.
 
-`tests_in_programs.py` starts it in a folder with its `Task`, and reads the reports that it leaves there.
+`tests_in_programs.py` starts it in a folder that has its `Task`, and reads the reports that it writes there.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 TASK: Final = "task.pickle"
 REPORTS: Final = "reports.json"
-ASKED_AT_LEAST_EVERY_S: Final = 0.01
+POLL_INTERVAL_S: Final = 0.01
 KAFKA, CHAOS, RUN = range(3)
-"""Numbers of the objects on the loop."""
+"""Numbers of the objects that the loop's process serves."""
 
 
 NO_CALLS: Final = "the loop cannot call a function of the test; write it with async def"
@@ -42,7 +42,7 @@ NO_CALLS: Final = "the loop cannot call a function of the test; write it with as
 
 @dataclass(frozen=True)
 class Task:
-    """Everything that pytest in the test's process needs to run the same test."""
+    """Everything that the pytest of the test's process needs to run the test."""
 
     node: str
     port: int
@@ -53,7 +53,7 @@ class Task:
 
 
 def _is_true_within(limit_s: float, condition: Callable[[], object], every_s: float) -> bool:
-    """Ask a condition until it is true, or the time is over; return whether it is true."""
+    """Call a condition every `every_s` seconds until it is true; False after `limit_s` seconds."""
     pause, clock = threading.Event(), SystemClock()
     end_ms = clock.now_ms() + limit_s * 1_000
     while not condition():
@@ -64,7 +64,7 @@ def _is_true_within(limit_s: float, condition: Callable[[], object], every_s: fl
 
 
 class ProgramKafka(Verbs, BlockingFace):
-    """The fixture `kafka` of such a test: the verbs of a cluster; those that wait return when the wait is over."""
+    """The fixture `kafka` of a `def` test in virtual time: the verbs of a cluster, as blocking calls."""
 
     def __init__(self, client: ObjectClient) -> None:
         self._remote = RemoteObject(client, KAFKA, SimulatedCluster)
@@ -81,29 +81,29 @@ class ProgramKafka(Verbs, BlockingFace):
         return getattr(self._remote, name)
 
     def hook(self, *_: object, **__: object) -> NoReturn:
-        """Not to be had: the function would have to be called on the loop."""
+        """Not available: the function would have to be called on the loop."""
         raise TypeError(NO_CALLS)
 
     @property
     def nodes(self) -> Any:
-        """Not to be had: nodes live on the loop."""
+        """Not available: the nodes are in the process of the loop."""
         raise TypeError("the nodes of the cluster are in another process; use its verbs, or write the test with async")
 
     def wait_until(self, predicate: Callable[[], object], timeout_s: float = WAIT_LIMIT_S) -> None:
-        """Wait until `predicate()` is true; it is asked every 10 ms of virtual time.
+        """Wait until `predicate()` is true; it is called every 10 ms of virtual time.
 
         Raises ClusterTimeoutError, with what `describe` returns, after `timeout_s` seconds.
         """
         __tracebackhide__ = True
-        if not _is_true_within(timeout_s, predicate, ASKED_AT_LEAST_EVERY_S):
+        if not _is_true_within(timeout_s, predicate, POLL_INTERVAL_S):
             raise ClusterTimeoutError(f"waited {timeout_s:g} s for {predicate!r}\n{self.describe()}")
 
 
 class ProgramChaos:
-    """The fixture `chaos` of such a test: see `broker_sim.chaos.Chaos`."""
+    """The fixture `chaos` of a `def` test: see `broker_sim.chaos.Chaos`."""
 
     def __init__(self, client: ObjectClient, kafka: ProgramKafka) -> None:
-        from broker_sim.chaos import Chaos  # noqa: PLC0415 - tests without faults need none
+        from broker_sim.chaos import Chaos  # noqa: PLC0415 - only for tests under chaos
 
         self._remote = RemoteObject(client, CHAOS, Chaos)
         self.kafka = kafka
@@ -125,7 +125,7 @@ class ProgramChaos:
             raise InvariantError(invariant, text() if text else f"not within {within_s:g} s")
 
     def check(self, condition: Callable[[], object], invariant: str) -> NoReturn:
-        """Not to be had: the loop cannot call a function of the test."""
+        """Not available: the loop cannot call a function of the test."""
         del condition, invariant
         raise TypeError(NO_CALLS)
 
@@ -133,7 +133,7 @@ class ProgramChaos:
 
 
 class Inside:
-    """The plugin of pytest in the test's process: fixtures of the loop, and reports for the process that waits."""
+    """The pytest plugin in the test's process: provides the fixtures and writes the reports."""
 
     def __init__(self, task: Task, folder: Path) -> None:
         client = ObjectClient(task.port)
@@ -148,14 +148,14 @@ class Inside:
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
-        """Refuse debuggers, which would wait outside of virtual time."""
+        """Disable debuggers, which would wait outside of virtual time."""
         pdb.set_trace = sys.breakpointhook = _refuse_debugger
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Write the report of a phase, and of a failure what did not hold, for the search."""
+        """Write the report of a phase, and with a failure the violated invariant for the search."""
         report = yield
         failure = None
         if report.failed and call.excinfo is not None:
@@ -178,6 +178,6 @@ def main(folder: str) -> int:
     task: Task = pickle.loads((Path(folder) / TASK).read_bytes())  # noqa: S301 - our own file
     sys.path[:] = task.path
     config = Config.fromdictargs(task.options, [*task.arguments, task.node])
-    config.workerinput = task.worker  # type: ignore[attr-defined]  # plugins report nothing by themselves
+    config.workerinput = task.worker  # type: ignore[attr-defined]  # so that plugins leave reporting to the other process
     config.pluginmanager.register(Inside(task, Path(folder)), INSIDE_PLUGIN)
     return int(config.hook.pytest_cmdline_main(config=config))

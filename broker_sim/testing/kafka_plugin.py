@@ -1,13 +1,13 @@
-"""The pytest plugin that loads by itself: the fixtures `kafka` and `kafka_cluster`, in real time.
+"""The pytest plugin that is loaded automatically: the fixtures `kafka` and `kafka_cluster`, in real time.
 
     @pytest.mark.kafka(topics=["orders:3:3"])
     def test_orders(kafka):
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-Every run of pytest imports this module where the package is installed, so it imports nothing of the
-simulator before a test asks for a fixture. In tests marked `virtual_time` the fixture `kafka` is the
-cluster of `broker_sim.testing.pytest_plugin`, which conftest.py loads, because it replaces clocks. The
-markers of that plugin are known without it, so that who forgets to load it is told so.
+Every run of pytest imports this module if the package is installed, so it imports nothing of the simulator before a
+test uses a fixture. In tests marked `virtual_time` the fixture `kafka` is the cluster of
+`broker_sim.testing.pytest_plugin`, which conftest.py loads, because it replaces clocks. That plugin's markers are
+registered here, so that a test without the plugin gets a helpful error.
 """
 
 from __future__ import annotations
@@ -34,35 +34,34 @@ if TYPE_CHECKING:
     from broker_sim.testing.shared_clusters import SessionKafka, SharedClusters
 
 MARKERS: Final = {
-    KAFKA_MARKER: "the cluster of the fixtures `kafka` and `kafka_cluster`, and the topics that the test finds, "
-    "each as "
+    KAFKA_MARKER: "the cluster of the fixtures `kafka` and `kafka_cluster`, and its initial topics, each as "
     "NAME:PARTITIONS:RF:KEY=VALUE",
     VIRTUAL_MARKER: "run this async test in virtual time, once per seed; the fixture `kafka` is its cluster",
-    CHAOS_MARKER: "run this async test in virtual time under faults that each seed draws, or in all orders of "
+    CHAOS_MARKER: "run this async test in virtual time under faults drawn by each seed, or in all orders of "
     "its workers; the fixture `chaos` has its cluster and starts its workers",
 }
 VIRTUAL_PLUGIN: Final = "broker_sim.testing.pytest_plugin"
 OPTIONS: Final = {"kafka_bootstrap": "--kafka-bootstrap", "kafka_containers": "--kafka-containers"}
-"""Options of the command line that put a real Kafka in place of the simulator."""
+"""Command-line options that replace the simulator by a real Kafka."""
 _INSIDE: Final = ("broker_sim.", "asyncio.", "concurrent.")
-"""The modules through which a call of a verb goes."""
+"""Module prefixes of the frames of a verb's call, which tracebacks omit."""
 REPORTED: Final = 8
-"""Maximum number of connections in a warning."""
+"""Maximum number of connections listed in a warning."""
 _CLUSTER_FIXTURES: Final = {"kafka", "kafka_cluster", "kafka_session"}
 _PACKAGES: Final = {"broker_sim", "broker_sim_purgatory"}
 
 
 def _servers(text: str) -> str:
     if not all(re.fullmatch(r"\s*\S+:\d+\s*", server) for server in text.split(",")):
-        raise argparse.ArgumentTypeError(f"{text!r}: give HOST:PORT, more of them after commas")
+        raise argparse.ArgumentTypeError(f"{text!r}: pass HOST:PORT, several separated by commas")
     return text
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the options, and keep pytest from rewriting the asserts of the simulator.
 
-    It does so in all modules of a package that has a plugin. Whoever imports the simulator would
-    compile it anew, and run it in another form than programs do.
+    Pytest rewrites all modules of a package with a plugin. The simulator would then be compiled again, and tests would
+    run other code than programs do.
     """
     group = parser.getgroup("kafka")
     group.addoption(
@@ -90,13 +89,13 @@ def pytest_configure(config: pytest.Config) -> None:
     for marker, text in MARKERS.items():
         config.addinivalue_line("markers", f"{arguments[marker]}: {text}")
     if all(map(config.getoption, OPTIONS)):
-        raise pytest.UsageError(f"give {' or '.join(OPTIONS.values())}, not both")
+        raise pytest.UsageError(f"pass {' or '.join(OPTIONS.values())}, not both")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Ask the Kafka of `--kafka-bootstrap` before the first test. Raises UsageError, one line, if none answers."""
+    """Check before the first test that the Kafka of `--kafka-bootstrap` answers. Raises UsageError, in one line."""
     servers = session.config.getoption("kafka_bootstrap")
-    if servers and not hasattr(session.config, "workerinput"):  # a worker of pytest-xdist is started after that
+    if servers and not hasattr(session.config, "workerinput"):  # workers of pytest-xdist start after this check
         from broker_sim.testing.real_kafka import check_address  # noqa: PLC0415 - see the module
 
         check_address(servers)
@@ -104,9 +103,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Import the cluster before a fixture replaces files, clocks or sockets: its libraries read them when imported.
+    """Import the cluster before a fixture replaces files, clocks or sockets, because its libraries read them on import.
 
-    Fail a test of chaos whose plugin is missing; pytest would say that there is no fixture `chaos`.
+    Fail a test of chaos whose plugin is missing; pytest would only say that there is no fixture `chaos`.
     """
     fixtures = getattr(item, "_fixtureinfo", None)
     if fixtures is not None and _CLUSTER_FIXTURES.intersection(fixtures.names_closure):
@@ -124,9 +123,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add a section `kafka` to the report of a test that failed: the state of its simulated cluster in real time.
+    """Add the state of the cluster to the report of a failed test in real time, as a section `kafka`.
 
-    Of an error with which a verb refuses its call the report ends at that call.
+    If a verb has raised an error about its call, the traceback ends at that call.
     """
     if call.excinfo is not None and "broker_sim.errors" in sys.modules:
         _hide_verbs(call.excinfo.value)
@@ -139,13 +138,13 @@ def pytest_runtest_makereport(
 
 
 def _describes_cluster(error: pytest.ExceptionInfo[BaseException] | None) -> bool:
-    """Whether the message of the error has the state of the cluster, as that of `wait_until` has."""
+    """Whether the message of the error contains the state of the cluster, as with `wait_until`."""
     return error is not None and error.typename == "ClusterTimeoutError" and "\n" in str(error.value)
 
 
 def _hide_verbs(error: BaseException) -> None:
-    """Cut the traceback of such an error off behind the last frame that is not the simulator's."""
-    from broker_sim.errors import REFUSALS  # noqa: PLC0415 - it is imported already
+    """Cut the traceback of a verb's error about its call after the last frame outside the simulator."""
+    from broker_sim.errors import REFUSALS  # noqa: PLC0415 - imported already
 
     if isinstance(error, REFUSALS):
         last, traceback = None, error.__traceback__
@@ -158,7 +157,7 @@ def _hide_verbs(error: BaseException) -> None:
 
 
 def _clusters_of(item: pytest.Item) -> Iterator[tuple[str, Cluster]]:
-    """Yield each simulated cluster in real time that is a fixture of the test, with the fixture's name."""
+    """Yield the name and the cluster of each fixture that is a simulated cluster in real time."""
     if "broker_sim.cluster.cluster" in sys.modules:
         from broker_sim.cluster.cluster import Cluster  # noqa: PLC0415 - a fixture has imported it
 
@@ -168,20 +167,20 @@ def _clusters_of(item: pytest.Item) -> Iterator[tuple[str, Cluster]]:
 
 
 def _description(cluster: Cluster) -> str:
-    """Return the state of the cluster in words, why there is none, or nothing for one that is closed."""
+    """Return the state of the cluster in words, or the error of reading it; "" if the cluster is closed."""
     from broker_sim.errors import WrongStateError  # noqa: PLC0415 - see the module
 
     try:
         return cluster.describe()
     except WrongStateError:
         return ""
-    except Exception as error:  # noqa: BLE001 - the failure of the test is what has to be reported
-        return f"The state of the cluster cannot be told: {error!r}"
+    except Exception as error:  # noqa: BLE001 - the failure of the test must be reported
+        return f"the state of the cluster cannot be read: {error!r}"
 
 
 @pytest.fixture(scope="session")
 def _kafka_clusters(pytestconfig: pytest.Config) -> Iterator[SharedClusters[Any]]:
-    """Give the clusters that tests of this process share; each is opened when a test asks for it."""
+    """Provide the clusters that tests of this process share; each is opened for the first test that needs it."""
     with _shared_clusters(pytestconfig) as clusters:
         yield clusters
 
@@ -202,10 +201,10 @@ def _shared_clusters(config: pytest.Config) -> SharedClusters[Any]:
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster | RealKafka]:
-    """Give the test a Kafka cluster without topics, faults and groups of other tests.
+    """Provide a Kafka cluster without topics, faults and groups of other tests.
 
-    It is a `broker_sim.Cluster` of three brokers on free ports. Tests share it, and after each it is
-    reset. With `--kafka-bootstrap` it is that Kafka, with `--kafka-containers` one that is started.
+    It is a `broker_sim.Cluster` of three brokers on free ports. Tests share it, and it is reset after each. With
+    `--kafka-bootstrap` it is the Kafka at that address, with `--kafka-containers` a real Kafka in containers.
     In a test marked `virtual_time` it is a `broker_sim.SimulatedCluster`, new for each seed.
     """
     if request.node.get_closest_marker(CHAOS_MARKER) is not None:
@@ -221,17 +220,17 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[Cluster | SimulatedCluster
     options = _options(request)
     clusters: SharedClusters[Any] = request.getfixturevalue("_kafka_clusters")
     with ExitStack() as stack:
-        lent = clusters.lend(options, _reporter(request))
-        yield as_marked(request.node, KAFKA_MARKER, lambda: stack.enter_context(lent))
+        cluster = clusters.lend(options, _reporter(request))
+        yield as_marked(request.node, KAFKA_MARKER, lambda: stack.enter_context(cluster))
 
 
 @pytest.fixture(scope="session")
 def kafka_session(_kafka_clusters: SharedClusters[Any]) -> Callable[..., SessionKafka]:
-    """Give addresses for clients that are meant to outlive tests, such as those of session-scoped fixtures.
+    """Provide addresses for clients that outlive tests, such as those of session-scoped fixtures.
 
     `kafka_session(brokers=3, configs=None, ...)` takes the arguments of the marker `kafka` without `topics`, and
-    returns what has `bootstrap_servers` and `client_config` of the cluster that tests with these arguments share.
-    Clients that connect there keep their connections when it is reset, and are not reported.
+    returns an object with `bootstrap_servers` and `client_config` of the cluster that tests with these arguments
+    share. Clients that connect there keep their connections when the cluster is reset, and cause no warning.
     """
 
     def addresses(**arguments: Any) -> SessionKafka:
@@ -246,12 +245,12 @@ def kafka_session(_kafka_clusters: SharedClusters[Any]) -> Callable[..., Session
 
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Give the test a `broker_sim.Cluster` of its own, which ends with the test."""
+    """Provide a new `broker_sim.Cluster`, which is closed after the test."""
     if request.node.get_closest_marker(VIRTUAL_MARKER) is not None:
-        _fail(f"{request.node.name}: in virtual time take the fixture kafka, which is new each time")
+        _fail(f"{request.node.name}: in virtual time use the fixture kafka, which is a new cluster each time")
     for name, option in OPTIONS.items():
         if request.config.getoption(name):
-            pytest.skip(f"kafka_cluster needs the simulator, and {option} was given")
+            pytest.skip(f"kafka_cluster needs the simulator; run it without {option}")
     options = _options(request)
     from broker_sim.errors import WrongStateError  # noqa: PLC0415 - see the module
     from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see the module
@@ -262,14 +261,14 @@ def kafka_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
         new = new_cluster(options, topics=options.topics)
         cluster = as_marked(request.node, KAFKA_MARKER, lambda: stack.enter_context(new))
         yield cluster
-        with suppress(WrongStateError):  # the test has closed it
+        with suppress(WrongStateError):  # if the test has closed it
             report(cluster.clients())
 
 
 def _reporter(request: pytest.FixtureRequest) -> Callable[[Iterable[ClientStatus]], None]:
-    """Return what warns of clients that are still connected at the end of the test.
+    """Return a function that warns of clients that are still connected at the end of the test.
 
-    A failed test is left alone: its traceback keeps its variables, and so its clients.
+    It does not warn after a failed test, whose traceback keeps its variables and so its clients alive.
     """
     node, failures = request.node, request.session.testsfailed
 
@@ -282,7 +281,7 @@ def _reporter(request: pytest.FixtureRequest) -> Callable[[Iterable[ClientStatus
             node.warn(
                 OutlivingClientWarning(
                     f"clients outlived {node.name} and were cut off: {', '.join(connections[:REPORTED])}{more}; close"
-                    " them in the test, or give those that are meant to live on the addresses of kafka_session"
+                    " them in the test, or connect clients that should live on to the addresses of kafka_session"
                 )
             )
 
@@ -294,7 +293,7 @@ def _in_virtual_time(request: pytest.FixtureRequest) -> SimulatedCluster:
     if not _is_virtual_plugin_loaded(request.config):
         _fail_without_plugin(request.node)
     if request.node.get_closest_marker(KAFKA_MARKER) is not None:
-        _fail(f"{name}: give its arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{KAFKA_MARKER}")
+        _fail(f"{name}: pass the arguments to @pytest.mark.{VIRTUAL_MARKER}, not to @pytest.mark.{KAFKA_MARKER}")
     cluster: SimulatedCluster = request.getfixturevalue("_kafka_in_virtual_time")
     return cluster
 

@@ -30,16 +30,16 @@ FOR_TESTS: Final[Mapping[str, GivenValue]] = {
     "transaction.state.log.num.partitions": 1,
     "share.coordinator.state.topic.num.partitions": 1,
 }
-"""Configurations for tests: a new group does not wait 3 s for more members, and Kafka's own topics are small."""
+"""Configurations for tests: new groups do not wait 3 s for more members, and Kafka's own topics are small."""
 SHARE_GROUPS_FOR_TESTS: Final[Mapping[str, GivenValue]] = {
     "group.share.min.heartbeat.interval.ms": 200,
     "group.share.heartbeat.interval.ms": 200,
     "group.share.min.assignment.interval.ms": 0,
     "group.share.assignment.interval.ms": 0,
 }
-"""Members of a share group hear of their assignment with a later heartbeat; in Kafka the second comes after 5 s.
+"""Configurations for quick share groups: members get their assignment with a heartbeat, in Kafka after 5 s.
 
-They fit each other only together, so a test that sets one of them gets none of these.
+They are valid only together, so a test that sets one of them gets none of these.
 """
 
 
@@ -59,9 +59,9 @@ class VirtualTimeOptions(ClusterOptions):
     """The test runs with the seeds 0 to `seeds` - 1."""
     order: Order = "fifo"
     deviations: str | None = None
-    """Points at which tasks do not run first in, first out: lines that a report has printed."""
+    """Points at which tasks do not run first in, first out, as lines from a report."""
     latency_ms: float | tuple[float, float] = 0
-    """Latency of a message, one way: fixed, or drawn from (lowest, highest)."""
+    """One-way latency of a message in ms: fixed, or drawn from (lowest, highest)."""
     limit_s: float | None = DAY_S
     trace_steps: bool = False
     broker_configs: Mapping[int, Mapping[str, GivenValue]] | None = None
@@ -69,8 +69,8 @@ class VirtualTimeOptions(ClusterOptions):
     check_invariants: bool = True
 
     def check(self) -> None:
-        """Raise ConfigError for what no run can have."""
-        ClusterOptions.check(self)  # a class with slots is made anew, which `super()` does not know
+        """Raise ConfigError if no run can have these options."""
+        ClusterOptions.check(self)  # `super()` does not work: a dataclass with slots is a new class
         check_count("seeds", self.seeds)
         if self.order not in get_args(Order):
             raise ConfigError(f"order={self.order!r}: choose 'fifo' or 'seeded'")
@@ -79,20 +79,20 @@ class VirtualTimeOptions(ClusterOptions):
         except (AttributeError, ValueError) as error:
             raise ConfigError(f"deviations: {error}") from error
         if not _is_latency(self.latency_ms):
-            raise ConfigError(f"latency_ms={self.latency_ms!r}: give milliseconds or (lowest, highest)")
+            raise ConfigError(f"latency_ms={self.latency_ms!r}: pass milliseconds or (lowest, highest)")
         if self.limit_s is not None and not (_is_number(self.limit_s) and self.limit_s > 0):
-            raise ConfigError(f"limit_s={self.limit_s!r}: give seconds of virtual time, or None")
+            raise ConfigError(f"limit_s={self.limit_s!r}: pass seconds of virtual time, or None")
         if not isinstance(self.broker_configs or {}, Mapping):
-            raise ConfigError(f"broker_configs={self.broker_configs!r}: give them by broker id")
+            raise ConfigError(f"broker_configs={self.broker_configs!r}: pass a mapping by broker id")
         for broker_id, configs in (self.broker_configs or {}).items():
             if broker_id not in broker_ids(self.brokers, self.first_broker_id):
-                raise ConfigError(f"broker_configs: no broker {broker_id!r} of {self.brokers}")
+                raise ConfigError(f"broker_configs: there is no broker {broker_id!r}, only {self.brokers} brokers")
             check_configs(f"broker_configs[{broker_id}]", configs)
         if self.as_version is not None:
             find_release(self.as_version)
 
     def given_deviations(self) -> list[Deviation] | None:
-        """Return the deviations; None if none are given. Raises ValueError."""
+        """Return the parsed deviations, None without any. Raises ValueError."""
         if self.deviations is None:
             return None
         return [Deviation.parse(line) for line in self.deviations.strip().splitlines()]
@@ -105,9 +105,9 @@ class VirtualTimeOptions(ClusterOptions):
 
 
 def options_of(item: pytest.Item, marker: str, kind: type[Options]) -> Options:
-    """Return what the closest marker of that name says, the defaults if there is none.
+    """Return the options of the closest marker of that name, the defaults without one.
 
-    What is wrong with it is the error of the test, in one line.
+    Fails the test with one line if the marker is invalid.
     """
     mark = item.get_closest_marker(marker)
     if mark is None:
@@ -116,21 +116,21 @@ def options_of(item: pytest.Item, marker: str, kind: type[Options]) -> Options:
 
 
 def as_marked(item: pytest.Item, marker: str, make: Callable[[], T]) -> T:
-    """Return what `make` makes of a marker, such as its cluster.
+    """Return `make()`, such as the cluster of a marker.
 
-    What cannot be made so is the error of the test, in one line.
+    Fails the test with one line that names the marker if that raises ApiError or ConfigError.
     """
     try:
         return make()
     except (ApiError, ConfigError) as error:
-        wrong = str(error)
-    # Out here the report is this line, and not the error's own too.
-    pytest.fail(f"{item.name}: @pytest.mark.{marker}: {wrong}", pytrace=False)
+        message = str(error)
+        # Outside of `except`, so that the report is this line without the error's traceback.
+    pytest.fail(f"{item.name}: @pytest.mark.{marker}: {message}", pytrace=False)
 
 
 def signatures() -> dict[str, str]:
     """Return each marker with its arguments and defaults, as `pytest --markers` shows them."""
-    from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - other tests need no chaos
+    from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - only for tests under chaos
 
     kinds = {"kafka": ClusterOptions, VIRTUAL_MARKER: VirtualTimeOptions, CHAOS_MARKER: Settings}
     return {
@@ -144,7 +144,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_latency(value: object) -> bool:
-    """Whether it is a number that is not negative, or two in order."""
+    """Whether the value is a non-negative number, or a pair (lowest, highest) of them."""
     if isinstance(value, tuple):
         return len(value) == 2 and all(map(_is_number, value)) and 0 <= value[0] <= value[1]
     return _is_number(value) and value >= 0  # type: ignore[operator]

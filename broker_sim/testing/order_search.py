@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EndedTest(NamedTuple):
-    """A run of a test that has ended, with its first error."""
+    """A finished run of a test, with its first error."""
 
     run: SeededRun
     seed: int
@@ -32,23 +32,23 @@ def shrink_order(
     reports: list[pytest.TestReport],
     run_once: Callable[[Sequence[Deviation]], tuple[EndedTest, list[pytest.TestReport]]],
 ) -> list[pytest.TestReport]:
-    """Return the reports of the smallest run that fails as the first one did, which tell its order.
+    """Return the reports of the smallest run that fails as the first one did, with the order of its tasks.
 
-    `run_once(deviations)` runs the test; it returns the run with its first error, and the reports.
-    The reports stay those of the first run if its order was first in, first out.
+    `run_once(deviations)` runs the test; it returns the finished run and the reports. If the order of the first run
+    was first in, first out, its own `reports` are returned.
     """
     if first.error is None or not first.run.deviations:
         return reports
     seed = first.seed
-    begun = _outcome(Schedule(seed, duration_ms=0, order="seeded"), first)
-    shrunk = shrink(begun, lambda each: _outcome(each, run_once(each.deviations)[0]))
+    original = _outcome(Schedule(seed, duration_ms=0, order="seeded"), first)
+    shrunk = shrink(original, lambda each: _outcome(each, run_once(each.deviations)[0]))
     again, reports = run_once(shrunk.schedule.deviations)
     small = _outcome(shrunk.schedule, again)
-    course = "" if small.invariant == begun.invariant else ", DOES NOT REPEAT"
+    course = "" if small.invariant == original.invariant else ", DOES NOT REPEAT"
     deviations = textwrap.indent("\n".join(map(str, shrunk.schedule.deviations)), " " * 4)
     text = "\n".join(
         (
-            f"{shrunk_text(begun, small)}, in {shrunk.tries} runs{course}",
+            f"{shrunk_text(original, small)}, in {shrunk.tries} runs{course}",
             *again.run.orders,
             "",
             f"to run this alone, add this to the marker, and --virtual-seed={seed} to the command",

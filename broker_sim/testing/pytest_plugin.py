@@ -5,8 +5,8 @@
         await kafka.create_topic("orders", partitions=1, replication_factor=3)
 
 Load it with `pytest_plugins = ["broker_sim.testing.pytest_plugin"]` in the topmost conftest.py, or
-with `-p broker_sim.testing.pytest_plugin`. From then on the clocks of the standard library look at
-who asks: modules of the application that are imported later get them, in virtual and in real time.
+with `-p broker_sim.testing.pytest_plugin`. From then on the standard library's clocks return virtual time to code in
+virtual time, and real time to all other code; modules of the application must be imported after the plugin.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
     from broker_sim.testing.seeded_run import SeededRun
 
 EXPLORED: Final = "orders_explored"
-"""The property of a test's report that says how many orders were run."""
+"""Name of the report property with the number of orders that were run."""
 SEEN: Final = "seen"
-"""The property of a test's report that says how many faults took effect, and how many seeds saw what one has to."""
+"""Name of the report property with the number of effective faults and the sightings of the seeds."""
 _ERRORS_OF_THE_RUN: Final = (VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError)
 _PLUGINS: Final = {"broker_sim", "pytest_asyncio"}
-"""Packages whose fixtures know themselves where they run."""
+"""Packages whose fixtures are not moved to the virtual loop."""
 
-pytest_plugins = ["broker_sim.testing.kafka_plugin"]  # where plugins do not load by themselves
+pytest_plugins = ["broker_sim.testing.kafka_plugin"]  # in case plugins are not loaded automatically
 
 install()
 
 
 class _VirtualTest:
-    """The run of a marked test, in the stash of the test while it runs."""
+    """The current run of a marked test, kept in the test's stash."""
 
     def __init__(self, function: Any, run: SeededRun | ScheduledRun, seed: int, passed: int) -> None:
         self.function = function
         self.run = run
         self.seed = seed
         self.passed = passed
-        """Number of seeds that passed before."""
+        """Number of seeds that passed before this one."""
         self.error: BaseException | None = None
         """The first error of the seed."""
 
@@ -78,7 +78,7 @@ _begin_of_item = pytest.StashKey["Begin"]()
 def _count(text: str) -> int:
     value = int(text)
     if value < 1:
-        raise argparse.ArgumentTypeError(f"{value}: give at least 1")
+        raise argparse.ArgumentTypeError(f"{value}: pass at least 1")
     return value
 
 
@@ -95,7 +95,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--virtual-shrink",
         action="store_true",
-        help="run a failed test of seeded order again, to find the deviations that it needs",
+        help="after a failure with order='seeded', find the fewest order deviations that make it fail",
     )
     group.addoption(
         "--kafka-page",
@@ -114,13 +114,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that exclude each other."""
     if config.getoption("virtual_seed") is not None and config.getoption("virtual_seeds"):
-        raise pytest.UsageError("give --virtual-seed or --virtual-seeds, not both")
+        raise pytest.UsageError("pass --virtual-seed or --virtual-seeds, not both")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the orders of exhaustive tests that passed, and what the seeds of others have seen."""
+    """Print the number of orders of exhaustive tests that passed, and the sightings of other chaos tests."""
     for reports in terminalreporter.stats.values():
         for report in reports:
             if getattr(report, "when", None) == "call":
@@ -148,7 +148,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """Run a test with each of its seeds; return the reports of the last one that ran."""
+    """Run a test with each of its seeds until one fails; return the reports of the last run."""
     seeds = _seeds(item.config, marker.kwargs.get("seeds", 1))
     reports: list[pytest.TestReport] = []
     next_one: Any = nextitem
@@ -156,7 +156,7 @@ def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | N
     item.stash[_records_of_item] = False
     for passed, seed in enumerate(seeds):
         item.stash[_seed_of_item] = seed, passed
-        # Until the last seed only what has function scope is torn down.
+        # Before the last seed only fixtures of function scope are torn down.
         next_one = nextitem if passed + 1 == len(seeds) else item.parent
         reports = _run_once(item, next_one)
         if not _has_passed(item, reports):
@@ -173,7 +173,7 @@ def _run_seeds(item: pytest.Item, marker: pytest.Mark, nextitem: pytest.Item | N
 
 
 def _runs_in_a_program(item: pytest.Item) -> bool:
-    """Whether it is written with `def`, and so runs in a process of its own."""
+    """Whether the test is written with `def`, and so runs in a process of its own."""
     return (
         isinstance(item, pytest.Function)
         and not inspect.iscoroutinefunction(item.obj)
@@ -200,17 +200,17 @@ def _run_once(item: pytest.Item, nextitem: Any) -> list[pytest.TestReport]:
     reports = program.play()
     test.error = program.error
     for report in reports:
-        if report.failed and not under_chaos:  # else the report of the search tells it
+        if report.failed and not under_chaos:  # in chaos tests the report of the search has it
             report.sections.append(("to repeat it", how_to_repeat(item, test.seed, test.passed, __name__)))
     return reports
 
 
 def _shrink_order(item: pytest.Item, reports: list[pytest.TestReport]) -> list[pytest.TestReport]:
-    """Return the reports of a run that fails alike with the fewest deviations, if its order deviates."""
+    """Return the reports of the run that fails in the same way with the fewest order deviations."""
     from broker_sim.testing.order_search import EndedTest, shrink_order  # noqa: PLC0415 - see _checked
     from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see _checked
 
-    def ended() -> EndedTest | None:
+    def last_run() -> EndedTest | None:
         test = item.stash[_test_of_item]
         return EndedTest(test.run, test.seed, test.error) if test and isinstance(test.run, SeededRun) else None
 
@@ -218,11 +218,11 @@ def _shrink_order(item: pytest.Item, reports: list[pytest.TestReport]) -> list[p
         item.stash[_order_of_item] = deviations
         _forget_run(item)
         again = runtestprotocol(item, log=False, nextitem=item.parent)  # type: ignore[arg-type]
-        test = ended()
-        assert test is not None, "a test that has run once runs again"
+        test = last_run()
+        assert test is not None, "a test that ran once can run again"
         return test, again
 
-    first = ended()
+    first = last_run()
     return reports if first is None else shrink_order(first, reports, run_once)
 
 
@@ -237,9 +237,9 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
     with suppress(pytest.fail.Exception):
         settings = options_of(item, CHAOS_MARKER, Settings)
     if settings is None:
-        return runtestprotocol(item, log=False, nextitem=nextitem)  # its set-up fails with that
+        return runtestprotocol(item, log=False, nextitem=nextitem)  # its set-up fails with the error
 
-    next_one: Any = item.parent  # only what has function scope is torn down
+    next_one: Any = item.parent  # only fixtures of function scope are torn down
 
     def run_once(begin: Begin) -> tuple[list[pytest.TestReport], Outcome | None]:
         run: ScheduledRun | None = None
@@ -271,14 +271,14 @@ def _run_chaos(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.T
 
 
 def _page_file(item: pytest.Item) -> Path | None:
-    """Return the file that plays a failing run of a test, None for no such file."""
+    """Return the HTML file to write for a failing run of a test, None for no file."""
     directory: Path | None = item.config.getoption("kafka_page")
     name = re.sub(r"[^\w.-]+", "-", item.nodeid).strip("-")
     return None if directory is None else directory / f"{name}.html"
 
 
 def _write_page(item: pytest.Item, reports: Sequence[pytest.TestReport], file: Path) -> None:
-    """Run a seed that has failed once more, write the file that plays it, and let the reports name it."""
+    """Run a failed seed again, write the HTML file that plays it, and add its name to the reports."""
     from broker_sim.chaos.chaos import failure_text  # noqa: PLC0415 - see _checked
     from broker_sim.page.recording import page_of  # noqa: PLC0415 - see _checked
     from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see _checked
@@ -292,7 +292,7 @@ def _write_page(item: pytest.Item, reports: Sequence[pytest.TestReport], file: P
     failure = None if test.error is None else failure_text(test.error)
     run = test.run.recorded(f"{item.name}, seed {test.seed}", failure)
     if run is None:
-        text = "no page: the test has no fixture kafka, whose cluster a page would show"
+        text = "no page: the test does not use the fixture kafka, whose cluster a page shows"
     else:
         file.parent.mkdir(parents=True, exist_ok=True)
         text = page_of(run).write(file)
@@ -302,7 +302,7 @@ def _write_page(item: pytest.Item, reports: Sequence[pytest.TestReport], file: P
 
 
 def _has_passed(item: pytest.Item, reports: list[pytest.TestReport]) -> bool:
-    """Whether the next seed is due; a test that should fail goes on until it does."""
+    """Whether the next seed should run; an xfail test continues until it fails."""
     test = item.stash.get(_test_of_item, None)
     if test is None or test.has_failed:
         return False
@@ -310,15 +310,15 @@ def _has_passed(item: pytest.Item, reports: list[pytest.TestReport]) -> bool:
 
 
 def _forget_run(item: pytest.Item) -> None:
-    """Let the next run have an instance of its class of its own, and its report only what it prints."""
-    item._report_sections.clear()  # noqa: SLF001 - pytest forgets it with the item only
+    """Give the next run a new instance of its test class, and a report without earlier output."""
+    item._report_sections.clear()  # noqa: SLF001 - pytest clears it only with the item
     if getattr(item, "cls", None) is not None:
         for name in ("_instance", "_obj"):
             item.__dict__.pop(name, None)
 
 
 def _tear_down_the_rest(item: pytest.Item, nextitem: pytest.Item | None) -> list[pytest.TestReport]:
-    """Tear down the fixtures that the last seed would have; return a report if that failed."""
+    """Tear down the fixtures that the last seed would have torn down; return a report if that fails."""
     teardown = item.session._setupstate.teardown_exact  # noqa: SLF001 - no other way to it
     call = pytest.CallInfo.from_call(lambda: teardown(nextitem), when="teardown")
     if call.excinfo is None:
@@ -327,13 +327,13 @@ def _tear_down_the_rest(item: pytest.Item, nextitem: pytest.Item | None) -> list
 
 
 def _inside(config: pytest.Config) -> Any:
-    """Return what gives the fixtures in the process of a test that is written with `def`, None elsewhere."""
+    """Return the plugin in the process of a `def` test, None elsewhere."""
     return config.pluginmanager.get_plugin(INSIDE_PLUGIN)
 
 
 @pytest.fixture
 def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
-    """Give the fixture `kafka` of a marked test the cluster of this seed, which runs.
+    """Provide the running cluster of this seed for the fixture `kafka`.
 
     It has the verbs of `AsyncCluster`, `bootstrap_servers`, and `leader`, `followers`, `isr` and
     `high_watermark` of a topic. Verbs that wait are awaited.
@@ -351,10 +351,7 @@ def _kafka_in_virtual_time(request: pytest.FixtureRequest) -> Iterator[Simulated
 
 @pytest.fixture
 def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
-    """Give a test marked `chaos` a cluster, workers, and the time in which faults happen.
-
-    It is a `broker_sim.chaos.Chaos`, with a new cluster for each seed.
-    """
+    """Provide a `broker_sim.chaos.Chaos` with a new cluster for each seed."""
     from broker_sim.testing.options import as_marked  # noqa: PLC0415 - see _checked
 
     if (inside := _inside(request.config)) is not None:
@@ -369,7 +366,7 @@ def chaos(request: pytest.FixtureRequest) -> Iterator[Chaos]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check the marker, and start the run that the fixtures and the test share."""
+    """Check the marker, and create the run that the fixtures and the test share."""
     item.stash[_test_of_item] = None
     if _inside(item.config) is not None:
         return
@@ -380,8 +377,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def _checked(item: pytest.Item) -> _VirtualTest:
-    """Return what the marker says; what is wrong with it is the error of the test, in one line."""
-    # Imported with the first such test: other runs of pytest start as fast as without the plugin.
+    """Return the test's run with the options of its marker; fails the test with one line if they are invalid."""
+    # Imported for the first marked test, so that other runs of pytest start as fast as without the plugin.
     from broker_sim.testing.options import VirtualTimeOptions, options_of  # noqa: PLC0415 - see above
     from broker_sim.testing.seeded_run import SeededRun  # noqa: PLC0415 - see above
 
@@ -393,20 +390,20 @@ def _checked(item: pytest.Item) -> _VirtualTest:
 
 
 def _under_chaos(item: pytest.Item) -> _VirtualTest:
-    """Return a test under chaos whose run has begun; what is wrong with it is its error, in one line."""
+    """Begin the run of a test under chaos; fails the test with one line if its marker is invalid."""
     from broker_sim.chaos.settings import Settings  # noqa: PLC0415 - see _checked
     from broker_sim.testing.options import options_of  # noqa: PLC0415 - see _checked
 
     function = _function(item, CHAOS_MARKER)
     options_of(item, CHAOS_MARKER, Settings)
     if not _runs_in_a_program(item) and "chaos" not in getattr(item, "fixturenames", ()):
-        _fail(f"{item.name}: let it take the argument chaos, which starts its workers")
+        _fail(f"{item.name}: add the argument chaos, which starts the workers")
     run = item.stash[_begin_of_item]()
     return _VirtualTest(function, run, run.loop.seed, 0)
 
 
 def _function(item: pytest.Item, marker: str) -> Any:
-    """Return the function of a test that can run in virtual time."""
+    """Return the test's function; fails the test if it cannot run in virtual time."""
     if not isinstance(item, pytest.Function):
         _fail(f"{item.name}: @pytest.mark.{marker} is for functions")
     if item.cls is not None and issubclass(item.cls, unittest.TestCase):
@@ -416,7 +413,7 @@ def _function(item: pytest.Item, marker: str) -> Any:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest) -> Iterator[None]:
-    """Set a fixture of a marked test up on its loop; those of wider scopes stay in real time."""
+    """Set up a fixture of a marked test on its loop; fixtures of wider scopes stay in real time."""
     item = request._pyfuncitem  # noqa: SLF001 - request.node is a module for a fixture of its scope
     test = item.stash.get(_test_of_item, None)
     if test is None or fixturedef.func.__module__.partition(".")[0] in _PLUGINS:
@@ -435,7 +432,7 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: pytest.Fix
         try:
             return (yield)
         except BaseException as error:
-            _tell(item, test, error)
+            _note_error(item, test, error)
             if isinstance(error, _ERRORS_OF_THE_RUN):
                 raise error.with_traceback(None) from None
             raise
@@ -453,9 +450,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         test.run.wait_for_test(test.function(**{name: pyfuncitem.funcargs[name] for name in names}))
         test.run.raise_what_nobody_took()
     except BaseException as error:
-        _tell(pyfuncitem, test, error)
+        _note_error(pyfuncitem, test, error)
         if isinstance(error, _ERRORS_OF_THE_RUN):
-            raise error.with_traceback(None) from None  # the loop's; the text says where tasks wait
+            raise error.with_traceback(None) from None  # without the loop's frames: the text says where tasks wait
         raise
     return True
 
@@ -473,32 +470,32 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
             test.run.close()
     except BaseException as error:
         if test.has_failed and isinstance(error, _ERRORS_OF_THE_RUN):
-            if not isinstance(test.error, _ERRORS_OF_THE_RUN):  # else it fails the end too
+            if not isinstance(test.error, _ERRORS_OF_THE_RUN):  # which would fail the teardown too
                 item.add_report_section("teardown", "virtual time", str(error))
             return None
-        _tell(item, test, error)
+        _note_error(item, test, error)
         raise
 
 
-def _tell(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
-    """Add to the first error of a seed what happened last, and how to repeat it."""
+def _note_error(item: pytest.Item, test: _VirtualTest, error: BaseException) -> None:
+    """Add the last events, and the command that repeats them, to the first error of a seed."""
     if test.has_failed or isinstance(error, pytest.skip.Exception):
         return
     test.error = error
-    if item.get_closest_marker(CHAOS_MARKER) is None:  # else the report of the search tells it
+    if item.get_closest_marker(CHAOS_MARKER) is None:  # in chaos tests the report of the search has it
         from broker_sim.testing.seeded_run import how_to_repeat  # noqa: PLC0415 - see _checked
 
         error.add_note(test.run.report())
         error.add_note(how_to_repeat(item, test.seed, test.passed, __name__))
 
 
-def _seeds(config: pytest.Config, of_marker: object) -> Sequence[int]:
-    """Return the seeds of the command line, otherwise as many as the marker says."""
+def _seeds(config: pytest.Config, marker_seeds: object) -> Sequence[int]:
+    """Return the seeds of the command line, by default 0 to `marker_seeds` - 1."""
     seeds = _seeds_of_command_line(config)
     if seeds is not None:
         return seeds
-    # What is no number is told as an error of the test, when it is set up.
-    return range(of_marker if isinstance(of_marker, int) and of_marker > 0 else 1)
+    # An invalid number is reported when the test is set up.
+    return range(marker_seeds if isinstance(marker_seeds, int) and marker_seeds > 0 else 1)
 
 
 def _seeds_of_command_line(config: pytest.Config) -> Sequence[int] | None:

@@ -1,7 +1,7 @@
-"""A Kafka that runs already, for tests that otherwise run on the simulator.
+"""A running Kafka, for tests that otherwise run on the simulator.
 
-It takes what any Kafka can do: bootstrap servers, topics and configurations of groups. Kafka deletes the
-offsets of groups with the topics that they are of.
+It offers what every Kafka can do: bootstrap servers, topics and configurations of groups. Kafka deletes the
+committed offsets of a topic with the topic.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Message)
 BOOTSTRAP: Final = "--kafka-bootstrap"
 TIMEOUT_S: Final = 30
 LOOK_S: Final = 10
-"""Time within which the address of `--kafka-bootstrap` has to answer, in seconds."""
+"""Timeout of the first request to the address of `--kafka-bootstrap`, in seconds."""
 API_VERSIONS_VERSION: Final = 0
 METADATA_VERSION: Final = 12
 CREATE_TOPICS_VERSION: Final = 7
@@ -43,10 +43,10 @@ ALTER_CONFIGS_VERSION: Final = 1
 
 
 class RealKafka:
-    """The Kafka at an address. A test that asks it for what only the simulator can do is skipped.
+    """The Kafka at an address. A test that uses a verb of the simulator only is skipped.
 
-    `option` is the command line's that brought it. `is_ours` says that nobody else uses it, so that
-    all topics are removed after a test and not only those that were made here.
+    `option` is the command-line option that selected it. With `is_ours` nobody else uses it, and all topics are
+    deleted after a test, not only those that the fixture created.
     """
 
     def __init__(self, bootstrap_servers: str, option: str, *, is_ours: bool) -> None:
@@ -55,17 +55,17 @@ class RealKafka:
         self._is_ours = is_ours
         self._made: dict[str, bytes] = {}
         self._configured: dict[str, set[str]] = {}
-        """The configurations that were set, by group."""
+        """Names of the configurations that were set, by group."""
 
-    if not TYPE_CHECKING:  # mypy shall tell what is not there
+    if not TYPE_CHECKING:  # so that mypy reports missing methods
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_") or not hasattr(Cluster, name):
                 raise AttributeError(f"the fixture kafka has no {name!r}")
-            pytest.skip(f"kafka.{name} needs the simulator, and {self._option} was given")
+            pytest.skip(f"kafka.{name} needs the simulator; run it without {self._option}")
 
     def client_config(self, client: str) -> dict[str, Any]:
-        """Return what a client is to be made with, as `Cluster.client_config` for clients without a login."""
+        """Return the configuration of a client without login, as `Cluster.client_config` does."""
         return client_config(client, self.bootstrap_servers, PLAINTEXT)
 
     def create_topic(
@@ -75,7 +75,7 @@ class RealKafka:
         replication_factor: int = -1,
         configs: Mapping[str, GivenValue] | None = None,
     ) -> None:
-        """Create a topic; brokers may hear of it later. Raises ApiError, and OSError without a Kafka."""
+        """Create a topic; brokers may learn of it later. Raises ApiError, and OSError if Kafka does not answer."""
         request = messages.CreateTopicsRequest
         texts = to_texts(configs or {}).items()
         topic = request.CreatableTopic(
@@ -92,7 +92,7 @@ class RealKafka:
         self._made[name] = bytes(result.topic_id)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic that `create_topic` made. Raises KeyError for others, and ApiError."""
+        """Delete a topic that `create_topic` created. Raises KeyError for other topics, and ApiError."""
         self._delete([self._made.pop(name)])
 
     def set_group_configs(self, group_id: str, configs: Mapping[str, GivenValue] | None = None) -> None:
@@ -110,9 +110,9 @@ class RealKafka:
         _raise_error(f"configure group {group_id}", altered.error_code, altered.error_message)
 
     def reset(self) -> None:
-        """Delete the topics that were made here, of a Kafka of our own all topics but Kafka's.
+        """Delete the topics that `create_topic` created, with `is_ours` all topics but Kafka's own.
 
-        The configurations of groups that were set here go too.
+        The configurations that `set_group_configs` has set are removed too.
         """
         configured, self._configured = self._configured, {}
         for group_id, names in configured.items():
@@ -137,7 +137,7 @@ class RealKafka:
             request(topics=topics, timeout_ms=TIMEOUT_S * 1_000), DELETE_TOPICS_VERSION, messages.DeleteTopicsResponse
         )
         for topic in answer.responses:
-            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # the test has deleted it by a client
+            if topic.error_code != ErrorCode.UNKNOWN_TOPIC_ID:  # a client of the test has deleted it
                 _raise_error(f"delete {topic.name}", topic.error_code, topic.error_message)
 
     def _ask(self, message: Message, version: int, expected: type[R]) -> R:
@@ -158,7 +158,7 @@ def check_address(bootstrap_servers: str) -> None:
 
 
 class KafkaAtAddress(SharedClusters[RealKafka]):
-    """The Kafka of `--kafka-bootstrap`, of whatever size, which others may use too."""
+    """The Kafka of `--kafka-bootstrap`, which others may use too."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         super().__init__()
@@ -176,9 +176,9 @@ class KafkaAtAddress(SharedClusters[RealKafka]):
 
 
 def skip_logins(options: ClusterOptions, option: str) -> None:
-    """Skip a test whose clients log in."""
+    """Skip a test whose options require logins or TLS."""
     if options.security not in {None, "plaintext"}:
-        pytest.skip(f"security needs the simulator, and {option} was given")
+        pytest.skip(f"security needs the simulator; run it without {option}")
 
 
 def _raise_error(what: str, code: int, text: str | None) -> None:

@@ -1,8 +1,8 @@
-"""Objects of the virtual loop as a test in a process of its own sees them, over a connection of the virtual network.
+"""Remote access from a test's own process to objects of the virtual loop, over the virtual network.
 
 A call is one message each way. Plain values are copied; any other object stays where it is, and the test gets a
-`RemoteObject` that stands for it. Each thread of the test has a connection of its own, so a call that waits holds up
-no other thread.
+`RemoteObject` in its place. Each thread of the test has a connection of its own, so a call that waits does not
+block other threads.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Reference = tuple[int, type]
 
 
 def _is_value(item: object) -> bool:
-    """Whether the test gets a copy of it."""
-    if isinstance(item, _FUNCTIONS):  # one of a module is found by its name
+    """Whether the test gets a copy of the object instead of a reference."""
+    if isinstance(item, _FUNCTIONS):  # a module's function can be imported by name
         return getattr(sys.modules.get(item.__module__ or ""), item.__qualname__, None) is item
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
-        return bool(getattr(item, "__dataclass_params__").frozen)  # noqa: B009 - no type knows it
+        return bool(getattr(item, "__dataclass_params__").frozen)  # noqa: B009 - not known to the type checker
     return isinstance(item, type | enum.Enum | tuple | BaseException) or type(item).__module__ == "builtins"
 
 
 class _Pickler(pickle.Pickler):
-    """Writes what is no value as a reference. Sizes depend on values alone: no sharing of equal objects."""
+    """Writes other objects than values as references; without memo, so that sizes depend on values alone."""
 
     def __init__(self, file: io.BytesIO, refer: Callable[[Any], Reference | None]) -> None:
         super().__init__(file)
@@ -47,7 +47,7 @@ class _Pickler(pickle.Pickler):
         self.persistent_id = refer  # type: ignore[method-assign]
 
     def reducer_override(self, item: Any) -> Any:
-        """Copy errors by what they have: many are made of other arguments than they keep."""
+        """Copy errors by their attributes, because `args` of many differ from the arguments of their constructor."""
         return (_error, (type(item), item.args, vars(item))) if isinstance(item, BaseException) else NotImplemented
 
 
@@ -75,20 +75,20 @@ def _packed(item: object, refer: Callable[[Any], Reference | None]) -> bytes:
 
 
 class ObjectServer:
-    """Carries out what a test asks of these objects, by name. Thread rule: the loop's thread."""
+    """Serves attribute reads and calls of these objects to a test. Thread rule: the loop's thread."""
 
     def __init__(self, **objects: object) -> None:
         self._objects: list[object] = list(objects.values())
         self._server: asyncio.Server | None = None
 
     async def open(self) -> int:
-        """Return the port at which it is served."""
+        """Start serving; return the port."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     def close(self) -> None:
-        """Serve nobody any more."""
+        """Stop serving."""
         assert self._server is not None
         self._server.close()
 
@@ -99,7 +99,7 @@ class ObjectServer:
                 number, name, call = self._unpacked(await reader.readexactly(size))
                 writer.write(await self._answer(self._objects[number], name, call))
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
-            pass  # the test's thread has ended, or the run; asyncio takes the cancellation of such a task for an error
+            pass  # the test's thread or the run has ended; asyncio would log a cancelled task of this kind as an error
         finally:
             writer.close()
 
@@ -114,7 +114,7 @@ class ObjectServer:
                 result = result(*call[0], **call[1])
                 result = await result if inspect.isawaitable(result) else result
             return _packed((False, result), self._refer)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test gets it
+        except Exception as error:  # noqa: BLE001 - every error is raised in the test
             plain = error.with_traceback(None)
             try:
                 data = _packed((True, plain), self._refer)
@@ -145,7 +145,7 @@ class ObjectClient:
         self._local = threading.local()
 
     def ask(self, number: int, name: str, call: tuple[Any, Any] | None) -> Any:
-        """Return an attribute of an object, or with `call` the result of its method; raises what that raises."""
+        """Return an attribute of an object, or with `call` the result of its method; raises that method's errors."""
         __tracebackhide__ = True
         connection = getattr(self._local, "connection", None)
         if connection is None:
@@ -155,8 +155,8 @@ class ObjectClient:
             message = _packed((number, name, call), _number_of)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise TypeError(
-                f"{name}: {error}. The test runs in a process of its own, and what it gives to its cluster must be "
-                "values; for functions that the cluster calls write the test with async def"
+                f"{name}: {error}. The test runs in a process of its own, so arguments for its cluster must be plain "
+                "values; to pass functions that the cluster calls, write the test with async def"
             ) from None
         connection.sendall(message)
         (size,) = _SIZE.unpack(_received(connection, _SIZE.size))
@@ -184,7 +184,7 @@ def _number_of(item: object) -> Reference | None:
 
 
 class RemoteObject:
-    """An object of the loop: attributes are read there, and methods are called there; a coroutine is awaited there."""
+    """Stands for an object of the loop: attributes are read, methods called and coroutines awaited there."""
 
     def __init__(self, client: ObjectClient, number: int, kind: type) -> None:
         self.client = client

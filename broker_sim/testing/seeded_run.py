@@ -43,10 +43,10 @@ class SeededRun(VirtualRun):
         *,
         record: bool = False,
     ) -> None:
-        """`deviations` determine the order of tasks, whatever the options say; `record` is for `recorded`."""
+        """`deviations` override the task order of the options; `record` makes `recorded` available."""
         super().__init__(seed, order=options.order, limit_s=options.limit_s, trace_steps=options.trace_steps)
         self.orders: list[str] = []
-        """Lines that say what ran before what, for each deviation."""
+        """One line for each deviation: which task ran before which."""
         if deviations is None:
             deviations = options.given_deviations()
         if deviations is not None:
@@ -58,14 +58,14 @@ class SeededRun(VirtualRun):
         self._watch: FailureWatch | None = None
         self._at_failure: str | None = None
         self._deviations: tuple[Deviation, ...] | None = None
-        """Deviations up to the end of the test, or up to the first failure if that came later."""
+        """Deviations up to the end of the test or its first failure, once that is known."""
         self._records = record
         self._recorder: Recorder | None = None
         self._timeline = Timeline(self.loop.time)
         self._end_s: float | None = None
-        """Time of the test's end, or of its failure; only of a run that is recorded."""
+        """Virtual time of the test's end or failure in seconds, in a recorded run."""
         self._failed: BaseException | None = None
-        """The failure of a test that then did not end."""
+        """The failure of a test that afterwards did not end."""
 
     def _note_deviation(self, ready: Sequence[Handle], number: int) -> None:
         if number > 1:
@@ -74,7 +74,7 @@ class SeededRun(VirtualRun):
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """Points at which the run was not first in, first out, before its outcome was known."""
+        """Points at which tasks did not run first in, first out, before the outcome was known."""
         return self._deviations_now() if self._deviations is None else self._deviations
 
     def _deviations_now(self) -> tuple[Deviation, ...]:
@@ -82,7 +82,7 @@ class SeededRun(VirtualRun):
         return () if order is None else order.deviations
 
     def open_cluster(self) -> SimulatedCluster:
-        """Return a cluster whose brokers accept clients; to be closed with `close_cluster`."""
+        """Return a running cluster; close it with `close_cluster`."""
         cluster = self._cluster = self.wait(_cluster(self.loop, self._options).open())
         cluster.keep_requests()
         if self._records:
@@ -111,7 +111,7 @@ class SeededRun(VirtualRun):
             note_failed_requests(self._cluster, self._timeline, self.loop)
 
     def recorded(self, title: str, failure: str | None) -> RecordedRun | None:
-        """Return the run as the page plays it; None if it has no cluster, or was not to be recorded."""
+        """Return the run as the page plays it; None without a cluster or `record`."""
         if self._recorder is None or self._end_s is None:
             return None
         recording = self._recorder.finish(self._timeline.moments, (), self._end_s)
@@ -125,7 +125,7 @@ class SeededRun(VirtualRun):
         self.wait(cluster.close())
 
     def wait_for_test(self, test: Coroutine[Any, Any, object]) -> None:
-        """Run the test; `report` then tells what was there when it failed."""
+        """Run the test; if it fails, `report` describes the moment of the failure."""
 
         async def main(watch: FailureWatch) -> None:
             await watch
@@ -144,17 +144,17 @@ class SeededRun(VirtualRun):
             if self._at_failure is None:
                 self._deviations = self._deviations_now()
         if self._failed is not None:
-            raise self._failed  # out here it keeps its cause and its context
+            raise self._failed  # outside of `except`, so that it keeps its cause and context
 
     def _on_ending(self, error: BaseException | None) -> None:
-        """Do not let a test that has failed wait for its contexts as long as one that works."""
+        """Shorten the time limit while a failed test closes its context managers."""
         if error is None:
             self.loop.time_limit.lift()
         else:
             self.loop.time_limit.shorten(ENDING_S)
 
     def on_failure(self, error: BaseException) -> None:
-        """Keep what was there when the error was raised; its contexts may be closed by now."""
+        """Keep the state of the moment when the error was raised; context managers may have closed since."""
         self._end_recording()
         if self._at_failure is not None:
             return
@@ -173,7 +173,7 @@ class SeededRun(VirtualRun):
             error.add_note(f"the test handles {before!r:.200}")
 
     def report(self) -> str:
-        """Return the seed, the virtual time and what was there then: of the first failure, if there is one."""
+        """Return the seed, the virtual time, the last events and the cluster, at the first failure or now."""
         return self._at_failure or self._look()
 
     def _look(self) -> str:
@@ -200,7 +200,7 @@ def _cluster(loop: VirtualEventLoop, options: VirtualTimeOptions) -> SimulatedCl
 
 
 def _draw_latency_ms(stream: random.Random, lowest_ms: float, highest_ms: float, source: int, target: int) -> int:
-    """Return the latency between two nodes, whose timers count whole milliseconds."""
+    """Return the latency between two nodes in whole ms, the resolution of their timers."""
     del source, target  # all links are alike
     return round(stream.uniform(lowest_ms, highest_ms))
 
@@ -210,9 +210,9 @@ def how_to_repeat(item: pytest.Item, seed: int, passed: int, plugin: str) -> str
     config = item.config
     hash_seed: int | str | None = pinned_hash_seed()
     if not inspect.iscoroutinefunction(getattr(item, "obj", None)):
-        hash_seed = hash_seed or "0"  # that of the test's own process
+        hash_seed = hash_seed or "0"  # the default of the test's own process
     load = f"-p {plugin} " if plugin in config.getoption("plugins") else ""
-    # A node id begins at the root directory; the command is typed where this one was.
+    # Node ids are relative to the root directory, but the command runs in the present one.
     file = os.path.relpath(item.path, config.invocation_params.dir)
     node_id = shlex.quote(f"{file}::{item.nodeid.partition('::')[2]}")
     lines = [
@@ -221,10 +221,10 @@ def how_to_repeat(item: pytest.Item, seed: int, passed: int, plugin: str) -> str
     ]
     marker = item.get_closest_marker(VIRTUAL_MARKER)
     if marker is not None and marker.kwargs.get("order") == "seeded" and not config.getoption("virtual_shrink"):
-        lines.append("--virtual-shrink finds the deviations from first in, first out that it needs")
+        lines.append("--virtual-shrink finds the fewest order deviations that make it fail")
     if hash_seed is None:
         lines.append(
-            "PYTHONHASHSEED was not set in this run. If the program iterates sets of strings, the\n"
+            "PYTHONHASHSEED was not set in this run. If the program iterates over sets of strings, the\n"
             "command may take another course; set it for all tests to make every failure repeat."
         )
     return "\n".join(lines)

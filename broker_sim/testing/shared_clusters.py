@@ -1,4 +1,4 @@
-"""The clusters that tests share: each is opened when a test asks for it, and reset after each test."""
+"""The clusters that tests share: each is opened for the first test that needs it, and reset after each test."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 LASTING: Final = "LASTING"
-"""The listener of clients that are meant to outlive tests."""
+"""Name of the listener for clients that outlive tests."""
 
 
 class SessionKafka(Protocol):
-    """The cluster of clients that outlive single tests."""
+    """A cluster's addresses for clients that outlive single tests."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """`host:port` of each broker, comma-separated; they stay until the end of the run."""
+        """`host:port` of each broker, comma-separated; constant during the run."""
 
     def client_config(self, client: str) -> dict[str, Any]:
         """Return the configuration of a client, as `Cluster.client_config`."""
 
 
 KEPT_REQUESTS: Final = 100
-"""Number of requests that a cluster for tests records."""
+"""Number of recorded requests of a cluster for tests."""
 
 
 class SharedClusters(ABC, Generic[K]):
-    """Open clusters, one for each number of brokers and set of configurations; closed with this.
+    """Open clusters, one for each set of options; a context manager that closes them.
 
-    A cluster has `create_topic` and `reset` as `Cluster` has them.
+    A cluster has `create_topic` and `reset` like `Cluster`.
     """
 
     def __init__(self) -> None:
@@ -58,10 +58,10 @@ class SharedClusters(ABC, Generic[K]):
 
     @contextmanager
     def lend(self, options: ClusterOptions, report: Callable[[Iterable[ClientStatus]], object]) -> Iterator[K]:
-        """Give a cluster with the topics, and reset it afterwards.
+        """Yield a cluster with the topics of the options, and reset it afterwards.
 
-        `report(clients)` hears of connections that are open at the end, as far as that is known.
-        A cluster that cannot be reset is not lent again; the error is that of the test that had it.
+        `report(clients)` is called with the connections that are still open at the end, as far as they are known. A
+        cluster whose reset fails is not used again, and the test that used it fails.
         """
         options = self._fit(options)
         cluster: Any = self._find(options)
@@ -76,19 +76,19 @@ class SharedClusters(ABC, Generic[K]):
             report(clients)
 
     def for_session(self, options: ClusterOptions) -> SessionKafka:
-        """Return the addresses of the cluster that tests with these options share; they stay for the whole run."""
+        """Return constant addresses of the cluster that tests with these options share."""
         options = self._fit(options)
         return self._session_face(self._find(options), options)
 
     def _find(self, options: ClusterOptions) -> K:
-        self._forget_those_of_the_parent()
+        self._forget_after_fork()
         key = _key(options)
         if key not in self._clusters:
             self._clusters[key] = self._stack.enter_context(self._open(options))
         return self._clusters[key]
 
     def _reset(self, cluster: Any, options: ClusterOptions) -> Iterable[ClientStatus]:
-        """Reset a cluster after a test; return the connections that its clients have left open, if that is known."""
+        """Reset a cluster after a test; return the connections that clients have left open, as far as known."""
         del options
         cluster.reset()
         return ()
@@ -99,20 +99,20 @@ class SharedClusters(ABC, Generic[K]):
         face: SessionKafka = cluster
         return face
 
-    def _forget_those_of_the_parent(self) -> None:
-        """Begin without clusters in a forked child, as with pytest-forked."""
+    def _forget_after_fork(self) -> None:
+        """Drop the parent's clusters in a forked child, as with pytest-forked."""
         if self._pid != os.getpid():
             self._pid = os.getpid()
             self._stack.pop_all()
             self._clusters.clear()
 
     def _fit(self, options: ClusterOptions) -> ClusterOptions:
-        """Return what a cluster of this kind can be like; skip the test where that is not enough."""
+        """Return the options that apply to clusters of this kind; skip the test if they cannot satisfy it."""
         return options
 
     @abstractmethod
     def _open(self, options: ClusterOptions) -> AbstractContextManager[K]:
-        """Return a cluster with these brokers and configurations, without topics."""
+        """Return a cluster with these brokers and configurations but without topics."""
 
 
 def _key(options: ClusterOptions) -> object:
@@ -122,7 +122,7 @@ def _key(options: ClusterOptions) -> object:
 
 
 class SimulatedClusters(SharedClusters[Cluster]):
-    """Clusters of the simulator, on other ports for each test, which only its clients are told."""
+    """Simulated clusters, which get new ports for each test so that earlier clients do not reach them."""
 
     def _open(self, options: ClusterOptions) -> AbstractContextManager[Cluster]:
         return new_cluster(options, lasting=not _has_own_listeners(options))
@@ -137,12 +137,12 @@ class SimulatedClusters(SharedClusters[Cluster]):
 
     def _session_face(self, cluster: Cluster, options: ClusterOptions) -> SessionKafka:
         if _has_own_listeners(options):
-            raise ConfigError("kafka_session needs the cluster's own listeners; leave those out of its configs")
+            raise ConfigError("kafka_session adds a listener to the cluster; leave listeners out of its configs")
         return _LastingAddresses(cluster)
 
 
 class _LastingAddresses:
-    """The listener of a cluster that does not move between tests."""
+    """The addresses of a cluster's listener that keeps its ports between tests."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -161,7 +161,7 @@ def _has_own_listeners(options: ClusterOptions) -> bool:
 
 @contextmanager
 def new_cluster(options: ClusterOptions, *, topics: Sequence[str] = (), lasting: bool = False) -> Iterator[Cluster]:
-    """Open a cluster for tests in real time with these topics only; the report of a failure has its last requests.
+    """Open a cluster for tests in real time with these topics; its last requests are recorded for failure reports.
 
     With `lasting` it has a second listener, for clients that outlive tests.
     """

@@ -1,7 +1,7 @@
 """Tests written with `def` in virtual time: each seed runs in a process of its own, beside its cluster on the loop.
 
-The process is pytest for this one test: fixtures of all scopes are made there, asserts are rewritten, and its reports
-come back. The test's fixtures `kafka` and `chaos` reach the cluster by a connection of the virtual network.
+The process is a pytest with this one test: it creates fixtures of all scopes, rewrites asserts and writes reports,
+which are read here. The test's fixtures `kafka` and `chaos` reach the cluster over the virtual network.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ OPTIONS: Final[dict[str, Any]] = {
     "no_cov": True, "keyword": "", "markexpr": "", "deselect": None, "virtual_seed": None, "virtual_seeds": None,
     "xmlpath": None, "setupshow": False, "setupplan": False, "setuponly": False,
 }  # fmt: skip
-"""Options of pytest that are not those of the command line in the test's process."""
+"""Pytest options whose value in the test's process differs from the command line."""
 WORKER: Final[dict[str, Any]] = {"workerid": "master", "testrunuid": "virtual"}
-"""Variables of a worker of pytest-xdist: plugins then leave summaries and caches to the process that waits."""
+"""Variables of a pytest-xdist worker, so that plugins leave summaries and caches to this process."""
 ABSENT: Final = ("no:terminal", "no:timeout")
-"""Plugins that the test's process goes without: it has no terminal, and a real timer has no virtual form."""
+"""Plugins disabled in the test's process: it has no terminal, and real timeouts make no sense in virtual time."""
 FOLDER: Final = "virtual"
-"""Name of the folder of a run, below pytest's temporary folder; it is kept until the next run."""
+"""Name of a run's folder in pytest's temporary directory; kept until the next run."""
 END_S: Final = 1.0
-"""Virtual time in which the connections of a process that has ended are closed."""
+"""Virtual seconds in which the connections of an ended process are closed."""
 
 
 class ProgramTest:
@@ -60,16 +60,16 @@ class ProgramTest:
         """The error that failed the seed."""
 
     def play(self) -> list[pytest.TestReport]:
-        """Run it to its end; return the reports of its phases. What fails outside of it is a report too."""
+        """Run the test to its end; return the reports of its phases, and of failures outside of the test."""
         begin_ms = SystemClock().now_ms()
-        # One name for all runs: a test that sends its tmp_path takes the same course again.
-        factory = self._item.config._tmp_path_factory  # type: ignore[attr-defined]  # noqa: SLF001 - no other way to it
+        # One name for all runs, so that a test that sends its tmp_path repeats exactly.
+        factory = self._item.config._tmp_path_factory  # type: ignore[attr-defined]  # noqa: SLF001 - no public access
         folder, text = factory.getbasetemp() / FOLDER, ""
         rmtree(folder, ignore_errors=True)
         folder.mkdir()
         try:
             self._run_on_the_loop(folder)
-        except Exception as error:  # noqa: BLE001 - what the loop has raised is the failure of the test
+        except Exception as error:  # noqa: BLE001 - an error of the loop is the failure of the test
             self.error = error
             text = "\n".join((f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())))
         reports = self._reports(folder)
@@ -143,7 +143,7 @@ class ProgramTest:
         (folder / TASK).write_bytes(pickle.dumps(task))
 
     def fail(self, invariant: str, text: str) -> None:
-        """Take note of a failure at its time, before the test's own clients are closed; called by its process."""
+        """Record a failure when it happens, before the test's clients are closed; called by the test's process."""
         if self._failure is None:
             self._failure = invariant, text
             self._run.on_failure(AssertionError(text))
@@ -165,14 +165,14 @@ class ProgramTest:
         return reports
 
     def _ending(self) -> str:
-        """Return why there is no report: its process has ended by itself."""
+        """Return the text of a missing report: the process has ended by itself."""
         program = self._program
         self.error = RuntimeError(f"its process ended with exit code {program.exit_code}, before its report")
         return f"{self.error}; its last output:\n{program.text}"
 
 
 def refusal(item: pytest.Item, text: str) -> pytest.TestReport:
-    """Return the report of a test that cannot begin."""
+    """Return the report of a test that cannot start."""
     return _report(item, text, "setup")
 
 
@@ -183,6 +183,6 @@ def _report(item: pytest.Item, text: str, when: Literal["setup", "call"]) -> pyt
 def _can_be_sent(value: object) -> bool:
     try:
         pickle.dumps(value)
-    except Exception:  # noqa: BLE001 - whatever it says, it cannot be sent
+    except Exception:  # noqa: BLE001 - pickling may raise anything
         return False
     return True

@@ -151,7 +151,7 @@ def test_real_kafka_of_the_plugin_names_what_is_missing(installed):
     options = ("--kafka-containers", "-k", "real_time")
     done = installed.environment.run("python", "-m", "pytest", "-q", *options)
     assert done.returncode == 1
-    expected = "what starts the containers is not installed: pip install ./integration"
+    expected = "the package that starts the containers is not installed: pip install ./integration"
     assert f"--kafka-containers: {expected}" in done.stdout
 
 

@@ -63,7 +63,7 @@ def module(tmp_path, monkeypatch):
     ("function", "message"),
     [
         ("without_async", "is not written with async def"),
-        ("without_argument", "let it take the argument chaos, which starts its workers"),
+        ("without_argument", "add the argument chaos, which starts the workers"),
         (
             "with_fixture",
             "takes database, which pytest alone can give it: run it with pytest, or let it take chaos and",
@@ -100,7 +100,7 @@ def test_nearly_the_name_of_a_test_is_refused_with_the_name_to_write(module, mon
 
 
 def test_misspelt_argument_of_the_marker_is_refused(module):
-    with pytest.raises(ConfigError, match="there is no argument 'sedes'"):
+    with pytest.raises(ConfigError, match="unknown argument 'sedes'"):
         NamedTest.of(f"{module}:with_misspelt_marker")
 
 

@@ -316,14 +316,14 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
     result.assert_outcomes(errors=11)
     result.stdout.fnmatch_lines(
         [
-            "*seeds=0: give a whole number of at least 1",
+            "*seeds=0: pass a whole number of at least 1",
             "*there is no fault 'explode'*",
             "*latency_ms=(0, 5): give the maximum in whole milliseconds",
             "*exhaustive=True: it has neither faults nor order; give a schedule",
             "*exhaustive='all': choose True, 'workers' or 'brokers'",
-            "*max_runs=0: give a whole number of at least 1",
-            "*there is no argument 'length', only *",
-            "*let it take the argument chaos, which starts its workers",
+            "*max_runs=0: pass a whole number of at least 1",
+            "*unknown argument 'length'; allowed: *",
+            "*add the argument chaos, which starts the workers",
             "*mark it with @pytest.mark.chaos to use the fixture chaos",
             "*write an action as '3200 crash worker-1 for=3000', in ms",
             "test_l: @pytest.mark.chaos: Unable to replicate the partition 9 time(s)*",

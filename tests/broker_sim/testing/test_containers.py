@@ -30,7 +30,8 @@ def fail(configs):
 
 @pytest.fixture
 def install_starter(pytester):
-    """Install a function of the module `starter` as what starts the containers; returns the module."""
+    """Install a function of the module `starter` as the entry point that starts the containers; returns the
+    module."""
 
     def install(function):
         file = pytester.makepyfile(starter=STARTER)
@@ -89,7 +90,7 @@ def test_same_tests_run_on_clusters_that_are_theirs(run_here, install_starter):
     result.stdout.fnmatch_lines_random(
         [
             "SKIPPED *4 brokers need the simulator: --kafka-containers has 3",
-            "SKIPPED *kafka.pause needs the simulator, and --kafka-containers was given",
+            "SKIPPED *kafka.pause needs the simulator; run it without --kafka-containers",
             "SKIPPED *kafka_cluster needs the simulator*",
         ]
     )
@@ -117,10 +118,10 @@ def test_what_starts_containers_may_not_be_installed(run_here, monkeypatch):
 def test_one_real_kafka_is_enough(run_here):
     result = run_here("", OPTION, "--kafka-bootstrap=127.0.0.1:1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*give --kafka-bootstrap or --kafka-containers, not both"])
+    result.stderr.fnmatch_lines(["*pass --kafka-bootstrap or --kafka-containers, not both"])
 
 
 def test_address_without_a_port_is_refused(run_here):
     result = run_here("", "--kafka-bootstrap=localhost")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*'localhost': give HOST:PORT, more of them after commas"])
+    result.stderr.fnmatch_lines(["*'localhost': pass HOST:PORT, several separated by commas"])

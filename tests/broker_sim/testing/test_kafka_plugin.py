@@ -197,7 +197,7 @@ def test_same_tests_run_on_another_kafka_which_keeps_its_topics(run_here):
     result.stdout.fnmatch_lines_random(
         [
             "*: @pytest.mark.kafka: create theirs: TOPIC_ALREADY_EXISTS*",
-            "SKIPPED *kafka.pause needs the simulator, and --kafka-bootstrap was given",
+            "SKIPPED *kafka.pause needs the simulator; run it without --kafka-bootstrap",
             "SKIPPED *configs need the simulator*",
             "SKIPPED *kafka_cluster needs the simulator*",
         ]
@@ -267,15 +267,15 @@ def test_mistakes_are_told_in_one_line(run_here):
     result.stdout.no_fnmatch_line("E  *")  # nothing but these lines
     result.stdout.fnmatch_lines_random(
         [
-            "test_position: @pytest.mark.kafka: it takes keyword arguments only, not 3",
-            "test_argument: @pytest.mark.kafka: there is no argument 'broker' (did you mean brokers[?]), *",
+            "test_position: @pytest.mark.kafka: pass keyword arguments only, not 3",
+            "test_argument: @pytest.mark.kafka: unknown argument 'broker' (did you mean brokers[?]); allowed: *",
             "test_config: @pytest.mark.kafka: Unknown broker config name: no.such*",
             "test_topic: @pytest.mark.kafka: topics=?'a:b'?: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE*",
             "test_twice: @pytest.mark.kafka: Topic 'a' already exists.",
             "test_replicas: @pytest.mark.kafka: * replication factor of 9 cannot be reached *",
             "test_users: @pytest.mark.kafka: users need a listener*",
             "test_virtual: virtual time needs pytest_plugins = ?*pytest_plugin*? in conftest.py",
-            "test_virtual_cluster: in virtual time take the fixture kafka*",
+            "test_virtual_cluster: in virtual time use the fixture kafka*",
         ]
     )
 
@@ -328,7 +328,7 @@ async def test_two_markers(kafka):
 def test_one_suite_has_clusters_in_virtual_and_in_real_time(run_suite):
     result = run_suite(BOTH_TIMES)
     result.assert_outcomes(passed=2, errors=1)
-    result.stdout.fnmatch_lines(["test_two_markers: give its arguments to @pytest.mark.virtual_time*"])
+    result.stdout.fnmatch_lines(["test_two_markers: pass the arguments to @pytest.mark.virtual_time*"])
 
 
 def test_pytest_does_not_rewrite_the_simulator(pytestconfig):

@@ -49,8 +49,8 @@ def test_seeds_come_from_the_marker_or_the_command_line(run_suite, arguments, se
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--virtual-seed=1", "--virtual-seeds=2"], "*give --virtual-seed or --virtual-seeds, not*"),
-        (["--virtual-seeds=0"], "*--virtual-seeds: 0: give at least 1*"),
+        (["--virtual-seed=1", "--virtual-seeds=2"], "*pass --virtual-seed or --virtual-seeds, not*"),
+        (["--virtual-seeds=0"], "*--virtual-seeds: 0: pass at least 1*"),
     ],
 )
 def test_bad_options_are_a_usage_error(run_suite, arguments, line):
@@ -212,12 +212,12 @@ async def test_asks_late(request):
     result.assert_outcomes(errors=5, failed=1)
     marker = "@pytest.mark.virtual_time"
     expected = [
-        f"test_argument: {marker}: there is no argument 'seed' (did you mean seeds[?]), only brokers, *",
+        f"test_argument: {marker}: unknown argument 'seed' (did you mean seeds[?]); allowed: brokers, *",
         f"test_topic: {marker}: Unable to replicate the partition 9 time(s)*",
         f"test_config: {marker}: Unknown broker config name: no.such",
         f"test_case: {marker} does not work in a unittest.TestCase",
         "test_fixture: the async fixture 'wide' has scope module; in virtual time give it scope function",
-        "the async fixture 'narrow' cannot be asked for with getfixturevalue while *",
+        "the async fixture 'narrow' cannot be requested with getfixturevalue while *",
     ]
     for line in expected:
         result.stdout.fnmatch_lines([line])

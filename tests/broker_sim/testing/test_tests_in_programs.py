@@ -76,7 +76,7 @@ def test_each_test_is_told_as_if_it_had_run_here(run_suite):
             "printed by the test",
             "seed 0, 3600.0* s of virtual time, trace *",
             "*PYTHONHASHSEED=0 pytest *::test_values* --virtual-seed=0",
-            "E  *a debugger has no virtual form*",
+            "E  *debuggers do not work in virtual time*",
             "*ended with exit code 3, before its report*",
             "EscapeError: program 'test': setitimer of processor time has no virtual form*",
             "E *TypeError: the loop cannot call a function of the test; write it with async def",
@@ -92,7 +92,7 @@ def test_any(): pass
 """,
         "--pdb",
     )
-    result.stdout.fnmatch_lines(["*test_any: a debugger has no virtual form*"])
+    result.stdout.fnmatch_lines(["*test_any: debuggers do not work in virtual time*"])
 
 
 def test_failure_under_chaos_is_shrunk_and_repeats(run_suite):
