@@ -1,9 +1,7 @@
 """The command `broker-sim`: `run` starts a cluster, `ctl` and `top` work on a running one.
 
-`chaos` and `simulate` need none: they run clusters of their own in virtual time. `why` and `replay` read traces.
-
-A command's module is imported when the command is called, so that `run` does not import the tables of
-`ctl`, nor `ctl` a cluster.
+`chaos` and `simulate` run clusters of their own in virtual time; `why` and `replay` read traces. A command's module
+is imported when the command is called, so that `run` does not import the tables of `ctl`, and `ctl` no cluster.
 """
 
 from __future__ import annotations
@@ -55,8 +53,8 @@ class _Commands(Commands):
 @click.version_option(package_name="broker-sim")
 @click.pass_context
 def _broker_sim(context: click.Context) -> None:
-    """Run a mini Kafka cluster, inspect what waits in it, and inject faults."""
-    # The command's module has been imported. `run` imports more, and enables the collector when it serves.
+    """Run a mini Kafka cluster, inspect its delayed operations, and inject faults."""
+    # Imports are done, except for `run`, which enables the collector when it serves.
     if context.invoked_subcommand != "run":
         gc.enable()
 
@@ -71,7 +69,7 @@ def main() -> None:
 
 
 def _exit_code() -> int:
-    # Imported modules are never garbage, so collecting would only cost time.
+    # Collecting during imports would only cost time, because modules are never garbage.
     gc.disable()
     try:
         code = _broker_sim.main(prog_name="broker-sim", standalone_mode=False)

@@ -14,7 +14,7 @@ ROWS_OF_STATUS = 20
 
 
 def print_answer(verb: str, arguments: Mapping[str, Any], answer: Any) -> None:
-    """Print the response of the control port to a verb; `arguments` are its arguments."""
+    """Print the response of the control port to a verb with these arguments."""
     if verb in _TABLES:
         _TABLES[verb](arguments, answer)
     elif verb == "records":
@@ -64,7 +64,7 @@ def _print_status(_: Any, status: Any) -> None:
 
 
 def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
-    """Print groups, share partitions, transactions and producers of a response, each at most `most` (default: all)."""
+    """Print groups, share partitions, transactions and producers, at most `most` rows of each (default: all)."""
     from rich.console import Console  # noqa: PLC0415 - slow to import
 
     from broker_sim.cli.columns import fitted_table  # noqa: PLC0415 - brings rich along
@@ -157,7 +157,7 @@ _SENTENCES: dict[str, Callable[[Mapping[str, Any], Any], str]] = {
     "heal": lambda _, status: f"{len(status['faults'])} faults left",
     "create_topic": lambda _, topic: f"topic {topic['name']} exists",
     "add_broker": lambda _, broker: f"broker {broker['id']} is at {broker['address']}",
-    "remove_broker": lambda arguments, _: f"broker {arguments['broker_id']} is removed",
-    "produce_many": lambda arguments, answer: f"{arguments['topic']} has {len(answer['records'])} records more",
-    "produce": lambda _, record: f"{record['topic']}-{record['partition']} has it at offset {record['offset']}",
+    "remove_broker": lambda arguments, _: f"broker {arguments['broker_id']} removed",
+    "produce_many": lambda arguments, answer: f"{arguments['topic']} got {len(answer['records'])} records",
+    "produce": lambda _, record: f"appended to {record['topic']}-{record['partition']} at offset {record['offset']}",
 }

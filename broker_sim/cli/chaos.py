@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from broker_sim.chaos.run import Outcome
 
 EXAMINED: Final = 3
-"""Number of seeds of each invariant that are shrunk: they may fail for different reasons."""
-USUAL_OF_TESTS: Final = {"seeds": 100}
-"""Settings of a search that neither the marker nor an option says, where they differ from pytest's."""
-USUAL_BESIDE: Final = {"duration_s": 60}
-OF_TESTS: Final = ("jobs", "results", "shrinks", "is_shown", "page_file", "playground")
-OF_COMMANDS: Final = ("begin_with", "written")
-OF_PROGRAMS: Final = ("check",)
-NOT_OF_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka", "playground")
+"""Maximum number of seeds that are shrunk per violated invariant; they may fail for different reasons."""
+TEST_DEFAULTS: Final = {"seeds": 100}
+"""Default settings that differ from those of the pytest marker."""
+COMMAND_DEFAULTS: Final = {"duration_s": 60}
+TEST_OPTIONS: Final = ("jobs", "results", "shrinks", "is_shown", "page_file", "playground")
+COMMAND_OPTIONS: Final = ("begin_with", "written")
+PROGRAM_OPTIONS: Final = ("check",)
+NOT_FOR_PROGRAMS: Final = ("exhaustive", "max_runs", "repair_aiokafka", "playground")
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 
@@ -72,40 +72,39 @@ def _checked_judgements(_context: click.Context, _option: click.Parameter, texts
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="First seed; beside a command the only one.",
+    help="First seed; with a command the only seed.",
 )
 @settings_options
 @click.option(
     "--virtual",
     "is_virtual",
     is_flag=True,
-    help="Run COMMAND as --workers programs in virtual time, seed after seed, instead of once in real time.",
+    help="Run COMMAND as --workers programs in virtual time, seed after seed, not once in real time.",
 )
 @click.option(
     "--check",
     metavar="CHECK.py[::FUNCTION]",
-    help="With --virtual: await `check(chaos)` of this file, or FUNCTION, when the faults are over, and before the "
-    "workers start its `prepare(chaos)`, if it has one [default: no worker may end with an exit code other than 0; "
-    "with --judge they may].",
+    help="With --virtual: file with `async def check(chaos)`, or FUNCTION, to run after the faults, and an optional "
+    "`prepare(chaos)`, to run before the workers [default: exit codes of workers must be 0, unless --judge is used].",
 )
 @click.option("--jobs", type=click.IntRange(1), help="Number of processes [default: one for each core].")
 @click.option(
     "--results",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep the outcome of each seed in this file; seeds that are already in it are not run again.",
+    help="Store the outcome of each seed in this file; seeds already in it are not run again.",
 )
-@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make failures small [default: --shrink].")
+@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Minimize failures [default: --shrink].")
 @click.option(
     "--begin-with",
     metavar="TEXT",
     default="",
-    help="Beside a command: faults begin with the first client whose id has this in it, instead of any client.",
+    help="With a command: faults begin with the first client whose id contains TEXT [default: with any client].",
 )
 @click.option(
     "--write-schedule",
     "written",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Beside a command: write the schedule to this file.",
+    help="With a command: write the schedule to this file.",
 )
 @click.option(
     "--judge",
@@ -113,34 +112,34 @@ def _checked_judgements(_context: click.Context, _option: click.Parameter, texts
     multiple=True,
     metavar="CHECK",
     callback=_checked_judgements,
-    help="What must hold when a command has ended, or with --virtual 30 s after the faults, with exit code 1 if it "
-    f"does not: {', '.join(JUDGEMENTS)}; may be given several times.",
+    help="Check to make when a command has ended, or with --virtual 30 s after the faults; exit code 1 if it "
+    f"fails. One of {', '.join(JUDGEMENTS)}; may be repeated.",
 )
 @click.option(
     "--timeline",
     "is_shown",
     is_flag=True,
-    help="Show the time line of --schedule, or of the first seed, also if it passes.",
+    help="Show the time line of --schedule, or of the first seed, even if it passes.",
 )
 @click.option(
     "--page",
     "page_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the failing run, or that of --timeline, to this HTML file, which plays it in a browser. A second way "
-    "to fail goes to FILE-2.html, and so on.",
+    help="Write the failing run, or that of --timeline, to this HTML file, which plays it in a browser. A second "
+    "kind of failure goes to FILE-2.html, and so on.",
 )
 @click.option(
     "--link",
     "playground",
     metavar="URL",
-    help="Print for each failure a link that opens it, program and seed, in the playground at this address.",
+    help="Print for each failure a link that opens it, with program and seed, in the playground at this address.",
 )
 @click.option("--full", "is_full", is_flag=True, help="Show all lines of time lines.")
 @click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write failures, or what happened with --timeline or beside a command, to this file too.",
+    help="Also write failures, or the time line with --timeline or a command, to this file.",
 )
 def command(
     *,
@@ -162,61 +161,59 @@ def command(
     playground: str | None,
     **settings: Any,
 ) -> None:
-    """Run an application's test under crashes, cuts, pauses and failovers that seeds draw.
+    """Run an application's test under crashes, cuts, pauses and failovers drawn from seeds.
 
-    FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and says what must
-    hold then; see docs/chaos/index.md. What its marker `chaos` of pytest says counts here too, unless an option
-    says otherwise. Prints for each way to fail the faults that it needs, a time line, and a test to paste. Exit
-    code 1 if any seed failed, or none saw what `chaos.sometimes` and `chaos.reached` name.
+    FUNCTION is `async def test(chaos)`: it starts workers, lets the faults happen, and checks what must hold
+    afterwards; see docs/chaos/index.md. Options override the arguments of its pytest marker `chaos`. Prints for each
+    kind of failure the faults that it needs, a time line, and a test to paste. Exit code 1 if a seed failed, or if no
+    seed saw what `chaos.sometimes` and `chaos.reached` name.
 
-    What stands behind -- is any command, in any language: it is run in real time beside brokers that fail from the
-    one schedule of --seed. It finds the cluster in KAFKA_BOOTSTRAP_SERVERS, and its control port in
-    BROKER_SIM_CONTROL. Faults begin with the first request of a client and end after --duration. The time line is
-    on stderr; the exit code is that of the command. `freeze` stops the command itself, with all that it has
-    started, and happens only if it is named.
+    COMMAND after -- is a program in any language. It runs once in real time, while the brokers fail by the schedule
+    of --seed. It finds the cluster in KAFKA_BOOTSTRAP_SERVERS, and its control port in BROKER_SIM_CONTROL. Faults begin
+    with the first request of a client and end after --duration. The time line goes to stderr; the exit code is that of
+    the command. The fault `freeze` stops the command and its child processes, and happens only if it is named.
 
-    With --virtual the command is instead what each of --workers runs, as an unmodified program in virtual time: they
-    are killed, frozen and cut off, seed after seed, and failures are reported as those of a test are. What workers
-    print is on the time line.
+    With --virtual each of --workers runs COMMAND as an unmodified program in virtual time: they are killed, frozen and
+    cut off, seed after seed, and failures are reported like those of a test. The output of workers is on the time line.
     """
     context = click.get_current_context()
     settings = {name: value for name, value in settings.items() if value is not None}
     output = _Output(json_file, page_file, playground, is_full=is_full)
     if (test is None) == (words is None):
-        raise click.UsageError("name a test as MODULE:FUNCTION, or write a command behind --", context)
+        raise click.UsageError("name a test as MODULE:FUNCTION, or write a command after --", context)
     if is_virtual:
         if words is None:
-            raise click.UsageError("--virtual runs a command as workers: write it behind --", context)
-        _refuse(context, NOT_OF_PROGRAMS, "a test in Python")
+            raise click.UsageError("--virtual runs a command as workers: write it after --", context)
+        _refuse(context, NOT_FOR_PROGRAMS, "a test in Python")
         check_command(words, _NotFoundError, in_virtual_time=True)
     else:
-        _refuse(context, OF_PROGRAMS, "--virtual")
+        _refuse(context, PROGRAM_OPTIONS, "--virtual")
     if words is not None and not is_virtual:
         of_tests = {name for name, setting in settings_by_name().items() if not setting.beside_a_command}
-        _refuse(context, {*of_tests, *OF_TESTS}, "a test, not beside a command")
+        _refuse(context, {*of_tests, *TEST_OPTIONS}, "a test, not of a command")
         _run_command(words, first, settings, begin_with, written, judgements, output)
-    _refuse(context, OF_COMMANDS, "a command behind -- in real time")
+    _refuse(context, COMMAND_OPTIONS, "a command after -- in real time")
     if words is None:
-        _refuse(context, ("judgements",), "a command behind --; a test has chaos.history")
+        _refuse(context, ("judgements",), "a command after --; a test has chaos.history")
     pin_hash_seed()
     try:
-        searched = _test_of(test, settings) if words is None else _programs_of(words, check, judgements, settings)
-        outcomes = _Results(results, searched)
+        search_test = _test_of(test, settings) if words is None else _programs_of(words, check, judgements, settings)
+        outcomes = _Results(results, search_test)
     except (NoSuchTestError, ConfigError) as error:
         raise click.UsageError(str(error)) from None
     if is_shown:
-        text = searched.settings.schedule
-        _run_one(searched, searched.draw(first) if text is None else Schedule.parse(text), output, is_shown=True)
+        text = search_test.settings.schedule
+        _run_one(search_test, search_test.draw(first) if text is None else Schedule.parse(text), output, is_shown=True)
     else:
-        _run_test(searched, first, outcomes, output, jobs=jobs, shrinks=shrinks)
+        _run_test(search_test, first, outcomes, output, jobs=jobs, shrinks=shrinks)
 
 
-def _refuse(context: click.Context, names: Iterable[str], whose: str) -> None:
-    """Raise UsageError for an option that has no effect here."""
+def _refuse(context: click.Context, names: Iterable[str], owner: str) -> None:
+    """Raise UsageError if one of these options was used; they belong to `owner`."""
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
         if option.name in names and source is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"{option.opts[0]} is an option of {whose}", context)
+            raise click.UsageError(f"{option.opts[0]} is an option of {owner}", context)
 
 
 # -- a command in real time -----------------------------------------------------------------------------
@@ -233,7 +230,7 @@ def _run_command(
 ) -> NoReturn:
     check_command(words, _NotFoundError)
     try:
-        checked = Settings(**{**USUAL_BESIDE, **settings})
+        checked = Settings(**{**COMMAND_DEFAULTS, **settings})
         schedule = _schedule_beside(seed, checked)
         if written is not None:
             written.write_text(f"{schedule}\n")
@@ -259,7 +256,10 @@ def _run_command(
 
 
 def _schedule_beside(seed: int, settings: Settings) -> Schedule:
-    """Return the schedule that is given, or that of the seed. Raises ConfigError for kinds that need virtual time."""
+    """Return the schedule of the settings, or that of the seed.
+
+    Raises ConfigError for faults that need virtual time.
+    """
     if settings.schedule is not None:
         return Schedule.parse(settings.schedule)
     duration_ms = round(settings.duration_s * 1_000)
@@ -278,7 +278,7 @@ def _schedule_beside(seed: int, settings: Settings) -> Schedule:
 
 
 class _CannotStartError(click.ClickException):
-    """The command cannot be started; the exit code is that of a shell."""
+    """The command cannot be started; the exit code is the one that a shell uses."""
 
     exit_code = NOT_EXECUTABLE
 
@@ -294,18 +294,18 @@ class _NotFoundError(_CannotStartError):
 
 def _test_of(name: str | None, settings: Mapping[str, Any]) -> NamedTest:
     assert name is not None
-    return NamedTest.of(name, USUAL_OF_TESTS, **settings)
+    return NamedTest.of(name, TEST_DEFAULTS, **settings)
 
 
 def _programs_of(
     words: Sequence[str], check: str | None, judgements: Sequence[str], settings: Mapping[str, Any]
 ) -> ProgramTest:
-    """Return what runs the command as workers. Raises ConfigError, NoSuchTestError and ClickException."""
+    """Return the test that runs the command as workers. Raises ConfigError, NoSuchTestError and ClickException."""
     try:
         library()
     except NoVirtualProgramsError as error:
         raise click.ClickException(str(error)) from None
-    checked = Settings(**{**USUAL_OF_TESTS, **settings})
+    checked = Settings(**{**TEST_DEFAULTS, **settings})
     return ProgramTest(tuple(words), check_of(check) if check else "", checked, tuple(judgements))
 
 
@@ -336,7 +336,7 @@ def _run_many(
     console = Console(stderr=True)
     processes = min(jobs or os.cpu_count() or 1, len(missing) or 1)
     already = len(seeds) - len(missing)
-    text = f"seeds {seeds[0]} to {seeds[-1]}, {already} of them known, processes: {processes}"
+    text = f"seeds {seeds[0]} to {seeds[-1]}, {already} of them stored, processes: {processes}"
     console.print(text, highlight=False)
     _run_all(test, missing, processes, results, console)
     outcomes = [results.outcomes[seed] for seed in seeds]
@@ -363,7 +363,7 @@ def _run_many(
 def _run_one(test: ApplicationTest, schedule: Schedule, output: _Output, *, is_shown: bool = False) -> None:
     failure = test.examine(schedule, shrinks=False)
     if failure is not None:
-        _tell_one(test, failure, output)
+        _report_one(test, failure, output)
     if is_shown:
         outcome = test.run(schedule, observe=True)
         click.echo(f"{timeline_text(outcome.moments, None if output.is_full else MOST_LINES, ADVICE)}\n")
@@ -378,10 +378,10 @@ def _run_orders(test: ApplicationTest, schedule: Schedule, output: _Output, shri
     click.echo(str(exploration))
     first = exploration.failure
     if first is not None:
-        _tell_one(test, test.shrink(first) if shrinks else test.observe(first, first.schedule), output)
+        _report_one(test, test.shrink(first) if shrinks else test.observe(first, first.schedule), output)
 
 
-def _tell_one(test: ApplicationTest, failure: Failure, output: _Output) -> NoReturn:
+def _report_one(test: ApplicationTest, failure: Failure, output: _Output) -> NoReturn:
     click.echo(failure.text(is_full=output.is_full))
     output.write_page(test, failure.small)
     output.write_link(test, failure)
@@ -390,7 +390,7 @@ def _tell_one(test: ApplicationTest, failure: Failure, output: _Output) -> NoRet
 
 
 class _Output(NamedTuple):
-    """How much is told, and where."""
+    """Where the output goes, and how much of it."""
 
     json_file: Path | None
     page_file: Path | None
@@ -398,19 +398,19 @@ class _Output(NamedTuple):
     is_full: bool
 
     def write_json(self, values: object) -> None:
-        """Write plain values to the file, if there is one."""
+        """Write plain values to the file of --json, if any."""
         if self.json_file is not None:
             self.json_file.write_text(json.dumps(values, indent=1))
 
     def write_page(self, test: ApplicationTest, outcome: Outcome, number: int = 1) -> None:
-        """Write the run as a page to the file, if there is one; a further run goes to a file of its own."""
+        """Write the run as a page to the file of --page, if any; further runs go to files of their own."""
         if self.page_file is None:
             return
         file = self.page_file if number == 1 else self.page_file.with_stem(f"{self.page_file.stem}-{number}")
         click.echo(f"{test.page_of(outcome).write(file)}\n")
 
     def write_link(self, test: ApplicationTest, failure: Failure) -> None:
-        """Print the link to the playground, if one is asked for, or why there is none."""
+        """Print the link of --link to the playground, or the reason why there is none."""
         if self.playground is None:
             return
         assert isinstance(test, NamedTest)
@@ -418,7 +418,7 @@ class _Output(NamedTuple):
 
 
 class _Results:
-    """The outcomes of seeds, in a file if there is one: a line of JSON for each."""
+    """The outcomes of seeds, stored in the file of --results, if any, as lines of JSON."""
 
     def __init__(self, path: Path | None, test: ApplicationTest) -> None:
         self.outcomes: dict[int, SeedOutcome] = {}
@@ -431,18 +431,18 @@ class _Results:
     def _read(self, line: str, place: str) -> None:
         try:
             row: dict[str, Any] = json.loads(line)
-            of_test = row.pop("test")
+            stored_test = row.pop("test")
             outcome = SeedOutcome(**row)
         except (ValueError, TypeError, KeyError, AttributeError):
-            return  # a line that the end of an earlier run cut off: its seed runs again
-        if of_test != self._test:
+            return  # a line cut off at the end of an earlier run: its seed runs again
+        if stored_test != self._test:
             raise click.BadParameter(
-                f"{place} was written with other options; give another file", param_hint="--results"
+                f"{place} was written with other options; choose another file", param_hint="--results"
             )
         self.outcomes[outcome.seed] = outcome
 
     def add(self, outcome: SeedOutcome) -> None:
-        """Keep an outcome."""
+        """Store an outcome."""
         self.outcomes[outcome.seed] = outcome
         if self._path is not None:
             with self._path.open("a") as file:
@@ -469,7 +469,7 @@ def _run_all(test: ApplicationTest, seeds: Sequence[int], jobs: int, results: _R
 
 
 def _examined(test: ApplicationTest, failed: Iterable[SeedOutcome], shrinks: bool, console: Console) -> list[Failure]:
-    """Shrink some seeds of each invariant; return one failure for each set of faults that causes one."""
+    """Shrink some seeds of each violated invariant; return one failure for each set of faults that causes it."""
     by_invariant: dict[str, list[SeedOutcome]] = defaultdict(list)
     for outcome in failed:
         by_invariant[outcome.invariant or ""].append(outcome)

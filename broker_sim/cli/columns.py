@@ -1,4 +1,4 @@
-"""Tables with one list of columns: all of them in `broker-sim ctl`, those that fit in `broker-sim top`."""
+"""Tables whose columns fit the terminal, for `broker-sim ctl` and `broker-sim top`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ BESIDE_CELL: Final = 2
 """Width of a column beside its cells: a space, and the space between two columns."""
 BESIDE_TABLE: Final = 1
 LEAST_OF_LONG: Final = 12
-"""Width below which long cells are not shortened in favour of columns with a higher rank."""
+"""Minimum width of a long cell; it is not shortened further to make room for columns of higher rank."""
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
 UNITS: Final = ((10 * SECOND_MS, 1, "ms"), (10 * MINUTE_MS, SECOND_MS, "s"), (10 * HOUR_MS, MINUTE_MS, "min"))
-"""Limit of an age in ms, the unit in ms below that limit, and the unit's name."""
+"""For each unit of ages: the limit in ms below which it is used, its length in ms, and its name."""
 
 
 class Column(NamedTuple):
@@ -45,7 +45,7 @@ class Column(NamedTuple):
 def fitted_table(
     title: str, columns: Sequence[Column], rows: Sequence[Any], width: int | None, *, folds: bool = False
 ) -> Table:
-    """Return a table of the columns that fit into the width, by rank; all of them without a width.
+    """Return a table of the columns that fit into the width, by rank; all columns if `width` is None.
 
     Long cells that do not fit are folded into several lines if `folds`, otherwise shortened.
     """
@@ -103,7 +103,7 @@ def _text(column: Column, row: Any) -> Text:
 
 
 def _shortened(text: Text, width: int) -> Text:
-    """Return a shortened text: a list's beginning, or both ends of a name, because names often differ there."""
+    """Return a shortened text: the beginning of a list, or both ends of a name, because names often differ there."""
     if text.cell_len <= width:
         return text
     end = 0 if BETWEEN in text.plain else width // 2

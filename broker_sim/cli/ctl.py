@@ -1,7 +1,7 @@
 """`broker-sim ctl`: control and inspect a running cluster.
 
-Every verb of a cluster is a subcommand: its parameters without a default are arguments, the others
-options. Verbs that act on a broker take several.
+Every verb of a cluster is a subcommand: its parameters without a default are arguments, the others options. Verbs on
+a broker accept several brokers.
 """
 
 from __future__ import annotations
@@ -42,31 +42,29 @@ FAULT_OPTIONS = (
         type=click.IntRange(min=0),
         help="Throttle the client for this many milliseconds, as a quota does.",
     ),
-    click.Option(
-        ["--hold"], is_flag=True, default=None, help="Hold requests back from the broker until the fault is healed."
-    ),
-    click.Option(["--damage"], type=click.Choice(["crc", "cut"]), help="Damage the first batch of what is fetched."),
-    click.Option(["--only-counts"], is_flag=True, default=None, help="Do nothing but count the requests."),
+    click.Option(["--hold"], is_flag=True, default=None, help="Hold requests until the fault is healed."),
+    click.Option(["--damage"], type=click.Choice(["crc", "cut"]), help="Damage the first fetched batch."),
+    click.Option(["--only-counts"], is_flag=True, default=None, help="Only count the requests."),
     click.Option(["--client-id"], help="Only requests of this client."),
     click.Option(["--group"], help="Only requests that name this group."),
     click.Option(["--transactional-id"], help="Only requests that name this transactional id."),
-    click.Option(["--skip"], type=click.IntRange(min=0), help="Number of requests that pass first [default: 0]."),
+    click.Option(["--skip"], type=click.IntRange(min=0), help="Number of requests to leave alone first [default: 0]."),
     click.Option(["--probability"], type=float, help="Probability of a hit [default: 1]."),
     click.Option(
         ["--count"], type=click.IntRange(min=1), help="Maximum number of requests to hit [default: no limit]."
     ),
 )
-"""The fields of a `Fault`. Written out, because importing it takes longer than the command."""
+"""Options for the fields of `Fault`, written out because importing it would take longer than the command."""
 
 
 FROM_ENVIRONMENT: Final = {"password": "BROKER_SIM_PASSWORD"}
-"""Other people of the machine can read the arguments of a command, and not its environment."""
+"""Environment variables for secrets, because all users of the machine can read a command's arguments."""
 _TYPES: dict[str, type] = {"int": int, "float": float, "str": str, "str | bytes": str}
-"""How a parameter is read, by its annotation."""
+"""Click's types of parameters, by annotation."""
 
 
 class _Ctl:
-    """The state that subcommands share: the connection, and the format of output."""
+    """The state that subcommands share: the connection and the output format."""
 
     def __init__(self, url: str | None, token: str | None, as_json: bool) -> None:
         self._url = url
@@ -116,7 +114,7 @@ class _VerbCommand(click.Command):
             ctl.show(ctl.ask(self._verb, turn), partial(print_answer, self._verb.name, turn))
 
     def _take_nulls(self, values: dict[str, Any]) -> dict[str, None]:
-        """Return the arguments that are null. Raises UsageError unless each nullable one is a value or null."""
+        """Return the null arguments. Raises UsageError unless each nullable argument is either a value or null."""
         nulls: dict[str, None] = {}
         for name in self._nullable:
             if values.pop(_null_of(name)):

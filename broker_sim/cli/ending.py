@@ -1,4 +1,4 @@
-"""The end of a command that serves: at a signal, or at the end of its stdin."""
+"""Ends a serving command at a signal, or at the end of its stdin."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ STDIN_BYTES = 4096
 
 
 class Ending:
-    """The end of a command, triggered by signals or other threads."""
+    """Signals the end of a command; triggered by signals or other threads."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.has_come = asyncio.Event()
         self.halt: Callable[[], object] = lambda: None
-        """Called in the signal handler: with many partitions the loop has seconds of work queued."""
+        """Called in the signal handler, because with many partitions the loop may have seconds of work queued."""
         self._loop = loop
 
     @contextlib.contextmanager
@@ -45,7 +45,7 @@ class Ending:
 
     def come(self) -> None:
         """End now. Thread rule: any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: it has ended already
+        with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self.has_come.set)
 
     def at_end_of_stdin(self) -> None:

@@ -1,6 +1,6 @@
 """Groups, share partitions, transactions and producers as tables, for `broker-sim ctl` and `top`.
 
-Only the first of many rows are shown, so rows that wait or hang come first.
+Of many rows only the first are shown, so rows that wait or hang come first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_redelivered(partition: Mapping[str, Any]) -> bool:
 
 
 def share_order(each: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of a share partition: by falling deliveries of a record, then by falling lag."""
+    """Return the sort key of a share partition: most deliveries of a record first, then largest lag."""
     place = (each["group"], each["topic"], each["partition"])
     return (-_most_deliveries(each), -(each["lag"] or 0), *place)
 
@@ -66,7 +66,7 @@ SHARE_PARTITIONS: Final = (
     Column("available", lambda each: str(_count(each, AVAILABLE)), 6, is_right=True),
     Column("deliveries", _deliveries, 4, is_right=True),
 )
-"""Columns; `available` is the number of records to be redelivered, `deliveries` the maximum of any record."""
+"""Columns; `available` counts records to be redelivered, `deliveries` is the maximum over the records."""
 _OF_ONE_GROUP: Final = SHARE_PARTITIONS[1:]
 
 
@@ -115,7 +115,7 @@ class Listing(NamedTuple):
     """Returns the rows of a response."""
     columns: tuple[Column, ...]
     waits: Callable[[Mapping[str, Any]], bool]
-    """Returns whether a row waits for something, which gives its table precedence."""
+    """Returns whether a row waits for something; its table then has precedence."""
     order: Callable[[Mapping[str, Any]], tuple[Any, ...]]
     """Returns the sort key of a row."""
 
@@ -125,7 +125,7 @@ class Listing(NamedTuple):
 
 
 def _rows_of(name: str) -> Callable[[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Return a function that returns the rows in the field of that name, none if it is absent."""
+    """Return a function that returns the rows in that field of a response, [] if it is absent."""
     return lambda answer: answer.get(name) or []
 
 
@@ -137,7 +137,7 @@ def _is_rebalancing(group: Mapping[str, Any]) -> bool:
 
 
 def _group_order(group: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of a group: rebalancing ones first, then by falling lag."""
+    """Return the sort key of a group: rebalancing groups first, then largest lag."""
     return (not _is_rebalancing(group), -group["lag"], group["id"])
 
 
@@ -195,13 +195,13 @@ def _is_under_way(transaction: Mapping[str, Any]) -> bool:
 
 
 def _transaction_order(each: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of a transaction: waiting writes and markers first, then by falling age."""
+    """Return the sort key of a transaction: pending writes and markers first, then oldest."""
     waits = each["pending_state"] is not None or (_is_open(each) and each["state"] != "Ongoing")
     return (not waits, not _is_open(each), -(each["age_ms"] or 0), each["transactional_id"])
 
 
 def _transaction_state(transaction: Mapping[str, Any]) -> Text:
-    """Return the state, or the pending one after an arrow."""
+    """Return the state, or an arrow and the pending state."""
     pending = transaction["pending_state"]
     if pending is not None:
         return Text(f"→ {pending}", "red")
@@ -234,7 +234,7 @@ def _is_in_transaction(producer: Mapping[str, Any]) -> bool:
 
 
 def _producer_order(each: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the sort key of a producer: hanging ones, then those in a transaction, then by partition."""
+    """Return the sort key of a producer: hanging transactions, then open ones, then by partition."""
     place = (each["topic"], each["partition"], each["producer_id"])
     return (not each["is_hanging"], not _is_in_transaction(each), *place)
 

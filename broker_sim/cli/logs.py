@@ -21,7 +21,7 @@ FORMATS = ("console", "json")
 
 @contextmanager
 def logs_on_stderr(level: str, log_format: str = "console") -> Iterator[None]:
-    """Send records of `level` and above to stderr in the `with` block, those of asyncio and aiohttp too."""
+    """Send log records of `level` and above, also of asyncio and aiohttp, to stderr in the `with` block."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_StructlogFormatter(as_json=log_format == "json"))
     root = logging.getLogger()
@@ -36,7 +36,7 @@ def logs_on_stderr(level: str, log_format: str = "console") -> Iterator[None]:
 
 
 class _StructlogFormatter(logging.Formatter):
-    """Formats records by structlog's renderers, imported with the first record: they are slow."""
+    """Formats records by structlog's renderers, whose slow import waits for the first record."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
@@ -64,5 +64,5 @@ class _StructlogFormatter(logging.Formatter):
         try:
             return str(self._render(None, record.levelname.lower(), event))
         except (ImportError, OSError, AttributeError):
-            # No file can be opened, so structlog cannot be imported now: a line without its looks.
+            # At the limit of open files structlog cannot be imported.
             return json.dumps(event, default=str)

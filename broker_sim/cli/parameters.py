@@ -20,16 +20,16 @@ Command = TypeVar("Command", bound="Callable[..., object]")
 
 
 class WithCommand(click.Command):
-    """A command that keeps the words behind `--` apart, as the parameter `words`; None without `--`."""
+    """A command whose parameter `words` has the words after `--`; None without `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what is before `--`. Raises UsageError for a command without `--` before it."""
+        """Parse the words before `--`. Raises UsageError for a command without `--`."""
         at = args.index("--") if "--" in args else len(args)
         ctx.allow_extra_args = at == len(args)
         rest = super().parse_args(ctx, args[:at])
         if ctx.allow_extra_args and rest:
             first = [ctx.params[each.name] for each in self.params if isinstance(each, click.Argument) and each.name]
-            raise click.UsageError(f"a command is written behind --, as `-- {shlex.join([*first, *rest])}`", ctx)
+            raise click.UsageError(f"a command is written after --, as `-- {shlex.join([*first, *rest])}`", ctx)
         ctx.params["words"] = tuple(args[at + 1 :]) if at < len(args) else None
         return rest
 
@@ -37,14 +37,14 @@ class WithCommand(click.Command):
 def check_command(
     words: Sequence[str], missing: type[click.ClickException] = click.UsageError, *, in_virtual_time: bool = False
 ) -> None:
-    """Raise UsageError if there are no words behind `--`, and `missing` if the first one is no command.
+    """Raise UsageError if there are no words after `--`, and `missing` if the first word is not a command.
 
-    In virtual time `python` stands for the Python that runs this.
+    In virtual time `python` stands for the Python that runs this process.
     """
     if not words:
-        raise click.UsageError("Missing argument 'COMMAND...' behind --")
+        raise click.UsageError("Missing argument 'COMMAND...' after --")
     if not (in_virtual_time and words[0] == "python") and shutil.which(words[0]) is None:
-        raise missing(f"{words[0]}: there is no such command")
+        raise missing(f"{words[0]}: command not found")
 
 
 def control_options(command: Command) -> Command:
@@ -73,8 +73,8 @@ def control_client(url: str | None, token: str | None) -> ControlClient:
     """Return a client of the control port. Raises UsageError without an address, ControlError for an invalid one."""
     if not url:
         raise click.UsageError(
-            f"no address of a cluster; pass --control URL or set {CONTROL_VARIABLE}: `broker-sim run` prints "
-            'the address as "control"',
+            f"no cluster address; pass --control URL or set {CONTROL_VARIABLE} to the address that `broker-sim run` "
+            'prints as "control"',
             click.get_current_context(),
         )
     return ControlClient(url, token)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def progress_bar(console: Console) -> Progress:
-    """Return a bar with text, count and time, which is erased at its end."""
+    """Return a bar with text, count and time, which is erased at the end."""
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),

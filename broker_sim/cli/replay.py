@@ -1,4 +1,4 @@
-"""`broker-sim replay`: a trace, or a run that was recorded, as one HTML file that plays in a browser."""
+"""`broker-sim replay`: writes a trace or a recorded run as one HTML file that plays in a browser."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ HTML: Final = ".html"
     help="HTML file to write [default: the name of FILE with .html, in the current directory].",
 )
 def command(*, file: Path, beside: Path | None, out: Path | None) -> None:
-    """Write FILE as one HTML file that plays in a browser; with BESIDE two runs, and where they first differ.
+    """Write FILE as one HTML file that plays in a browser; with BESIDE two runs and their first difference.
 
-    FILE and BESIDE are traces, as `broker-sim run --trace` and `Cluster(trace=...)` write them (lines, lines in a .gz
-    file, or a directory of Parquet files, which needs the extra `parquet`), or HTML files of `broker-sim chaos --page`
-    and `pytest --kafka-page`. A trace shows what waited, the timing wheels and the requests that it tells of.
+    FILE and BESIDE are traces of `broker-sim run --trace` or `Cluster(trace=...)` (JSON lines, also as .gz, or a
+    directory of Parquet files, which needs the extra `parquet`), or HTML files of `broker-sim chaos --page` or
+    `pytest --kafka-page`. From a trace the page shows delayed operations, timing wheels and their requests.
     """
     out = out or Path(f"{file.name.partition('.')[0]}{HTML}")
     inputs = [file] if beside is None else [file, beside]
@@ -57,7 +57,7 @@ def _run_of(file: Path) -> RecordedRun:
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror or error}") from error
     if traced.run_id is None:
-        raise click.ClickException(f"{file} has no event: send a request while the trace is written")
+        raise click.ClickException(f"{file} has no events: send requests while the trace is written")
     if traced.other_runs:
-        click.echo(f"{file} has {len(traced.other_runs)} more runs, which are left out", err=True)
+        click.echo(f"{file} has {len(traced.other_runs)} more runs, which are ignored", err=True)
     return traced.run(f"{file.name}, run {traced.run_id}")

@@ -48,9 +48,9 @@ if TYPE_CHECKING:
 
 LAST_PORT = 65535
 GC_THRESHOLDS = (20_000, 10, 100)
-"""Thresholds of the garbage collector: a full collection stops a broker with hundreds of topics for 40 ms.
+"""Thresholds of the garbage collector: full collections are rare, because one takes 40 ms with hundreds of topics.
 
-Objects of the start are never collected, and later ones hardly ever form cycles, so it may be rare.
+Objects of the start are never collected, and later ones hardly ever form cycles.
 """
 
 
@@ -91,7 +91,7 @@ class _Options(NamedTuple):
     "--virtual",
     "is_virtual",
     is_flag=True,
-    help="Run COMMAND, written behind --, in virtual time beside a cluster of its own; exit with its exit code.",
+    help="Run COMMAND, written after --, in virtual time with a cluster of its own; exit with its exit code.",
 )
 @click.option("--brokers", type=click.IntRange(1, 1000), default=3, show_default=True)
 @click.option(
@@ -99,36 +99,36 @@ class _Options(NamedTuple):
     type=click.IntRange(0),
     default=1,
     show_default=True,
-    help="Id (node.id) of the first broker; the second one has the next id, and so on.",
+    help="Id (node.id) of the first broker; the other brokers have the following ids.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address on which the brokers listen.")
 @click.option(
     "--advertised-host",
     envvar="BROKER_SIM_ADVERTISED_HOST",
-    help="Host that clients connect to [default: --host]; or set BROKER_SIM_ADVERTISED_HOST.",
+    help="Host to which clients connect [default: --host]; or set BROKER_SIM_ADVERTISED_HOST.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Port of the first broker; the second one takes the next port, and so on; 0 takes free ports.",
+    help="Port of the first broker; the other brokers use the following ports. 0 uses any free ports.",
 )
 @click.option(
     "--listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Listeners in place of --host and --port; the second broker takes the next ports, 0 takes free ports. "
+    help="Listeners in place of --host and --port; the second broker uses the next ports, 0 is any free port. "
     "Clients get the addresses of the listener that they use.",
 )
 @click.option(
     "--advertised-listeners",
     metavar="NAME://HOST:PORT,...",
-    help="Listeners and addresses for clients [default: --listeners].",
+    help="Addresses for clients, by listener [default: --listeners].",
 )
 @click.option(
     "--security",
     metavar="PROTOCOL",
-    help="plaintext, ssl, sasl_plaintext or sasl_ssl: with TLS, and with logins by PLAIN or SCRAM.",
+    help="plaintext, ssl, sasl_plaintext or sasl_ssl: TLS (ssl) and logins by PLAIN or SCRAM (sasl).",
 )
 @click.option(
     "--ca-certificate",
@@ -143,7 +143,7 @@ class _Options(NamedTuple):
     callback=parse_users,
     envvar=USERS_VARIABLE,
     metavar="NAME=PASSWORD",
-    help=f"A user that may log in; or set {USERS_VARIABLE}, which other people on the machine cannot read.",
+    help=f"A user who may log in; or set {USERS_VARIABLE}, which other users of the machine cannot read.",
 )
 @click.option(
     "--topic",
@@ -173,7 +173,7 @@ class _Options(NamedTuple):
     "--trace",
     "trace_path",
     type=click.Path(writable=True),
-    help="Write the life of every delayed operation as JSON lines; *.gz is compressed, *.parquet "
+    help="Write the life of every delayed operation to this file as JSON lines; *.gz is compressed, *.parquet "
     "is a directory of Parquet files.",
 )
 @click.option(
@@ -184,13 +184,13 @@ class _Options(NamedTuple):
     type=click.IntRange(0, LAST_PORT),
     default=0,
     show_default=True,
-    help="Port that serves the page for a browser, and `broker-sim ctl`; 0 takes a free port.",
+    help="Port for the page in a browser and for `broker-sim ctl`; 0 is any free port.",
 )
 @click.option(
     "--control-host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of the control port. Any program that reaches it can kill brokers: leave it on loopback, except in a "
+    help="Address of the control port. Any program that reaches it can kill brokers: keep it on loopback, except in a "
     "container.",
 )
 @click.option(
@@ -204,15 +204,15 @@ class _Options(NamedTuple):
     "--control-token",
     envvar=TOKEN_VARIABLE,
     metavar="TOKEN",
-    help=f"Token of requests to the control port; or set {TOKEN_VARIABLE}. Without one it is for loopback only.",
+    help=f"Token that requests to the control port need; or set {TOKEN_VARIABLE}. Required beyond loopback.",
 )
 @click.option(
-    "--control-token-file", metavar="FILE", help="Read the token from this file, so that no list of processes shows it."
+    "--control-token-file", metavar="FILE", help="Read the token from this file, so that process lists do not show it."
 )
 @click.option(
     "--control-read-only",
     is_flag=True,
-    help="Refuse all that changes the cluster at the control port: its page and `broker-sim ctl` only show.",
+    help="Refuse changes of the cluster at the control port: the page and `broker-sim ctl` can only read.",
 )
 @click.option(
     "--as-version",
@@ -227,13 +227,13 @@ class _Options(NamedTuple):
     multiple=True,
     callback=parse_features,
     metavar="NAME=LEVEL",
-    help="A feature's level that a new cluster begins with, such as metadata.version=19 [default: the release's own].",
+    help="Feature level of a new cluster, such as metadata.version=19 [default: that of the release].",
 )
 @click.option("--seed", type=int, help="Seed of ids and random choices, for repeatable runs.")
 @click.option(
     "--cluster-id",
     metavar="UUID",
-    help="Id of the cluster as Kafka writes it, 22 characters of base64 [default: drawn, by --seed if given].",
+    help="Id of the cluster as Kafka writes it, 22 characters of base64 [default: random, or drawn from --seed].",
 )
 @click.option(
     "--memory-limit",
@@ -245,19 +245,19 @@ class _Options(NamedTuple):
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, writable=True),
-    help="Directory of all data; a later start with it continues from that data, also after a kill.",
+    help="Directory for all data; a later start with it continues from that data, even after a kill.",
 )
 @click.option(
     "--until-stdin-closes",
     is_flag=True,
-    help="Also stop at the end of stdin, so that a program that starts this with a pipe leaves no process behind.",
+    help="Also stop at the end of stdin, so that a parent process with a pipe to it leaves no process behind.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(LEVELS),
     default="warning",
     show_default=True,
-    help="Lowest level that is logged. info logs what Kafka logs: brokers, leaders, ISRs, topics.",
+    help="Lowest level to log; info logs what Kafka logs: brokers, leaders, ISRs, topics.",
 )
 @click.option(
     "--log-format",
@@ -278,16 +278,16 @@ def command(
     """Start a cluster and serve until SIGINT or SIGTERM.
 
     Prints {"bootstrap_servers", "control", "build", "pid", "memory_limit_bytes"} as one line of JSON when it is ready;
-    build tells whether the purgatory is native or pure. With several listeners, "listeners" has the servers of each.
+    build is native or pure, for the purgatory. With several listeners, "listeners" has the servers of each.
 
     With --virtual -- COMMAND an unmodified program runs in virtual time instead, and finds the cluster in
-    KAFKA_BOOTSTRAP_SERVERS. The same --seed takes the same course, with the same trace on stderr.
+    KAFKA_BOOTSTRAP_SERVERS. The same --seed gives the same run, with the same trace digest on stderr.
     """
     if is_virtual or words is not None:
         _run_virtual(words, is_virtual=is_virtual, options=options)
     if options["port"] + options["brokers"] > LAST_PORT + 1:
         raise click.UsageError(
-            f"--port {options['port']} is too high for {options['brokers']} brokers: pass a lower one, or 0"
+            f"--port {options['port']} is too high for {options['brokers']} brokers: pass a lower port, or 0"
         )
     if control_token_file is not None:
         options["control_token"] = _read_token(control_token_file)
@@ -295,7 +295,7 @@ def command(
         _check_token(options["control_token"], "--control-token")
     if sys.stdout is None:
         raise click.ClickException(
-            "stdout is closed, and the ready line goes there; redirect it: broker-sim run >ready.json"
+            "stdout is closed, but the ready line is written there; redirect it: broker-sim run >ready.json"
         )
     try:
         with logs_on_stderr(log_level, log_format), asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -310,8 +310,8 @@ def command(
 
 def _run_virtual(words: Sequence[str] | None, *, is_virtual: bool, options: Mapping[str, Any]) -> NoReturn:
     if words is None or not is_virtual:
-        raise click.UsageError("a command in virtual time is run by --virtual -- COMMAND")
-    from broker_sim.cli.run_virtual import OPTIONS, run_program  # noqa: PLC0415 - brokers in real time need none of it
+        raise click.UsageError("to run a command in virtual time, use --virtual -- COMMAND")
+    from broker_sim.cli.run_virtual import OPTIONS, run_program  # noqa: PLC0415 - only for virtual time
 
     context = click.get_current_context()
     for option in context.command.params:
@@ -322,16 +322,16 @@ def _run_virtual(words: Sequence[str] | None, *, is_virtual: bool, options: Mapp
 
 
 def _reason(error: OSError) -> str:
-    """Return the reason for which the command failed, with advice."""
+    """Return why the command failed, with advice."""
     reason = error.strerror or str(error)
     if isinstance(error, BrokenPipeError):
-        reason = "nobody reads stdout, where the ready line goes; redirect it into a file"
+        reason = "nobody reads stdout, where the ready line is written; redirect it to a file"
     elif error.filename is not None:
         reason = f"cannot write {error.filename}: {reason}"
     elif error.errno == errno.ENOSPC:
         reason = f"cannot write the ready line to stdout: {reason}; redirect it to another disk"
     if error.errno in OPEN_FILES_ERRORS and LIMIT_ADVICE not in reason:
-        reason = f"{reason}; {LIMIT_ADVICE}, or take fewer brokers"
+        reason = f"{reason}; {LIMIT_ADVICE}, or use fewer brokers"
     return reason
 
 
@@ -339,7 +339,7 @@ def _read_token(path: str) -> str:
     try:
         token = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is no text"
+        reason = getattr(error, "strerror", None) or "not a text file"
         raise click.UsageError(f"--control-token-file {path}: {reason}") from error
     if not token:
         raise click.UsageError(f"--control-token-file {path}: the file is empty; write the token into it")
@@ -347,10 +347,10 @@ def _read_token(path: str) -> str:
     return token
 
 
-def _check_token(token: str, where: str) -> None:
-    """Raise UsageError for an empty token, or one that cannot be sent in a header."""
+def _check_token(token: str, source: str) -> None:
+    """Raise UsageError if the token is empty or cannot be sent in a header."""
     if len(token.split()) != 1 or not token.isprintable():
-        raise click.UsageError(f"{where}: a token is one word, and not empty")
+        raise click.UsageError(f"{source}: the token must be one non-empty word")
 
 
 async def _run(options: _Options) -> None:
@@ -370,7 +370,7 @@ async def _run(options: _Options) -> None:
             token=options.control_token,
             is_read_only=options.control_read_only,
         )
-        stack.push_async_callback(control.close)  # if no cluster is created that closes it
+        stack.push_async_callback(control.close)  # in case no cluster is created that closes it
         cluster = AsyncCluster(
             options.brokers,
             topics=options.topics,
@@ -404,15 +404,15 @@ async def _run(options: _Options) -> None:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
-        # Imported now, because with the first event it would disturb measurements.
-        # At the limit of open files it fails, and the next event retries.
+        # Imported now, because an import at the first log event would disturb measurements.
+        # # At the limit of open files the import fails, and the next event retries it.
         with contextlib.suppress(OSError):
             await asyncio.to_thread(import_module, "structlog")
         await ending.has_come.wait()
 
 
 def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) -> Trace | None:
-    """Return a trace into the file, the topic, or both; None without either."""
+    """Return a trace that writes to the file, the topic, or both; None without either."""
     sinks = [sink for sink in (path, topic) if sink is not None]
     if not sinks:
         return None

@@ -1,4 +1,4 @@
-"""`broker-sim run --virtual -- COMMAND`: one run of a program beside a cluster, in virtual time."""
+"""`broker-sim run --virtual -- COMMAND`: one run of a program with a cluster, in virtual time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
 
 OPTIONS: Final = ("brokers", "first_broker_id", "topics", "configs", "broker_configs", "as_version", "features")
-"""Options of `broker-sim run` that are arguments of the cluster here too."""
+"""Options of `broker-sim run` that also apply in virtual time, as arguments of the cluster."""
 SIGNALLED: Final = 128
-"""A program that was ended by signal N has the exit code 128 + N, as in a shell."""
+"""Exit code of a program ended by signal N is 128 + N, as in a shell."""
 
 
 class _End(NamedTuple):
@@ -31,7 +31,7 @@ class _End(NamedTuple):
 
 
 def run_program(words: Sequence[str], seed: int, **options: Any) -> int:
-    """Run the program, print what it prints, and on stderr the digest of its run; return its exit code.
+    """Run the program, print its output, and the digest of the run on stderr; return its exit code.
 
     Raises ClickException.
     """

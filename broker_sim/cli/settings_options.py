@@ -1,4 +1,4 @@
-"""Options of commands that search with chaos, one for each field of `Settings`."""
+"""Options of chaos searches, one for each field of `Settings`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound="Callable[..., object]")
 
 
 def settings_options(command: Command) -> Command:
-    """Add the options: parameters named as the fields, None for each that is not given."""
+    """Add the options, as parameters named like the fields; None for each unused option."""
     for name, setting in reversed(settings_by_name().items()):
         for option in _options(name, setting):
             command = option(command)
@@ -33,7 +33,7 @@ def _options(name: str, setting: Setting) -> list[Callable[[Command], Command]]:
             f"{setting.option}-brokers",
             name,
             flag_value="brokers",
-            help="The same for the orders in which messages of several brokers reach another one.",
+            help="The same for the orders in which messages of several brokers reach a broker.",
         ),
         click.option(setting.option, name, flag_value="workers", help=setting.help),
     ]

@@ -38,14 +38,14 @@ LARGEST_SEED = 1 << 32
     help="Virtual milliseconds of faults in each run.",
 )
 @click.option("--power-loss", is_flag=True, help="Use simulated disks, with power losses of one, some and all brokers.")
-@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Make the first failure small.")
+@click.option("--shrink/--no-shrink", "shrinks", default=True, help="Minimize the first failure.")
 def command(
     *, runs: int, seed: int | None, jobs: int | None, duration_ms: int, power_loss: bool, shrinks: bool
 ) -> None:
-    """Run clusters with random faults in virtual time and check what must hold.
+    """Run clusters with random faults in virtual time and check their invariants.
 
-    Prints one line for each seed that fails, with the command that repeats it, and at the end the
-    smallest schedule that fails as the first one did, as a test. Exit code 1 if any failed.
+    Prints one line for each failing seed, with the command that repeats it, and at the end the smallest schedule that
+    fails as the first one did, as a test. Exit code 1 if a seed failed.
     """
     first = random.SystemRandom().randrange(LARGEST_SEED) if seed is None else seed
     processes = min(jobs or os.cpu_count() or 1, runs)
@@ -87,7 +87,7 @@ def _transactions(passed: Sequence[RunSummary]) -> str:
 def _print_lost(summary: RunSummary) -> None:
     if summary.lost:
         click.echo(
-            f"seed {summary.seed}: {len(summary.lost)} records lost with the power, unflushed: "
+            f"seed {summary.seed}: {len(summary.lost)} unflushed records lost in power failures: "
             f"{lost_text(summary.lost)}"
         )
 

@@ -1,4 +1,4 @@
-"""The standard streams of a command: closed ones are opened, and failed output is one line of error."""
+"""The standard streams of a command: opens closed ones, and reports failed output in one line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 SIGNALLED = 128
 """Difference between the exit code of a process that a signal ended, as shells give it, and the signal's number."""
 UNWRITABLE = {errno.EIO, errno.ENOSPC, errno.EPIPE}
-"""Errors of writes to stdout or to a full disk; errors of opening a file have its name."""
+"""Errors of writes to stdout or to a full disk; errors of opening a file have a file name."""
 
 
 class Program(Commands):
-    """Commands of one program, called with `standard_streams`."""
+    """The commands of a program, run with `standard_streams`."""
 
     def main(self, *arguments: Any, **options: Any) -> Any:
         """Parse the command line and run the command."""
@@ -60,7 +60,7 @@ def standard_streams(program: str) -> Iterator[None]:
     if failure is not None and code in {0, None}:
         code = 1
         if failure.errno != errno.EPIPE:
-            click.echo(f"{program}: cannot write the output: {failure.strerror}; write it to another disk", err=True)
+            click.echo(f"{program}: cannot write the output: {failure.strerror}; redirect it to another disk", err=True)
     sys.exit(code)
 
 
@@ -75,11 +75,11 @@ def _open_closed_descriptors() -> None:
         except OSError:
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
-        sys.stderr = open(STDERR, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as Python's own, to the end
+        sys.stderr = open(STDERR, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open until the end, as Python's own
 
 
 def _failure_of_flush() -> OSError | None:
-    """Flush stdout; if that fails, drop its buffer, so that the interpreter's exit does not fail too."""
+    """Flush stdout and return the error; then drop its buffer, so that the interpreter's exit does not fail too."""
     if sys.stdout is None:
         return None
     try:

@@ -24,7 +24,7 @@ LONG = ("address", "api", "assignment", "client", "effect", "errors", "end offse
 
 
 def new_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
-    """Return an empty table; the numbers of the columns in `right` are aligned to the right."""
+    """Return an empty table; the columns in `right` are right-aligned."""
     table = empty_table(title)
     for column in columns:
         table.add_column(
@@ -212,7 +212,7 @@ def _node(node_id: int) -> str:
 
 
 def print_purgatory(purgatory: dict[str, Any]) -> None:
-    """Print the sizes of all purgatories, then all parked operations, the next to expire first.
+    """Print the sizes of all purgatories, then all parked operations by deadline.
 
     The column `wheel` has level and bucket.
     """

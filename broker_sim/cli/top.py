@@ -85,7 +85,7 @@ def command(url: str | None, token: str | None, interval_s: float, count: int | 
 
 
 def _look(client: ControlClient) -> dict[str, object]:
-    """Return the merged responses for a picture, which have no field in common."""
+    """Return the merged responses for a picture; they have no fields in common."""
     answer: dict[str, object] = client.get("/purgatory")
     for verb in dict.fromkeys(listing.verb for listing in LISTINGS):
         answer |= client.get(f"/{verb}")
@@ -102,7 +102,7 @@ def watch(
 ) -> None:
     """Show the results of `look`, `count` times or until `pause` returns True.
 
-    The last picture stays on the screen. No picture is larger than the terminal.
+    The last picture stays on the screen; pictures fit the terminal.
     """
     console = console or Console()
     before, looked_ms = look(), clock.now_ms()

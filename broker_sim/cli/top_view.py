@@ -1,4 +1,4 @@
-"""The picture of `broker-sim top`, made from responses of the control port to `/purgatory` and `LISTINGS`."""
+"""The screen of `broker-sim top`, made from responses of the control port to `/purgatory` and `LISTINGS`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ HOTTEST_KEYS = 10
 BUCKETS = 20
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 LINES_BESIDE_ROWS = 5
-"""Lines of a table beside its rows: title, head and rules."""
+"""Lines of a table besides its rows: title, head and rules."""
 LEAST_ROWS = 2
-"""Minimum number of rows of a table that is shown."""
+"""Minimum number of rows for a table to be shown."""
 UNKNOWN = "-"
 """Text for rates in the first picture."""
 
@@ -42,12 +42,12 @@ class _Purgatory(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """A table of the picture: its number of rows, and a function that makes it from the first ones."""
+    """A table of the screen: its number of rows, and a function that makes a table of the first rows."""
 
     rows: int
     table: Callable[[int], Table]
     is_urgent: bool = False
-    """Whether the table gets its place before others."""
+    """Whether the table has precedence in a small terminal."""
 
 
 def render(
@@ -57,12 +57,11 @@ def render(
     height: int | None = None,
     width: int | None = None,
 ) -> RenderableType:
-    """Return the picture: figures per purgatory, the hottest keys, the wheels, groups, transactions, producers.
+    """Return the screen: figures per purgatory, the hottest keys, the wheels, groups, transactions, producers.
 
-    Rates are the change since `before`, per second. Purgatories in which nothing waits or happens are left out.
-    Where `height` lines are too few, tables show the first of their rows, purgatories with most parked before
-    others, and the last line says how many rows are left out. Tables in which something waits have their place
-    before the others. Where `width` is too small, they leave columns out.
+    Rates are the change since `before`, per second. Idle purgatories are left out. If `height` lines are too few,
+    tables show their first rows, purgatories with most parked operations first, and the last line has the number of
+    omitted rows; tables with waiting rows have precedence. If `width` is too small, tables omit columns.
     """
     earlier = {} if before is None else {each[:2]: each for each in _purgatories(before)}
     purgatories = [each for each in _purgatories(now) if _is_busy(each, earlier.get(each[:2]))]
@@ -85,7 +84,7 @@ def _parts(
     elapsed_s: float,
     width: int | None,
 ) -> list[_Part]:
-    """Return the tables, from the top to the bottom; `purgatories` may be sorted before they are made."""
+    """Return the tables from top to bottom; they read `purgatories` only when they are made."""
     figures = _figures(earlier, elapsed_s)
 
     def part(title: str, columns: Sequence[Column], rows: Sequence[Any], *, is_urgent: bool) -> _Part:
@@ -104,9 +103,9 @@ def _parts(
 
 
 def rows_that_fit(counts: Sequence[int], lines: int) -> list[int]:
-    """Return how many rows each table may show in so many lines, 0 for one that has no place.
+    """Return how many rows each table may show in `lines` lines, 0 for a table without room.
 
-    Each gets a few while there is room, the first ones before the others; then each in turn gets more.
+    First each table gets a few rows while there is room, then each in turn gets more.
     """
     shown = [0] * len(counts)
     for index, count in enumerate(counts):
@@ -133,7 +132,7 @@ def _purgatories(answer: Mapping[str, Any]) -> Iterator[_Purgatory]:
 
 
 def _is_busy(now: _Purgatory, before: _Purgatory | None) -> bool:
-    """Whether anything waits in a purgatory, is watched, or has ended since the last look."""
+    """Whether operations of a purgatory wait, are watched, or have ended since `before`."""
     return bool(now.facts["num_delayed"] or now.facts["watched"]) or (
         before is not None and any(now.facts[what] != before.facts[what] for what in ("completed", "expired"))
     )

@@ -1,4 +1,4 @@
-"""`broker-sim why`: why acks=all requests were slow, from a trace."""
+"""`broker-sim why`: explains from a trace why acks=all requests were slow."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from broker_sim.trace.slow_acks import SlowRequest
 
 MOST_OF_IT: Final = 0.8
-"""A follower that was silent for this part of a wait, or more, has caused it."""
+"""Share of a wait for which a follower must have been silent to be its cause."""
 SHORT_MS: Final = 20
-"""A request that waited no longer was not slow because of the brokers."""
+"""Longest wait in ms that does not count as slow."""
 
 
 @click.command("why")
@@ -29,8 +29,8 @@ SHORT_MS: Final = 20
 def command(*, trace: Path, count: int) -> None:
     """Explain the slowest acks=all requests of TRACE: which follower did not fetch while they waited.
 
-    TRACE is what `broker-sim run --trace`, `Cluster(trace=...)` or a comparison has written: lines, lines in a
-    .gz file, or a directory of Parquet files (extra `parquet`).
+    TRACE is a trace of `broker-sim run --trace`, `Cluster(trace=...)` or a comparison: JSON lines, also as .gz, or a
+    directory of Parquet files (extra `parquet`).
     """
     try:
         result = slow_acks(read_events(trace, only_acks=True), count)
@@ -39,11 +39,11 @@ def command(*, trace: Path, count: int) -> None:
     except OSError as error:
         raise click.ClickException(f"{trace}: {error.strerror or error}") from error
     if not result.requests:
-        click.echo(f"No acks=all request has ended in {trace}: send one while the trace is written.")
+        click.echo(f"{trace} has no finished acks=all request: send one while the trace is written")
         return
     slowest = result.slowest()
-    click.echo(f"{result.requests} acks=all requests have ended, and the slowest waited {slowest[0].waited_ms} ms.")
-    # Beside a slow one, those that were not are of no interest.
+    click.echo(f"Of {result.requests} finished acks=all requests the slowest waited {slowest[0].waited_ms} ms.")
+    # If there are slow requests, only those are of interest.
     for request in [each for each in slowest if each.waited_ms > SHORT_MS] or slowest[:1]:
         click.echo()
         for line in _explanation(request):
@@ -63,14 +63,14 @@ def _explanation(request: SlowRequest) -> Iterator[str]:
 
 
 def _verdict(request: SlowRequest) -> str:
-    """Return the cause, as far as a trace tells it."""
+    """Return the cause, as far as the trace shows it."""
     if request.waited_ms <= SHORT_MS:
         return "The brokers were not slow: look at the client's batching (linger.ms), its connections and its retries."
     silent = [broker for broker, ms in request.silent_ms.items() if ms >= MOST_OF_IT * request.waited_ms]
     names = " and ".join(f"broker {broker}" for broker in silent)
     if not silent:
         return (
-            "Every follower fetched meanwhile, but not far enough: fetches are small or throttled, or the machine is"
+            "Every follower kept fetching, but not far enough: fetches are small or throttled, or the machine is"
             f" busy; timers were up to {request.lateness_ms} ms late until then."
         )
     if len(silent) == len(request.silent_ms) > 1:
@@ -80,4 +80,4 @@ def _verdict(request: SlowRequest) -> str:
         )
     if request.outcome == "completed" and request.has_left.issuperset(silent):
         return f"It ended without {names}, which had left the ISR: see replica.lag.time.max.ms."
-    return f"It waited for {names}, whose link or disk is slow, or which hangs."
+    return f"It waited for {names}: its link or disk is slow, or it hangs."

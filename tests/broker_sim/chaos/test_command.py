@@ -198,14 +198,14 @@ class TestProgramsAsWorkers:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--virtual", "applications:forget"], "write it behind --"),
+        (["--virtual", "applications:forget"], "write it after --"),
         (["--virtual", "--"], "Missing argument 'COMMAND...'"),
-        (["--virtual", "--", "no-such-command"], "there is no such command"),
+        (["--virtual", "--", "no-such-command"], "command not found"),
         (["--virtual", "--exhaustive", "--", sys.executable], "--exhaustive is an option of a test in Python"),
-        (["--virtual", "--begin-with", "x", "--", sys.executable], "a command behind -- in real time"),
+        (["--virtual", "--begin-with", "x", "--", sys.executable], "a command after -- in real time"),
         (["--check", "program_check.py", "--", sys.executable], "--check is an option of --virtual"),
         (["--virtual", "--judge", "lost", "--", sys.executable], "there is no judgement 'lost'"),
-        (["--judge", "lost=orders", "applications:forget"], "--judge is an option of a command behind --"),
+        (["--judge", "lost=orders", "applications:forget"], "--judge is an option of a command after --"),
     ],
 )
 def test_wrong_usage_of_programs_says_what_to_write(arguments, message):

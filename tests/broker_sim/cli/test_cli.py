@@ -352,7 +352,7 @@ def test_token_is_read_from_a_file_and_told_nowhere(running, broker_sim, tmp_pat
     file = tmp_path / "token"
     for content, reason in (
         ("", "the file is empty; write the token into it"),
-        ("sesame\nopen", "a token is one word, and not empty"),
+        ("sesame\nopen", "the token must be one non-empty word"),
         (None, "No such file or directory"),
     ):
         if content is not None:

@@ -239,8 +239,8 @@ def test_help_needs_no_cluster_and_other_commands_name_the_missing_address(ctl, 
 
 def test_topics_and_records(ctl):
     assert ctl("create-topic", "orders", "--partitions", "1")[0] == 0
-    assert ctl("produce", "orders", "v", "--key", "k")[1] == "orders-0 has it at offset 0\n"
-    assert ctl("produce", "orders", "w")[1] == "orders-0 has it at offset 1\n"
+    assert ctl("produce", "orders", "v", "--key", "k")[1] == "appended to orders-0 at offset 0\n"
+    assert ctl("produce", "orders", "w")[1] == "appended to orders-0 at offset 1\n"
     assert ctl("records", "orders")[1] == "orders-0 0\tk\tv\norders-0 1\tnull\tw\n"
     assert ctl("wait-until-in-sync", "--timeout-s", "30.5") == (0, "wait-until-in-sync: done\n", "")
     assert ctl("delete-topic", "orders") == (0, "delete-topic: done\n", "")
@@ -252,7 +252,7 @@ def test_many_records_come_from_a_file(ctl, cluster, tmp_path):
     cluster.create_topic("orders", 1, 1)
     path = tmp_path / "records.jsonl"
     path.write_text('{"value": "v", "headers": {"trace": "7"}}\n{"value": "w"}\n')
-    assert ctl("produce-many", "orders", str(path))[:2] == (0, "orders has 2 records more\n")
+    assert ctl("produce-many", "orders", str(path))[:2] == (0, "orders got 2 records\n")
     assert [record.headers for record in cluster.records("orders")] == [(("trace", b"7"),), ()]
     assert ctl("produce", "orders", "v", "--header", "trace=8", "--timestamp-ms", "5")[0] == 0
     assert (cluster.records("orders")[2].headers, cluster.records("orders")[2].timestamp_ms) == ((("trace", b"8"),), 5)
@@ -264,7 +264,7 @@ def test_many_records_come_from_a_file(ctl, cluster, tmp_path):
 def test_brokers_are_added_and_removed(ctl, cluster):
     code, text, _ = ctl("add-broker", "--config", "broker.rack=b")
     assert (code, text) == (0, f"broker 4 is at {cluster.status().broker(4).address}\n")
-    assert ctl("remove-broker", "4") == (0, "broker 4 is removed\n", "")
+    assert ctl("remove-broker", "4") == (0, "broker 4 removed\n", "")
     assert [broker.id for broker in cluster.status().brokers] == [1, 2, 3]
 
 

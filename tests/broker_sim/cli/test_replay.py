@@ -73,8 +73,8 @@ def test_input_is_not_overwritten(replay, trace, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.jsonl", "{}\n", "line 1 is no event of a trace"),
-        ("a.jsonl", "", "has no event"),
+        ("a.jsonl", "{}\n", "line 1 is not an event of a trace"),
+        ("a.jsonl", "", "has no events"),
         ("a.html", "<html></html>", "has no run that this version can read"),
         ("a.html", '<script type="application/gzip" id="recording">AAAA</script>', "has no run"),
     ],

@@ -40,7 +40,7 @@ def test_output_exit_code_and_digest_repeat_from_the_seed():
         (["--virtual"], "--virtual -- COMMAND"),
         (["--", sys.executable], "--virtual -- COMMAND"),
         (["--virtual", "--"], "Missing argument 'COMMAND...'"),
-        (["--virtual", "--", "no-such-command"], "there is no such command"),
+        (["--virtual", "--", "no-such-command"], "command not found"),
         (["--virtual", "--port", "9092", "--", sys.executable], "--port has no effect in virtual time"),
     ],
 )

@@ -63,7 +63,7 @@ def test_one_failure_among_runs_that_pass_gives_exit_code_1(monkeypatch):
 def test_power_losses_are_an_option_which_the_command_repeats(monkeypatch):
     result = simulate("--runs", 1, "--seed", 11, "--jobs", 1, "--power-loss")
     assert result.exit_code == 0
-    assert re.search(r"seed 11: \d+ records lost with the power, unflushed: partition 0: ", result.stdout)
+    assert re.search(r"seed 11: \d+ unflushed records lost in power failures: partition 0: ", result.stdout)
 
     def find(*_):
         raise InvariantViolationError("no-duplicates", "partition 0 has b'x' 2 times")

@@ -60,14 +60,14 @@ def behind_a_slow_link(cluster):
 def test_follower_behind_a_slow_link_is_named(traced, name):
     path, leader, (slow, other) = traced(behind_a_slow_link, name)
     first, _, request, *rest, verdict = why(path)
-    assert first.startswith("2 acks=all requests have ended, and the slowest waited 2")
+    assert first.startswith("Of 2 finished acks=all requests the slowest waited 2")
     assert request.startswith(f"orders-0 on broker {leader}: completed after 2")
     waited_ms = int(request.split(" after ")[1].split()[0])
     assert rest == [
         f"  broker {number} sent no fetch for {waited_ms if number == slow else 0} ms of that"
         for number in sorted((slow, other))
     ]
-    assert verdict == f"  It waited for broker {slow}, whose link or disk is slow, or which hangs."
+    assert verdict == f"  It waited for broker {slow}: its link or disk is slow, or it hangs."
 
 
 def test_request_that_timed_out_has_its_error(traced):
@@ -129,7 +129,7 @@ def test_as_many_requests_as_wanted_are_explained_the_slowest_first(traced):
 def test_trace_without_such_a_request_says_so(tmp_path):
     (tmp_path / "empty.jsonl").touch()
     assert why(tmp_path / "empty.jsonl") == [
-        f"No acks=all request has ended in {tmp_path / 'empty.jsonl'}: send one while the trace is written."
+        f"{tmp_path / 'empty.jsonl'} has no finished acks=all request: send one while the trace is written"
     ]
 
 
@@ -152,7 +152,7 @@ def test_file_that_is_no_trace_is_refused_in_one_line(traced, tmp_path, text, nu
     result = CliRunner().invoke(command, [str(other)])
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr == (
-        f"Error: {other}, line {number} is no event of a trace: give a file that --trace has written\n"
+        f"Error: {other}, line {number} is not an event of a trace: pass a file written by --trace\n"
     )
 
 
