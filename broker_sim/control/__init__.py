@@ -1,5 +1,4 @@
-"""The HTTP side of a cluster: what `broker-sim ctl`, scripts and Prometheus talk to.
+"""The HTTP interface of a cluster, for `broker-sim ctl`, scripts and Prometheus.
 
-Modules are imported one by one: the server needs a cluster, the application aiohttp, the client
-neither.
+This package imports none of its modules: the application needs aiohttp, the server and the client do not.
 """

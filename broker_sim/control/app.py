@@ -1,12 +1,9 @@
 """The HTTP application: every verb of the cluster at its address, JSON in and out.
 
-The fields of a body are the parameters of the verb. The answer is what the verb returns: the
-broker's status for a verb that acts on a broker, and the cluster's for one that returns nothing.
-
-An error is `{"error": "..."}` with status 400 for a request that is invalid, 401, 403 or 415 for one
-that the guard refuses, 404 for what
-does not exist, 409 for a verb that does not fit the broker's state, 501 for a missing extra, and
-504 for a wait that took too long.
+The fields of a body are the parameters of the verb. The response is the result of the verb; for a verb without a
+result it is the broker's status, if the verb acts on a broker, otherwise the cluster's. An error is
+`{"error": "..."}` with status 400 for an invalid request, 401, 403 or 415 if the guard refuses it, 404 if something
+does not exist, 409 if the broker's state does not allow the verb, 501 for a missing extra, and 504 for a timeout.
 """
 
 from __future__ import annotations
@@ -43,13 +40,13 @@ if TYPE_CHECKING:
     from broker_sim.runtime.system import StandardSocket
 
 CLOSE_TIMEOUT_S = 1.0
-"""Time the end of the cluster waits for requests under way, such as half a body."""
+"""Seconds that closing the cluster waits for unfinished requests, such as half a body."""
 MOST_BYTES_OF_A_BODY = 64 * 1_048_576
 """Largest body of a request in bytes; larger ones are refused with 413."""
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
 _QUOTED = re.compile(r"[:\n]|b?['\"]")
-"""Matches where aiohttp begins to quote the malformed request, whose headers may have the token."""
+"""Matches the start of aiohttp's quotation of a malformed request, whose headers may contain the token."""
 STATUS_OF_ERROR: dict[type[Exception], int] = {
     ValueError: 400,
     ApiError: 400,
@@ -64,14 +61,14 @@ log = get_logger(__name__)
 
 
 class Serving:
-    """A control port that is served until `close`."""
+    """A control port in service until `close`."""
 
     def __init__(self, runner: web.AppRunner, accepting: Accepting) -> None:
         self._runner = runner
         self._accepting = accepting
 
     async def close(self) -> None:
-        """Close the port, and the connections when their requests are answered, or soon."""
+        """Close the port, and the connections after `CLOSE_TIMEOUT_S` or once their requests are answered."""
         self._accepting.close()
         await self._runner.cleanup()
 
@@ -79,7 +76,7 @@ class Serving:
 async def serve(cluster: ControlledCluster, listening: StandardSocket, guard: Guard) -> Serving:
     """Serve the cluster on a listening socket."""
     runner = web.AppRunner(
-        _build_app(cluster, guard), access_log=None, logger=_logger_of_the_server(), shutdown_timeout=CLOSE_TIMEOUT_S
+        _build_app(cluster, guard), access_log=None, logger=_server_logger(), shutdown_timeout=CLOSE_TIMEOUT_S
     )
     try:
         await runner.setup()
@@ -91,15 +88,15 @@ async def serve(cluster: ControlledCluster, listening: StandardSocket, guard: Gu
     return Serving(runner, accepting)
 
 
-def _logger_of_the_server() -> logging.Logger:
-    """Return aiohttp's logger for one server, with one line for what is no HTTP instead of a traceback."""
+def _server_logger() -> logging.Logger:
+    """Return aiohttp's logger, which logs a malformed request as one line instead of a traceback."""
     logger = logging.getLogger(f"{__name__}.http")
     logger.addFilter(_shorten_malformed)
     return logger
 
 
 def _shorten_malformed(record: logging.LogRecord) -> bool:
-    """Log what is no HTTP as an event; returns whether aiohttp's own record is to be logged."""
+    """Log a malformed request as an event; return whether to log aiohttp's own record."""
     error = record.exc_info and record.exc_info[1]
     if not isinstance(error, HttpProcessingError):
         return True
@@ -184,7 +181,7 @@ async def _carry_out(cluster: ControlledCluster, verb: Verb[..., Any], request: 
 
 
 def _arguments(verb: Verb[..., Any], path: Mapping[str, str], body: Body) -> dict[str, Any]:
-    """Return the verb's arguments out of path and body. Raises BadRequestError."""
+    """Return the verb's arguments from path and body. Raises BadRequestError."""
     arguments: dict[str, Any] = {}
     for name in verb.parameters:
         annotation = verb.annotation(name)

@@ -1,4 +1,4 @@
-"""JSON bodies of requests: read field by field, refused with one line that names the field."""
+"""JSON bodies of requests, read field by field; errors are one line that names the field."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Value = TypeVar("Value", bool, int, float, str)
 _KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str, "str | bytes": str}
 """Types of JSON values by annotation."""
 CHECKED_BY_VERBS: Final = ("Mapping[str, str | bytes | None]", "Iterable[Mapping[")
-"""Beginnings of annotations of parameters whose verbs check them: headers and records."""
+"""Prefixes of the annotations of parameters that verbs check themselves: headers and records."""
 _MOST_DIGITS: Final = 20
-"""No number of 64 bits is longer, with its sign."""
+"""Maximum length of a 64-bit number with its sign."""
 
 
 class BadRequestError(ValueError):
-    """The request cannot be understood; the text says what is expected."""
+    """The request is invalid; the text says what is expected."""
 
 
 def parse_body(content: bytes) -> Body:
@@ -32,20 +32,20 @@ def parse_body(content: bytes) -> Body:
     try:
         fields = json.loads(content or b"{}", parse_int=_int, parse_float=_float, parse_constant=_refuse_number)
     except RecursionError as error:
-        raise BadRequestError("the body is JSON that is nested too deeply") from error
+        raise BadRequestError("the body is nested too deeply") from error
     except ValueError as error:
         raise BadRequestError(f"the body is not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise BadRequestError("the body must be a JSON object")
     if not can_be_sent(json.dumps(fields, ensure_ascii=False)):
-        raise BadRequestError("a text of the body is not Unicode: it has half of a surrogate pair")
+        raise BadRequestError("a text in the body is not valid Unicode: it contains half of a surrogate pair")
     return Body(fields)
 
 
 def parse_number(name: str, text: str) -> int:
-    """Return the number of a broker, a partition or a fault, as a path has it. Raises BadRequestError."""
+    """Return the number of a broker, a partition or a fault from a path. Raises BadRequestError."""
     if not re.fullmatch(r"[0-9]{1,10}", text):
-        raise BadRequestError(f"{name} is a number, not {text!r}")
+        raise BadRequestError(f"{name} must be a number, not {text!r}")
     return int(text)
 
 
@@ -77,7 +77,7 @@ class Body:
         self._known: list[str] = []
 
     def take(self, name: str, kind: type[Value], default: Value | None = None) -> Value:
-        """Return a field of that type, or the default; without a default it must be there."""
+        """Return a field of that type, or the default. Raises BadRequestError if it is missing without a default."""
         value = self.take_optional(name, kind)
         if value is None:
             value = default
@@ -97,9 +97,9 @@ class Body:
         raise BadRequestError(f"{name!r} must be {kind.__name__}, not {shown_value}")
 
     def take_parameter(self, name: str, annotation: str, *, required: bool) -> object:
-        """Return a field for a parameter with that annotation; None if it is absent and may be.
+        """Return a field for a parameter with that annotation; None if it is absent and optional.
 
-        A required parameter that may be None must be there, as null.
+        A required parameter that may be None must be present, as null.
         """
         kind = _KINDS.get(annotation.removesuffix(" | None"))
         if kind is not None:
@@ -112,7 +112,7 @@ class Body:
             return self.take_configs(name)
         if annotation.startswith("Mapping[int, list[int]]"):
             return self.take_assignments(name)
-        raise TypeError(f"no JSON is known for parameter {name!r}: {annotation}")
+        raise TypeError(f"parameter {name!r} has no JSON form: {annotation}")
 
     def take_any(self, name: str) -> object:
         """Return a field of any type, None if it is absent."""

@@ -1,4 +1,4 @@
-"""Talks to a control port; with the standard library alone, so that a command starts fast."""
+"""A client of the control port, with the standard library alone, so that commands start fast."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "BROKER_SIM_CONTROL_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT_S = 600
-"""`roll` waits for the session of one broker after the other: about 12 s each."""
+"""Timeout of a request in seconds; `roll` takes about 12 s for each broker."""
 
 
 class ControlError(Exception):
-    """The cluster refused, or did not answer; the text is for the user."""
+    """The cluster refused the request or did not answer; the text is for the user."""
 
 
 class ControlClient:
-    """Requests to the control port at `url`; raises ControlError when that is no HTTP address.
+    """Sends requests to the control port at `url`. Raises ControlError if that is not an HTTP address.
 
-    `token` is what the port wants, by default that of BROKER_SIM_CONTROL_TOKEN.
+    `token` is the port's token (default: BROKER_SIM_CONTROL_TOKEN).
     """
 
     def __init__(self, url: str, token: str | None = None) -> None:
@@ -47,11 +47,11 @@ class ControlClient:
         return headers
 
     def get(self, path: str) -> Any:
-        """Return what GET answers."""
+        """Return the response to GET. Raises ControlError."""
         return self.request("GET", path)
 
     def request(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Any:
-        """Return what the cluster answers: decoded JSON, or text. Raises ControlError."""
+        """Return the cluster's response, decoded from JSON, or as text. Raises ControlError."""
         content = json.dumps(body) if body else None
         connection = HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         try:
@@ -64,7 +64,7 @@ class ControlClient:
             host = address_text(self._host, self._port)
             raise ControlError(
                 f"no cluster answers at http://{host} ({error}); "
-                'take the address that `broker-sim run` has printed as "control"'
+                'use the address that `broker-sim run` has printed as "control"'
             ) from error
         finally:
             connection.close()
@@ -74,5 +74,5 @@ class ControlClient:
 
 
 def _failure(status: int) -> str:
-    """Return what to tell of an answer without a reason: something has failed that should not."""
-    return f"the cluster has failed (status {status}); what `broker-sim run` prints to stderr says where"
+    """Return the message for an error response without a reason, which is a defect of the cluster."""
+    return f"the cluster failed (status {status}); see the stderr of `broker-sim run`"

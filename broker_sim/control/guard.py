@@ -1,14 +1,14 @@
-"""Decides which requests the control port carries out: none of a web page in a browser on the machine.
+"""Decides which requests the control port accepts: none from a foreign web page in a browser on the machine.
 
-A browser sends requests to loopback for any page. What gives a page away:
+A browser sends requests to loopback for any page. Three things reveal a page:
 
-    Host     a name that an attacker's DNS server resolves to 127.0.0.1 (DNS rebinding)
-    Origin   the page's own address, which browsers send with every write to another origin
+    Host     contains a name that an attacker's DNS server resolves to 127.0.0.1 (DNS rebinding)
+    Origin   contains the page's own address, which browsers send with every write to another origin
     body     forms and simple requests cannot send application/json without asking first
 
-So the host must be known, a write must come from no page or from the port's own, which has a token
-for it that no other page can read, and its body must be JSON. A token refuses all requests without it,
-and requests that do not come by loopback need one: any program that reaches the port can kill brokers.
+So the host must be known; a write must come from no page or from the port's own page, which has a token that no other
+page can read; and the body must be JSON. If the port has a token, every request needs it. Requests that do not come
+over loopback are accepted only by a port with a token, because any program that reaches the port can kill brokers.
 Kafka has no counterpart.
 """
 
@@ -28,9 +28,9 @@ LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "::1")
 READING_METHODS: Final = ("GET", "HEAD")
 DECIDING_HEADERS: Final = ("authorization", "content-type", "host", "origin")
 PAGE_TOKEN_HEADER: Final = "X-Broker-Sim-Page"  # noqa: S105 - a header's name
-"""The header in which the port's own page brings its token."""
+"""The header in which the port's own page sends its token."""
 NO_HOST: Final = frozenset("@/?#\\ \t")
-"""No host and port has one of these characters."""
+"""Characters that are invalid in a Host header."""
 BAD_REQUEST: Final = 400
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
@@ -38,7 +38,7 @@ UNSUPPORTED_MEDIA_TYPE: Final = 415
 
 
 class RefusedRequestError(Exception):
-    """A request that is not carried out, with the HTTP status; the text says what is allowed."""
+    """A refused request, with its HTTP status; the text says what is allowed."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -46,11 +46,11 @@ class RefusedRequestError(Exception):
 
 
 class Guard:
-    """Decides by the headers of a request whether it is carried out.
+    """Decides by the headers of a request whether it is accepted.
 
-    `host` is where the port is bound, `names` are other hosts by which clients may call it. With a
-    `token` every request must bring it, as `Authorization: Bearer TOKEN`; without one only requests that
-    come by loopback are carried out. The files of the page are for everybody. With `is_read_only` nothing is written.
+    `host` is the host to which the port is bound, `names` are other hosts by which clients may call it. With a
+    `token` every request needs `Authorization: Bearer TOKEN`; without one only requests over loopback are accepted.
+    The files of the page need no token. With `is_read_only` only reading requests are accepted.
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class Guard:
         self._token = token
         self.is_read_only = is_read_only
         self.page_token = secrets.token_urlsafe()
-        """The token that the port's own page brings with each write."""
+        """The token that the port's own page sends with each write."""
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Raise RefusedRequestError if a header that decides is there more than once.
+        """Raise RefusedRequestError if a header of `DECIDING_HEADERS` is repeated.
 
-        `names` are those of all headers. Of two headers with one name, two programs could believe different ones.
+        `names` are the names of all headers. Two programs could trust different ones of two headers with one name.
         """
         counts = Counter(name.lower() for name in names)
         for name in DECIDING_HEADERS:
             if counts[name] > 1:
-                raise RefusedRequestError(BAD_REQUEST, f"the header {name} is there twice; send it once")
+                raise RefusedRequestError(BAD_REQUEST, f"the header {name} is repeated; send it once")
 
     def admit(
         self,
@@ -82,10 +82,10 @@ class Guard:
         has_body: bool = False,
         path: str = "",
     ) -> None:
-        """Raise RefusedRequestError unless the request may be carried out.
+        """Raise RefusedRequestError unless the request is accepted.
 
-        `headers` are found in any case. `local_address` is where the connection was accepted, "" when
-        that is not known any more; None stands for loopback.
+        `headers` is a case-insensitive mapping. `local_address` is the address at which the connection was accepted,
+        "" if it is no longer known; None stands for loopback.
         """
         self._check_host(headers.get("Host", ""), local_address)
         is_page = method in READING_METHODS and is_page_file(path)
@@ -94,7 +94,7 @@ class Guard:
         elif self._token is None and local_address is not None and not _is_loopback(local_address):
             raise RefusedRequestError(
                 UNAUTHORIZED,
-                "the control port has no token, so it is for loopback only: start the cluster with "
+                "the control port has no token, so it accepts loopback only: start the cluster with "
                 "--control-token-file FILE, or with BROKER_SIM_CONTROL_TOKEN set",
             )
         if method not in READING_METHODS:
@@ -109,8 +109,8 @@ class Guard:
         host = _host_of(host_header)
         if host in self._names or (host and host == local_address):
             return
-        # An address is no name that a foreign DNS server could have resolved to this machine. Behind
-        # a published port of a container it is one that this machine does not know.
+        # A foreign DNS server cannot resolve an address, only a name. Behind a published port of a container
+        # # the address is one that this machine does not know.
         if self._is_bound_to_all and _is_address(host):
             return
         raise RefusedRequestError(
@@ -120,36 +120,34 @@ class Guard:
         )
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
-        """Raise RefusedRequestError if a page sends it that is not the port's own, with its token."""
+        """Raise RefusedRequestError for a request from any page but the port's own, which sends its token."""
         origin, host_header = headers.get("Origin"), headers.get("Host", "")
         if origin is None:
             return
         if origin.lower() != f"http://{host_header.lower()}":
             raise RefusedRequestError(
-                FORBIDDEN, f"pages of {origin} may not control the cluster: only requests without Origin may"
+                FORBIDDEN, f"pages of {origin} may not control the cluster; only requests without Origin may"
             )
         page_token = headers.get(PAGE_TOKEN_HEADER, "").encode(errors="surrogateescape")
         if not hmac.compare_digest(page_token, self.page_token.encode()):
-            raise RefusedRequestError(
-                FORBIDDEN, "the page has the token of an earlier start of the cluster: load it again"
-            )
+            raise RefusedRequestError(FORBIDDEN, "the page is from an earlier start of the cluster; reload it")
 
     def _check_token(self, authorization: str) -> None:
         assert self._token is not None
         scheme, _, token = authorization.partition(" ")
-        # aiohttp shows bytes that are no UTF-8 as surrogates.
+        # aiohttp decodes bytes that are not UTF-8 to surrogates.
         token_bytes = token.strip().encode(errors="surrogateescape")
         is_right = hmac.compare_digest(token_bytes, self._token.encode())
         if scheme.lower() != "bearer" or not is_right:
             raise RefusedRequestError(
                 UNAUTHORIZED,
-                "the control port needs its token: set BROKER_SIM_CONTROL_TOKEN, give ctl --token, "
+                "the control port requires its token: set BROKER_SIM_CONTROL_TOKEN, pass ctl --token, "
                 "or send the header Authorization: Bearer TOKEN",
             )
 
 
 def is_page_file(path: str) -> bool:
-    """Whether a path is one of the page's files, in which there is no data of the cluster."""
+    """Whether a path is one of the page's files, which contain no data of the cluster."""
     return path == "/" or (path.startswith("/page/") and "." in path)
 
 
@@ -164,7 +162,7 @@ def _check_content_type(content_type: str | None, *, has_body: bool) -> None:
 
 
 def _host_of(host_header: str) -> str:
-    """Return the host in lower case without its port; "" for what is none."""
+    """Return the host in lower case without its port; "" if it is invalid."""
     if NO_HOST.intersection(host_header):
         return ""
     try:
@@ -185,7 +183,7 @@ def _is_loopback(host: str) -> bool:
     if not _is_address(host):
         return False
     address = ip_address(host)
-    mapped = getattr(address, "ipv4_mapped", None)  # how a socket of both versions shows version 4
+    mapped = getattr(address, "ipv4_mapped", None)  # a dual-stack socket shows IPv4 addresses like this
     return bool((mapped or address).is_loopback)
 
 

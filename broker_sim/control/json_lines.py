@@ -1,4 +1,4 @@
-"""JSON lines: one JSON value on each line, as records come from a file."""
+"""JSON lines: files with one JSON value on each line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def parse_json_lines(lines: Iterable[str]) -> list[Any]:
-    """Return the value of each line that is not empty. Raises ValueError with the number of a line that is not JSON."""
+    """Return the values of all non-empty lines. Raises ValueError with the number of a line that is not JSON."""
     values = []
     for number, line in enumerate(lines, 1):
         if line.strip():

@@ -1,12 +1,12 @@
-"""The page at the control port: its files, the stream of pictures, and what the buttons call.
+"""The page at the control port: its files, its stream of pictures, and its session.
 
-    GET /              the page; without data, so also without the token
+    GET /              the page; it contains no data, so it needs no token
     GET /page/FILE     its modules and its style
-    GET /page/session  the token that the page sends with what it writes, and the verbs that have a button
+    GET /page/session  the token that the page sends with writes, and the verbs with a button
     GET /page/stream   server-sent events: each has the parts of the picture that changed
 
-Nobody is served while no page is open, and a page that is not visible closes its stream. The time between two
-pictures is such that all streams together take at most `SHARE` of a core, however many operations are parked.
+No pictures are made while no page is open, and a page that is not visible closes its stream. The period of the
+pictures is chosen so that all streams together take at most `SHARE` of a core, however many operations are parked.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from broker_sim.control.server import ControlledCluster
 
 SHARE: Final = 0.012
-"""Part of a core that making the pictures of all streams may take; with what sending costs it is below 0.02."""
+"""Maximum share of a core for making the pictures of all streams; with sending it is below 0.02."""
 SHORTEST_PERIOD_S: Final = 0.25
 LONGEST_PERIOD_S: Final = 30.0
 LONGEST_SEARCH: Final = 249
-"""Length of the longest name of a topic, in characters."""
+"""Maximum length of a search in characters: that of a topic name."""
 
 
 class Page:
@@ -44,7 +44,7 @@ class Page:
         self._streams: set[asyncio.Task[Any]] = set()
 
     def add_to(self, app: web.Application) -> None:
-        """Serve it by an application."""
+        """Add the routes of the page to an application."""
         app.router.add_get("/", self._html)
         app.router.add_get("/page/session", self._session)
         app.router.add_get("/page/stream", self._stream)
@@ -90,14 +90,14 @@ class Page:
 
     async def _send_pictures(self, response: web.StreamResponse, shown: tuple[str, int, int]) -> None:
         before: dict[str, Any] = {}
-        self._cluster.picture(*shown)  # the first one imports what it needs
+        self._cluster.picture(*shown)  # the first call imports modules, which must not count as cost
         while True:
-            begun_s = time.thread_time()
+            start_s = time.thread_time()
             picture = self._cluster.picture(*shown)
             event = {"at_ms": picture.at_ms, **changes(before, picture.parts)}
             before = picture.parts
             text = json.dumps(event, separators=(",", ":"))
-            cost_s = time.thread_time() - begun_s
+            cost_s = time.thread_time() - start_s
             await response.write(f"data: {text}\n\n".encode())
             await asyncio.sleep(period_s(cost_s, len(self._streams)))
 
@@ -107,7 +107,7 @@ class Page:
 
 
 def period_s(cost_s: float, streams: int) -> float:
-    """Return the time from a picture that took `cost_s` of a core to the next one of the same stream."""
+    """Return the seconds until the next picture of a stream after one that took `cost_s` seconds of CPU time."""
     return min(max(SHORTEST_PERIOD_S, cost_s * streams / SHARE), LONGEST_PERIOD_S)
 
 

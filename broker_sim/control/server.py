@@ -1,8 +1,8 @@
 """The control port: bound at once, served by aiohttp from the first request on.
 
-aiohttp takes longer to import than a cluster takes to start, so it is imported only when the first
-request comes; that request waits in the backlog until then. If aiohttp cannot be imported or started,
-the port is closed, so that no client waits for an answer that never comes.
+aiohttp takes longer to import than a cluster takes to start, so it is imported only for the first request, which
+waits in the backlog meanwhile. If aiohttp cannot be imported or started, the port is closed, so that no client
+waits for ever.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class ControlledCluster(Protocol):
 
 
 class Closable(Protocol):
-    """A part of the server that is ended by `close`."""
+    """A part of the server with a `close` method."""
 
     async def close(self) -> None:
-        """End."""
+        """Stop serving."""
 
 
 class ControlServer:
     """Serves the verbs of one cluster over HTTP on the cluster's event loop.
 
-    It answers to requests for loopback, for `host` and for `names`; with a `token` only to those that
-    bring it. With `is_read_only` it refuses what changes anything. See `Guard`. Raises OSError, whose text
-    says what to do, when the port is in use; port 0 takes any free one.
+    It answers requests for loopback, for `host` and for `names`; with a `token` only requests that have it. With
+    `is_read_only` it refuses changes. See `Guard`. Port 0 is any free port. Raises OSError with advice if the port is
+    in use.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ControlServer:
             # In a thread, so that the brokers keep running.
             app = await asyncio.to_thread(import_module, APP_MODULE)
             self._serving = await app.serve(cluster, self._socket, self._guard)
-        except Exception as error:  # noqa: BLE001 - whatever the reason is, clients must not wait
+        except Exception as error:  # noqa: BLE001 - for any reason, clients must not wait
             log.error("control_port_failed", url=self.url, reason=repr(error))  # noqa: TRY400 - the reason is enough
             self._socket.close()
 
@@ -97,7 +97,7 @@ class ControlServer:
 
 
 async def _until_readable(listening: StandardSocket) -> None:
-    """Wait for the first client; return at once where the event loop cannot tell (Windows)."""
+    """Wait for the first client; return at once if the event loop does not support that (Windows)."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     try:

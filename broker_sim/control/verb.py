@@ -1,11 +1,10 @@
-"""A verb of a cluster is declared once and appears on every face, HTTP and command line too.
+"""Verbs: operations on a cluster, declared once and offered by every face, over HTTP and on the command line.
 
-A verb is a method marked with `verb` (ends at once) or `waiting_verb` (a coroutine). It is written
-once, in `Verbs`; each face decides in `bind_verb` how a call reaches the cluster: directly on the
-cluster's event loop, from another thread, or by stepping a virtual loop. On a blocking face a
-waiting verb is an ordinary method that returns when the wait is over.
-
-`address` says where the verb is served over HTTP. Kafka has no counterpart.
+A verb is a method marked with `verb` (returns at once) or `waiting_verb` (a coroutine). It is written once, in
+`Verbs`; each face (`Cluster`, `AsyncCluster`, `VirtualCluster`) decides in `bind_verb` how a call reaches the
+cluster: directly on the cluster's event loop, from another thread, or by stepping a virtual loop. On a blocking
+face a waiting verb is an ordinary method that returns when the wait is over. `address` is the verb's HTTP method
+and path. Kafka has no counterpart.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ T = TypeVar("T")
 
 
 class HttpAddress(NamedTuple):
-    """Method and path that serve a verb. `{name}` in the path stands for a parameter of the verb."""
+    """HTTP method and path of a verb. `{name}` in the path stands for a parameter of the verb."""
 
     method: str
     path: str
     fields: Mapping[str, str] = {}
-    """The fields of the JSON body by parameter, where their names differ."""
+    """Names of fields in the JSON body, by parameter, if they differ."""
 
 
 class HttpRequest(NamedTuple):
-    """A call of a verb, as it is sent to a control port."""
+    """A call of a verb as an HTTP request to a control port."""
 
     method: str
     path: str
@@ -39,10 +38,10 @@ class HttpRequest(NamedTuple):
 
 
 class Face:
-    """Something that has the verbs of a cluster."""
+    """An object with the verbs of a cluster."""
 
     def bind_verb(self, method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function that calls the verb's method on the cluster with the caller's arguments."""
+        """Return a function that calls the verb's method on the cluster with its arguments."""
         raise NotImplementedError
 
 
@@ -55,7 +54,7 @@ class BlockingFace(Face):
 
 
 class Verb(Generic[P, T]):
-    """A verb that ends at once."""
+    """A verb that returns at once."""
 
     waits: ClassVar[bool] = False
 
@@ -69,7 +68,7 @@ class Verb(Generic[P, T]):
         self.name = name
 
     def __call__(self, face: Face, *args: P.args, **kwargs: P.kwargs) -> Any:
-        """Carry the verb out on a face: `Cluster.pause(cluster, 2)` is `cluster.pause(2)`."""
+        """Call the verb on a face: `Cluster.pause(cluster, 2)` is `cluster.pause(2)`."""
         return face.bind_verb(self.method)(*args, **kwargs)
 
     @overload
@@ -81,13 +80,13 @@ class Verb(Generic[P, T]):
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """The parameters that a caller gives, in order; their annotations are texts."""
+        """The parameters without `self`, in order; their annotations are texts."""
         parameters = dict(inspect.signature(self.method).parameters)
         del parameters["self"]
         return parameters
 
     def annotation(self, name: str) -> str:
-        """Return the annotation of a parameter as it is written."""
+        """Return the annotation of a parameter as written in the source."""
         return str(self.parameters[name].annotation)
 
     @property
@@ -102,14 +101,14 @@ class Verb(Generic[P, T]):
 
     @property
     def address(self) -> HttpAddress:
-        """The address that serves it: as declared, otherwise `/brokers/{broker_id}/WORD` or `/WORD`."""
+        """The verb's HTTP address (default: POST to `/brokers/{broker_id}/WORD` or `/WORD`)."""
         if self._address is not None:
             return self._address
         path = f"/brokers/{{broker_id}}/{self.word}" if self.is_for_brokers else f"/{self.word}"
         return HttpAddress("POST", path)
 
     def request(self, values: Mapping[str, Any]) -> HttpRequest:
-        """Return the request that calls it with these arguments by name."""
+        """Return the HTTP request that calls the verb with these arguments by name."""
         address = self.address
         path, remaining = address.path, dict(values)
         for name in self.parameters:
@@ -138,7 +137,7 @@ class WaitingVerb(Verb[P, T]):
 def verb(
     method: str = "POST", path: str | None = None, fields: Mapping[str, str] | None = None
 ) -> Callable[[Callable[Concatenate[Any, P], T]], Verb[P, T]]:
-    """Mark a method as a verb that ends at once."""
+    """Mark a method as a verb that returns at once."""
     address = None if path is None else HttpAddress(method, path, fields or {})
     return lambda function: Verb(function, address)
 
@@ -152,7 +151,7 @@ def waiting_verb(
 
 
 def verbs_of(face: type) -> dict[str, Verb[..., Any]]:
-    """Return all verbs of a class by name, in the order in which they are written."""
+    """Return all verbs of a class by name, in the order of their definitions."""
     verbs: dict[str, Verb[..., Any]] = {}
     for base in reversed(face.__mro__):
         verbs |= {name: item for name, item in vars(base).items() if isinstance(item, Verb)}

@@ -1,8 +1,8 @@
-"""From steps in the life of delayed operations to JSON lines, in the form of structlog's renderer.
+"""Turns steps in the life of delayed operations into JSON lines, as structlog's renderer would.
 
-A line has all of `FIELDS`; a field that does not apply is null. Lines are made by a template, because
-structlog's own way from an event to a line takes several times as long, and the time of the thread
-that makes lines is taken from the brokers' (docs/verified/benchmarks.md).
+A line has all of `FIELDS`; a field that does not apply is null. Lines are made by a template, because structlog
+takes several times as long, and the thread that makes lines takes its time from the brokers
+(docs/verified/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ FIELDS = (
 """The fields of every line, in this order."""
 
 IDS_PER_LIFE = 10**12
-"""A restarted broker numbers its operations from 1 again; the ids in a trace differ by this."""
+"""Added to the operation ids of each further life of a broker, which numbers its operations from 1 again."""
 
 CACHED_TEXTS = 10_000
 NOT_ENDED = '"waited_ms":null,"lateness_ms":null,"completed_by":null,"error_code":null'
 
 
 class PurgatoryLife(NamedTuple):
-    """One purgatory from its broker's start to its end: what its lines have in common."""
+    """The fields that all lines of a purgatory share, from its broker's start to its end."""
 
     labels: str
     first_id: int
@@ -55,18 +55,18 @@ class PurgatoryLife(NamedTuple):
 
     @classmethod
     def of(cls, *, run_id: str, side: str, broker_id: int, purgatory: str, number: int, clock: Clock) -> PurgatoryLife:
-        """Return the life of that number, from 0 on, of a broker's purgatory."""
+        """Return the life `number` (from 0) of a broker's purgatory."""
         labels = (
             f'"run_id":{json.dumps(run_id)},"side":{json.dumps(side)},'
             f'"broker":{broker_id},"purgatory":{json.dumps(purgatory)}'
         )
-        # Read once: both readings are rounded down to whole milliseconds, so the difference of two
-        # later ones may be one less, and an operation would end before it began.
+        # Computed once: both readings are rounded down to whole milliseconds, so a later difference may be one
+        # # less, and an operation would end before it began.
         wall_clock_offset_ms = clock.wall_clock_ms() - clock.now_ms()
         return cls(labels, number * IDS_PER_LIFE, wall_clock_offset_ms)
 
 
-# A plain tuple: one is made in every step, in 40 ns; a named tuple takes 240 ns.
+# A plain tuple, made for every step in 40 ns; a named tuple takes 240 ns.
 Step = tuple[PurgatoryLife, int, str, int, str, "int | None", "int | None", "str | None",
              "ErrorCode | None", int, int]  # fmt: skip
 """The life of the purgatory, now_ms, event, operation_id, operation_fields, waited_ms, lateness_ms,
@@ -74,7 +74,7 @@ completed_by, error_code, watched, num_delayed."""
 
 
 def to_lines(steps: Iterable[Step]) -> list[str]:
-    """Return one line for each step, without its end."""
+    """Return one line for each step, without a line end."""
     return [
         f'{{"ts_ms":{now_ms + life.wall_clock_offset_ms},{life.labels},'
         f'"operation_id":{life.first_id + operation_id},"event":"{event}",{fields},'
@@ -86,7 +86,7 @@ def to_lines(steps: Iterable[Step]) -> list[str]:
 
 
 def operation_fields(keys: Collection[object], api: str | None, client_id: str | None, delay_ms: int) -> str:
-    """Return the fields that are the same in all lines of an operation, from keys to delay_ms."""
+    """Return the fields that all lines of an operation share, from keys to delay_ms."""
     text = _key_text(next(iter(keys))) if len(keys) == 1 else ",".join(map(_key_text, keys))
     return _fields(text, api, client_id, delay_ms)
 

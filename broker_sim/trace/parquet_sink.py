@@ -1,8 +1,8 @@
-"""A trace as Parquet: a directory of files, each of them whole.
+"""A trace as a directory of complete Parquet files.
 
-A Parquet file can be read only once its end is written. So the lines of some seconds make a file, under
-a name that readers leave out, and it gets its own name when it is complete: a process that is killed
-loses only the lines of the file that it had not finished. Kafka has no counterpart.
+A Parquet file can be read only once its end is written. So the lines of a few seconds make a file, which readers
+ignore until it is complete and renamed: a process that is killed loses only the lines of the unfinished file.
+Kafka has no counterpart.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 PARQUET = ".parquet"
 FILE_PERIODS = 50
-"""Maximum age of a file's first line, in periods of the trace's thread (ten a second)."""
+"""Maximum age of a file's first line, in periods of the trace's thread (ten per second)."""
 FILE_BYTES = 32 << 20
-"""A file takes no more lines when their texts are larger than this."""
+"""Size of the pending lines in bytes above which a file is written."""
 BLOCK_BYTES = 1 << 20
-"""Number of bytes parsed at once; the whole text as one block takes half as long again."""
+"""Number of bytes parsed at once; one block for the whole text takes 50 % longer."""
 LEVEL = 1
 OUR_NAMES = re.compile(r"trace-\d{5,}\.parquet|\.trace-\d{5,}\.unfinished")
 NOT_TEXT = {
@@ -38,7 +38,7 @@ NOT_TEXT = {
 
 
 def arrow_with(*modules: str) -> Any:
-    """Return pyarrow with these of its modules. Raises MissingExtraError without it."""
+    """Import these modules of pyarrow and return pyarrow. Raises MissingExtraError without it."""
     try:
         for module in modules:
             import_module(f"pyarrow.{module}")
@@ -50,8 +50,8 @@ def arrow_with(*modules: str) -> Any:
 class ParquetSink:
     """A directory of Parquet files with a column for each of `FIELDS`.
 
-    Files of an earlier trace in the directory are replaced. Raises MissingExtraError without pyarrow,
-    OSError when the directory cannot be made or has anything else in it.
+    Files of an earlier trace in the directory are deleted. Raises MissingExtraError without pyarrow, OSError if the
+    directory cannot be created or contains other files.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -69,14 +69,14 @@ class ParquetSink:
         _make_empty(directory)
 
     def write(self, lines: Sequence[str]) -> None:
-        """Take the lines; they are in a file when `end_period` was called often enough."""
+        """Queue the lines; `end_period` or `close` writes them into a file."""
         text = ("\n".join(lines) + "\n").encode()
         self._pending.append(text)
         self._pending_bytes += len(text)
         self._longest_line = max(self._longest_line, *map(len, lines), 0)
 
     def end_period(self) -> None:
-        """Write a file if the oldest line has waited for long enough, or the lines are large."""
+        """Write a file if the oldest line is old enough or the lines are large."""
         if not self._pending:
             return
         self._periods += 1
@@ -84,7 +84,7 @@ class ParquetSink:
             self._write_file()
 
     def close(self) -> None:
-        """Write what is left; a trace without a line is one file without a row."""
+        """Write the remaining lines; a trace without lines is one file without rows."""
         if self._pending or not (self._number or self._is_failed):
             self._write_file()
 
@@ -103,7 +103,7 @@ class ParquetSink:
         self._is_failed = False
 
     def _table(self) -> Any:
-        """Return the lines so far as a table, and forget them."""
+        """Return the pending lines as a table, and forget them."""
         text = b"".join(self._pending)
         self._pending, self._pending_bytes, self._periods = [], 0, 0
         schema = self._parse_options.explicit_schema
@@ -111,7 +111,7 @@ class ParquetSink:
             return schema.empty_table()
         table = self._arrow.json.read_json(
             self._arrow.BufferReader(text),
-            # No threads: the cores are the brokers'. A line may lie in two blocks, but not in three.
+            # No threads: the cores belong to the brokers. A line may span two blocks, but not three.
             self._arrow.json.ReadOptions(use_threads=False, block_size=max(BLOCK_BYTES, self._longest_line)),
             self._parse_options,
         )
@@ -124,11 +124,11 @@ def _schema(arrow: Any) -> Any:
 
 
 def _make_empty(directory: Path) -> None:
-    """Make the directory, or empty it of an earlier trace."""
+    """Create the directory, or delete the files of an earlier trace."""
     directory.mkdir(exist_ok=True)
     present = list(directory.iterdir())
     foreign = [path for path in present if not OUR_NAMES.fullmatch(path.name)]
     if foreign:
-        raise OSError(errno.ENOTEMPTY, f"{foreign[0].name} in it is no trace", str(directory))
+        raise OSError(errno.ENOTEMPTY, f"{foreign[0].name} in it does not belong to a trace", str(directory))
     for path in present:
         path.unlink()

@@ -1,4 +1,4 @@
-"""The events of a trace, read from what the sinks have written: lines, compressed lines, or Parquet."""
+"""Reads the events of a trace from JSON lines, compressed lines, or Parquet."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     Event = Mapping[str, Any]
 
 _ACKS_MARKS: Final = (b'"purgatory":"Produce"', b'"client_id":"replica-')
-"""A line without any of these says nothing of acks=all, and is not parsed: that takes a tenth of the time."""
+"""A line without any of these does not concern acks=all; skipping it takes a tenth of the time of parsing."""
 _ACKS_COLUMNS: Final = ("ts_ms", "run_id", "broker", "purgatory", "operation_id", "event", "keys", "client_id",
                         "waited_ms", "lateness_ms", "error_code")  # fmt: skip
-"""The columns that tell of acks=all; the others need not be decoded."""
+"""The columns that matter for acks=all; the others are not decoded."""
 _PARKED: Final = b'"event":"parked"'
-"""Nor is a line of that event: it was tried before."""
+"""Marks lines that are skipped too: the operation's line `tried` came before."""
 
 
 def read_events(path: Path, *, only_acks: bool = False) -> Iterator[Event]:
-    """Yield the events of a trace: of a file of lines, also compressed, or of Parquet.
+    """Yield the events of a trace: a file of lines, perhaps compressed, or Parquet.
 
-    With `only_acks` those of acks=all requests and of followers' fetches are enough. Raises OSError for a file that
-    cannot be read, ValueError, with the line, for one that is no trace, and MissingExtraError where Parquet is to be
-    read without pyarrow.
+    `only_acks` skips events that belong neither to acks=all requests nor to followers' fetches. Raises OSError for a
+    file that cannot be read, ValueError, with the line, for one that is not a trace, and MissingExtraError for Parquet
+    without pyarrow.
     """
     if path.is_dir() or path.suffix == PARQUET:
         return _read_parquet(path, only_acks)
@@ -45,10 +45,10 @@ def _read_lines(path: Path, only_acks: bool) -> Iterator[Event]:
                 event = json.loads(line)
             except ValueError:
                 if number > 1 and not line.endswith(b"\n"):
-                    return  # the program that writes it has not written the rest of its last line
+                    return  # the last line is not completely written yet
                 event = None
             if not isinstance(event, dict) or event.keys() < {*FIELDS}:
-                raise ValueError(f"{path}, line {number} is no event of a trace: give a file that --trace has written")
+                raise ValueError(f"{path}, line {number} is not an event of a trace: pass a file written by --trace")
             yield event
 
 
@@ -57,7 +57,7 @@ def _read_parquet(path: Path, only_acks: bool) -> Iterator[Event]:
     files = sorted(path.glob(f"*{PARQUET}")) if path.is_dir() else [path]
     dataset = pyarrow.dataset.dataset([str(each) for each in files])
     if missing := {*FIELDS} - {*dataset.schema.names}:
-        raise ValueError(f"{path} is no trace: it has no column {min(missing)}")
+        raise ValueError(f"{path} is not a trace: it has no column {min(missing)}")
     is_needed = pyarrow.dataset.field("purgatory").isin(["Produce", "Fetch"]) if only_acks else None
     columns = _ACKS_COLUMNS if only_acks else FIELDS
     for batch in dataset.to_batches(columns=[*columns], filter=is_needed):

@@ -15,17 +15,17 @@ GZIP_LEVEL = 1
 
 
 class TraceSink(Protocol):
-    """A receiver of lines; one thread at a time calls it."""
+    """A receiver of lines, called by one thread at a time."""
 
     def write(self, lines: Sequence[str]) -> None:
-        """Write lines, which come without their ends."""
+        """Write lines, given without line ends."""
 
     def close(self) -> None:
-        """Write what is left; no line follows."""
+        """Write the remaining lines; called last."""
 
 
 class FileSink:
-    """A file of lines; a `*.gz` is compressed. Raises OSError when it cannot be written."""
+    """A file of lines, compressed if its name is `*.gz`. Raises OSError if it cannot be written."""
 
     def __init__(self, path: Path) -> None:
         self._file = _open(path)
@@ -41,7 +41,7 @@ class FileSink:
 
 
 def sink_of(path: Path) -> TraceSink:
-    """Return the sink of a path: lines, or Parquet where its name ends in `.parquet`."""
+    """Return the sink for a path: Parquet for `*.parquet`, otherwise a file of lines."""
     return ParquetSink(path) if path.suffix == PARQUET else FileSink(path)
 
 

@@ -1,8 +1,8 @@
-"""The slowest acks=all requests of a trace, and which followers kept them waiting.
+"""Finds the slowest acks=all requests of a trace, and the followers that kept them waiting.
 
-A record that is sent with acks=all is acknowledged when all in-sync replicas have it. Until then its request is
-parked in the leader's purgatory. Followers take records by fetches, which the leader traces too. So a follower that
-sent no fetch while the request was parked kept it waiting.
+A record sent with acks=all is acknowledged when all in-sync replicas have it. Until then its request is parked in
+the leader's purgatory. Followers get records by fetches, which the leader traces too. So a follower that sent no
+fetch while the request was parked kept it waiting.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from broker_sim.trace.reading import Event
 
 FOLLOWER: Final = "replica-"
-"""The client ids of followers begin with this."""
+"""Prefix of the client ids of followers."""
 SAME_MOMENT_MS: Final = 10
-"""A fetch that completes a request may be traced so long after it."""
+"""Maximum delay in ms with which a fetch may be traced after the request that it completed."""
 ENDS: Final = frozenset({"completed", "expired", "cancelled"})
 
 
 @dataclass
 class Silence:
-    """A time in which a follower sent no fetch to a leader; `end_ms` is None if the trace ended first."""
+    """A period without a fetch from a follower to a leader; `end_ms` is None if the trace ends first."""
 
     begin_ms: int
     end_ms: int | None
 
     def within(self, begin_ms: int, end_ms: int) -> int:
-        """Return how many of these milliseconds the silence covers."""
+        """Return the length of the overlap with this period, in ms."""
         return max(min(end_ms if self.end_ms is None else self.end_ms, end_ms) - max(self.begin_ms, begin_ms), 0)
 
 
@@ -41,15 +41,15 @@ class Follower:
 
     broker: int
     keys: set[str] = field(default_factory=set)
-    """The partitions that it fetches."""
+    """The partitions that the follower fetches."""
     silences: list[Silence] = field(default_factory=list)
     pending: set[int] = field(default_factory=set)
-    """The fetches that wait at the leader."""
+    """Ids of the fetches that wait at the leader."""
 
 
 @dataclass(frozen=True)
 class SlowRequest:
-    """An acks=all request that waited, and the longest silence of each follower of its partitions meanwhile."""
+    """An acks=all request, and the longest silence of each follower of its partitions while it waited."""
 
     ended_ms: int
     broker: int
@@ -60,9 +60,9 @@ class SlowRequest:
     silent_ms: Mapping[int, int]
     """Milliseconds without a fetch, by the follower's broker id."""
     has_left: frozenset[int]
-    """The followers that were still silent when the request ended."""
+    """Broker ids of the followers that were still silent when the request ended."""
     lateness_ms: int
-    """Lateness of the latest timer of the leader until then."""
+    """Largest lateness of a timer of the leader until then, in ms."""
 
 
 class SlowAcks:
@@ -77,7 +77,7 @@ class SlowAcks:
         self._lateness_ms: dict[tuple[str, int], int] = {}
 
     def add(self, event: Event) -> None:
-        """Take the next event."""
+        """Process the next event of the trace."""
         leader = event["run_id"], event["broker"]
         if event["lateness_ms"]:
             self._lateness_ms[leader] = max(self._lateness_ms.get(leader, 0), event["lateness_ms"])
@@ -96,10 +96,12 @@ class SlowAcks:
             _note_fetch(follower, event)
 
     def slowest(self) -> list[SlowRequest]:
-        """Return the requests that waited longest, the longest first."""
-        return [self._explained(event, lateness_ms) for _, _, event, lateness_ms in sorted(self._slowest, reverse=True)]
+        """Return the slowest requests, the slowest first."""
+        return [
+            self._slow_request(event, lateness_ms) for _, _, event, lateness_ms in sorted(self._slowest, reverse=True)
+        ]
 
-    def _explained(self, event: Event, lateness_ms: int) -> SlowRequest:
+    def _slow_request(self, event: Event, lateness_ms: int) -> SlowRequest:
         ended_ms, waited_ms = event["ts_ms"], event["waited_ms"] or 0
         keys = event["keys"]
         silent_ms = {}
@@ -127,7 +129,7 @@ class SlowAcks:
 
 
 def _note_fetch(follower: Follower, event: Event) -> None:
-    """Begin a silence where the last fetch that waited is answered, end it with the next fetch."""
+    """Start a silence when the last waiting fetch is answered, and end it at the next fetch."""
     operation_id = event["operation_id"]
     if event["event"] == "tried":
         follower.keys.update(event["keys"])
@@ -143,7 +145,7 @@ def _note_fetch(follower: Follower, event: Event) -> None:
 
 
 def slow_acks(events: Iterable[Event], count: int) -> SlowAcks:
-    """Return what the events tell of the `count` slowest acks=all requests."""
+    """Return the `count` slowest acks=all requests of these events."""
     result = SlowAcks(count)
     for event in events:
         result.add(event)

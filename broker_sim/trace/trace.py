@@ -1,4 +1,4 @@
-"""A trace: a thread turns the steps of all tracers into lines and writes them into the sinks."""
+"""A trace: a thread turns the steps of all tracers into lines and writes them to the sinks."""
 
 from __future__ import annotations
 
@@ -30,14 +30,13 @@ log = get_logger(__name__)
 
 
 class Trace:
-    """Writes the lines of any number of purgatories into sinks; a path stands for a file.
+    """Writes the lines of any number of purgatories to sinks; a path stands for a file.
 
-    Lines are written ten times a second and at `close`. A path that ends in `.parquet` is a
-    directory that gets a file of typed columns every five seconds; each file is whole. Steps may
-    come from any thread. Operations that concern only `untraced_topic` are left out: in a trace
-    that is written into a topic, the fetches of the trace's own readers would cause new lines
-    without end. Raises OSError when a file cannot be opened, and MissingExtraError when Parquet is
-    wanted without pyarrow.
+    Lines are written ten times a second and at `close`. A path that ends in `.parquet` is a directory that gets a
+    complete file of typed columns every five seconds. Steps may come from any thread. Operations that concern only
+    `untraced_topic` are left out: in a trace that is written to a topic, the fetches of the trace's own readers would
+    cause new lines without end. Raises OSError if a file cannot be opened, and MissingExtraError for Parquet without
+    pyarrow.
     """
 
     def __init__(
@@ -55,10 +54,7 @@ class Trace:
         self._writer.start()
 
     def observer(self, purgatory: str, broker_id: int, clock: Clock) -> PurgatoryTracer:
-        """Return the tracer of the purgatory of that name on that broker, for one life of it.
-
-        `clock` is that of the purgatory's timer.
-        """
+        """Return the tracer for one life of a broker's purgatory; `clock` is the clock of the purgatory's timer."""
         life = PurgatoryLife.of(
             run_id=self._run_id,
             side=self._side,
@@ -71,7 +67,7 @@ class Trace:
         return PurgatoryTracer(life, clock, self._steps, self._untraced_topic)
 
     def flush(self) -> None:
-        """Write the steps so far; returns when the sinks have them."""
+        """Write the steps so far to the sinks."""
         with self._write_lock:
             steps = [self._steps.popleft() for _ in range(len(self._steps))]
             lines = to_lines(steps)
@@ -85,9 +81,9 @@ class Trace:
             if isinstance(sink, ParquetSink):
                 sink.end_period()
         except (OSError, ValueError) as error:
-            # A full disk, for example, or for Parquet a value that its column does not take. The thread continues:
-            # otherwise the steps would pile up.
-            _tell(error)
+            # For example a full disk, or a value that does not fit its Parquet column. The thread continues,
+            # # otherwise the steps would pile up.
+            _log_failure(error)
             self._sinks.remove(sink)
             with suppress(OSError, ValueError):
                 sink.close()
@@ -97,7 +93,7 @@ class Trace:
             self.flush()
 
     def close(self) -> None:
-        """Write the rest and close the sinks; does nothing the second time."""
+        """Write the remaining steps and close the sinks; idempotent."""
         self._closed.set()
         self._writer.join()
         self.flush()
@@ -105,7 +101,7 @@ class Trace:
             try:
                 self._sinks.pop().close()
             except (OSError, ValueError) as error:
-                _tell(error)
+                _log_failure(error)
 
     def __enter__(self) -> Self:
         return self
@@ -114,5 +110,5 @@ class Trace:
         self.close()
 
 
-def _tell(error: OSError | ValueError) -> None:
+def _log_failure(error: OSError | ValueError) -> None:
     log.error("trace_sink_failed", reason=getattr(error, "strerror", None) or str(error))

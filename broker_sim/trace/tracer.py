@@ -1,8 +1,7 @@
 """The observer of one purgatory that writes to the trace.
 
-A step in an operation's life costs the event loop one tuple of numbers and of texts that exist
-already. The operation itself is not kept: it holds its request and its answer, and to keep those
-alive for longer is what costs most (docs/verified/benchmarks.md).
+A step in an operation's life costs the event loop one tuple of numbers and of existing texts. The operation itself is
+not kept: keeping its request and response alive for longer would cost most (docs/verified/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ if TYPE_CHECKING:
     from broker_sim.trace.lines import PurgatoryLife, Step
 
 WATCHED_AGE_MS = 20
-"""Maximum age of the figure `watched`: counting it visits every watched key."""
+"""Maximum age of the figure `watched` in ms; counting visits every watched key."""
 
 
 class PurgatoryTracer:
-    """The `PurgatoryObserver` of one purgatory; `Trace.observer` makes it.
+    """The `PurgatoryObserver` of one purgatory, made by `Trace.observer`.
 
     Operations that concern only `untraced_topic` are left out.
     """
@@ -39,14 +38,14 @@ class PurgatoryTracer:
         self._now_ms = clock.now_ms
         self._untraced_topic = untraced_topic
         self._fields: dict[int, str] = {}
-        """The fields of each operation that has not ended, by its id."""
+        """The constant fields of each unfinished operation, by its id."""
         self._num_delayed: Callable[[], int] = int
         self._watched_now: Callable[[], int] = int
         self._watched = 0
         self._watched_until_ms = clock.now_ms()
 
     def attach(self, purgatory: DelayedOperationPurgatory[DelayedOperation]) -> None:
-        """Take the figures `watched` and `num_delayed` from the purgatory; before, both are 0."""
+        """Read the figures `watched` and `num_delayed` from this purgatory; before the call both are 0."""
         self._num_delayed = purgatory.timer.size
         self._watched_now = purgatory.watched
 
@@ -81,7 +80,7 @@ class PurgatoryTracer:
         self._end("completed", operation, None, by)
 
     def expired(self, operation: DelayedOperation, lateness_ms: int) -> None:
-        """Trace that the operation's timeout is over."""
+        """Trace that the operation has expired."""
         self._end("expired", operation, lateness_ms, "timer")
 
     def cancelled(self, operation: DelayedOperation) -> None:

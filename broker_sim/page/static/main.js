@@ -106,7 +106,7 @@ function askForToken() {
       event.preventDefault();
       form.remove();
       done(input.value.trim());
-    } }, h("h1", {}, "broker-sim"), h("p", {}, "The control port needs its token: what --control-token-file or BROKER_SIM_CONTROL_TOKEN has."), input, h("button", { class: "primary" }, "Open"));
+    } }, h("h1", {}, "broker-sim"), h("p", {}, "The control port requires its token: that of --control-token-file or BROKER_SIM_CONTROL_TOKEN."), input, h("button", { class: "primary" }, "Open"));
     document.getElementById("page").append(form);
     input.focus();
   });

@@ -67,7 +67,7 @@ def test_page_of_the_port_writes_with_its_token_alone(cluster, control_url):
     own = {**JSON, "Origin": control_url}
     status, _, text = ask(control_url, "POST", "/brokers/2/pause", own)
     assert (status, cluster.broker(2).state) == (403, "running")
-    assert "load it again" in text
+    assert "reload it" in text
     status, *_ = ask(control_url, "POST", "/brokers/2/pause", {**own, PAGE_TOKEN_HEADER: session["page_token"]})
     assert (status, cluster.broker(2).state) == (200, "paused")
 

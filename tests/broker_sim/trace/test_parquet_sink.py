@@ -112,7 +112,7 @@ def test_directory_with_other_files_is_refused_and_kept(tmp_path):
     mine = directory / "part-00000.parquet"
     mine.write_bytes(b"mine")
     (directory / "trace-00000.parquet").write_bytes(b"earlier")
-    with pytest.raises(OSError, match=r"part-00000\.parquet in it is no trace") as refused:
+    with pytest.raises(OSError, match=r"part-00000\.parquet in it does not belong to a trace") as refused:
         ParquetSink(directory)
     assert refused.value.filename == str(directory)
     assert len(list(directory.iterdir())) == 2
