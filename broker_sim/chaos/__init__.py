@@ -1,16 +1,16 @@
 """Faults from a seed for users' applications: workers are killed, frozen and cut off, brokers fail.
 
-settings        what a search runs: from it follow the marker, options of commands and printed tests
-search          the search: tests of applications, seed after seed, and what fails made small
-schedule        what is done in one run, as data and as text, drawn from a seed
+settings        the settings of a search, with the marker's arguments and the options of commands
+search          the search: runs tests of applications, seed after seed, and minimizes failures
+schedule        the faults of one run, as data and as text, drawn from a seed
 run             one run of a test under one schedule
-sightings       what has to be seen in at least one seed of a search
-history         what happened, and ready judgements on it; checkers are the judgements without a cluster
-chaos           what a test is handed: the cluster, its workers, the time in which faults happen
+sightings       conditions that at least one seed of a search must see
+history         the events of a run, and ready judgements on them; checkers has the judgements as functions
+chaos           the argument of a test: its cluster and workers, and the time in which faults happen
 command         a command of any language in real time
 program_workers a command of any language as workers in virtual time
-faults/         what can happen to a cluster and to programs, drawn, carried out and shrunk
-random_run/     the simulator's own random runs: clients, and what must hold
+faults/         faults of a cluster and of programs: drawn, injected and shrunk
+random_run/     the simulator's own random runs: clients and invariants
 
 Kafka has no counterpart.
 """

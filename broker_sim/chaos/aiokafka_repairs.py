@@ -1,7 +1,7 @@
-"""Repairs bugs of aiokafka for one run: correct applications fail on them.
+"""Repairs bugs of aiokafka, on which correct applications fail, for the duration of one run.
 
-Each is shown by a program of examples/aiokafka_bugs on a real Kafka. Methods of aiokafka's classes
-are replaced, and put back after the run; so only one run at a time can have them.
+A program in examples/aiokafka_bugs shows each bug on a real Kafka. Methods of aiokafka's classes are replaced, and
+restored after the run, so only one run at a time can be repaired.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REPAIRS: Final = MappingProxyType(
 
 @contextmanager
 def repaired_aiokafka(names: Iterable[str] = REPAIRS) -> Iterator[None]:
-    """Make these repairs for as long as this lasts, by default all. Raises ImportError without aiokafka."""
+    """Apply these repairs (default: all) in the `with` block. Raises ImportError without aiokafka."""
     stable = StableOffsets()
     repairs: list[tuple[str, str, str, str, Callable[[Method], Method]]] = [
         ("offsets_not_stable", "aiokafka.consumer.fetcher", "Fetcher", "__init__", stable.isolation_noted),
@@ -70,7 +70,7 @@ def repaired_aiokafka(names: Iterable[str] = REPAIRS) -> Iterator[None]:
 
 
 def _refused(send_req: AsyncMethod) -> AsyncMethod:
-    """Raise the error of a refused OffsetFetch, which is taken for "no offset is committed"."""
+    """Raise the error of a refused OffsetFetch, which aiokafka takes for "no committed offset"."""
     errors, commit = import_module("aiokafka.errors"), import_module("aiokafka.protocol.commit")
 
     async def _send_req(self: Any, request: Any) -> Any:
@@ -87,7 +87,7 @@ def _refused(send_req: AsyncMethod) -> AsyncMethod:
 
 
 def _with_new_metadata(proc_offset_request: AsyncMethod) -> AsyncMethod:
-    """Ask for metadata when a broker does not lead; it is asked again until the metadata is old."""
+    """Request metadata when a broker is not the leader; aiokafka keeps asking it until the metadata expires."""
     errors = import_module("aiokafka.errors")
 
     async def _proc_offset_request(self: Any, node_id: int, topic_data: Any) -> Any:
@@ -102,7 +102,7 @@ def _with_new_metadata(proc_offset_request: AsyncMethod) -> AsyncMethod:
 
 
 def _ended(stop_heartbeat_task: AsyncMethod) -> AsyncMethod:
-    """Take the end of a heartbeat task that was cancelled while it left the group."""
+    """Swallow the cancellation of a heartbeat task that was leaving the group."""
 
     async def _stop_heartbeat_task(self: Any) -> None:
         task, caller = self._heartbeat_task, asyncio.current_task()
@@ -117,7 +117,7 @@ def _ended(stop_heartbeat_task: AsyncMethod) -> AsyncMethod:
 
 
 def _known(ensure_coordinator_known: AsyncMethod) -> AsyncMethod:
-    """Raise an error where the coordinator is not looked for any more; a commit is tried for ever without."""
+    """Raise an error once the search for the coordinator has ended; aiokafka would retry a commit for ever."""
     errors = import_module("aiokafka.errors")
 
     async def _ensure_coordinator_known(self: Any) -> None:
@@ -129,22 +129,22 @@ def _known(ensure_coordinator_known: AsyncMethod) -> AsyncMethod:
 
 
 def _with_pauses(metadata_update: AsyncMethod) -> AsyncMethod:
-    """Wait before the next request for metadata: a producer forces it while there is no leader."""
-    asked_at_s: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
+    """Wait before the next metadata request, which a producer sends without a pause while there is no leader."""
+    requested_at_s: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
     async def _metadata_update(self: Any, *arguments: Any) -> Any:
         loop = asyncio.get_running_loop()
-        next_s = asked_at_s.get(self, -inf) + self._retry_backoff
+        next_s = requested_at_s.get(self, -inf) + self._retry_backoff
         if next_s > loop.time():
             await asyncio.sleep(next_s - loop.time())
-        asked_at_s[self] = loop.time()
+        requested_at_s[self] = loop.time()
         return await metadata_update(self, *arguments)
 
     return _metadata_update
 
 
 def _timed_out(send: AsyncMethod) -> AsyncMethod:
-    """Raise RequestTimedOutError where the connection to be closed, looked up again, is gone."""
+    """Raise RequestTimedOutError instead of KeyError if the connection to be closed is already gone."""
     errors = import_module("aiokafka.errors")
 
     async def _send(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -159,7 +159,7 @@ def _timed_out(send: AsyncMethod) -> AsyncMethod:
 
 
 def _with_brokers(bootstrap: AsyncMethod) -> AsyncMethod:
-    """Raise KafkaConnectionError where the answer names no broker: they are fenced, all of them."""
+    """Raise KafkaConnectionError if the response has no brokers, because all of them are fenced."""
     errors = import_module("aiokafka.errors")
 
     async def _bootstrap(self: Any) -> None:

@@ -1,8 +1,8 @@
-"""Lets consumers of aiokafka that read committed records ask for stable offsets, as Java's do (KIP-447).
+"""Makes read_committed consumers of aiokafka request stable offsets, as Java's consumers do (KIP-447).
 
-aiokafka's newest OffsetFetch is version 3, which cannot ask for them: an offset that a transaction is
-about to commit looks as it was before. The same is seen for a moment after the group has moved to another
-coordinator, whose high watermark is behind, although the transaction is over.
+aiokafka's newest OffsetFetch is version 3, which cannot do that: while a transaction is committing an offset, the
+consumer gets the old one. The same happens for a moment after the group has moved to another coordinator whose
+high watermark is behind, although the transaction is over.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     Method = Callable[..., Awaitable[Any]]
 
 REQUIRE_STABLE_VERSION: Final = 7
-ASKED_AGAIN: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-"""An error after which aiokafka asks again; it does not know UNSTABLE_OFFSET_COMMIT."""
+RETRIED_ERROR: Final = int(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+"""An error that aiokafka retries, in place of UNSTABLE_OFFSET_COMMIT, which it does not know."""
 
 
 class StableOffsets:
-    """Knows which clients read committed records; wraps two methods, of Fetcher and GroupCoordinator."""
+    """Tracks which clients read committed records; wraps a method of Fetcher and one of GroupCoordinator."""
 
     def __init__(self) -> None:
         self._readers: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
     def isolation_noted(self, init: Callable[..., None]) -> Callable[..., None]:
-        """Wrap `Fetcher.__init__`, which is told the isolation level."""
+        """Wrap `Fetcher.__init__`, which gets the isolation level."""
 
         def noted(fetcher: Any, client: Any, *arguments: Any, **options: Any) -> None:
             self._readers[client] = options.get("isolation_level") == "read_committed"
@@ -41,7 +41,7 @@ class StableOffsets:
         return noted
 
     def asked_for(self, send_req: Method) -> Method:
-        """Wrap `GroupCoordinator._send_req`: an OffsetFetch becomes one that requires stable offsets."""
+        """Wrap `GroupCoordinator._send_req`: OffsetFetch requests then require stable offsets."""
         commit = import_module("aiokafka.protocol.commit")
 
         async def sent(coordinator: Any, request: Any) -> Any:
@@ -57,7 +57,7 @@ class StableOffsets:
 
 @cache
 def _request_type() -> Any:
-    """Return a class as aiokafka has one for each API, for OffsetFetch that requires stable offsets."""
+    """Return an aiokafka request class for OffsetFetch with `require_stable`."""
     api, types = import_module("aiokafka.protocol.api"), import_module("aiokafka.protocol.types")
     text, tags = types.CompactString("utf-8"), ("tags", types.TaggedFields)
 
@@ -116,12 +116,12 @@ def _request_type() -> Any:
 
 
 def _without_version(commit: Any, response: Any) -> Any:
-    """Return the answer as aiokafka knows it; it asks again for an offset that is not stable."""
+    """Return the response in a version that aiokafka knows; it retries the request if an offset is not stable."""
     topics = [
         (
             topic,
             [
-                (partition, offset, metadata, ASKED_AGAIN if error == ErrorCode.UNSTABLE_OFFSET_COMMIT else error)
+                (partition, offset, metadata, RETRIED_ERROR if error == ErrorCode.UNSTABLE_OFFSET_COMMIT else error)
                 for partition, offset, _, metadata, error, _ in partitions
             ],
         )

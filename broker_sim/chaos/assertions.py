@@ -1,4 +1,4 @@
-"""Lets a plain `assert` of a test show its values outside of pytest too, as pytest shows them."""
+"""Makes plain `assert` statements of tests show their values outside of pytest, as pytest does."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ADVICE_OF_PYTEST: Final = "Use -v"
-"""The beginning of a line that tells of an option of pytest."""
+"""Prefix of lines of advice on pytest's options, which are removed."""
 
 
 @contextmanager
 def shown_values(module: str) -> Iterator[None]:
-    """Let pytest rewrite the asserts of a module, and of others named `test_*`, that are imported meanwhile.
+    """Rewrite, by pytest, the asserts of this module and of modules `test_*` imported in the `with` block.
 
-    Does nothing without pytest, and where pytest runs, which does it itself.
+    Does nothing without pytest, and under pytest, which rewrites them itself.
     """
     try:
         assertion, config = import_module("_pytest.assertion"), import_module("_pytest.config")
@@ -41,7 +41,7 @@ def shown_values(module: str) -> Iterator[None]:
             return None
         return "\n~".join(line.replace("\n", "\\n") for line in lines if not line.startswith(ADVICE_OF_PYTEST))
 
-    assertion.util._reprcompare = compared  # noqa: SLF001 - pytest sets it the same way, for each test
+    assertion.util._reprcompare = compared  # noqa: SLF001 - as pytest does for each test
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The object a test under chaos works with: the cluster, its workers, and the time in which faults happen."""
+"""The argument of a test under chaos: the cluster, its workers, and the time in which faults happen."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.programs import Program
 
 RECOVERY_S: Final = 60
-"""Maximum time the cluster needs to recover after the last fault; longer is a defect of the simulator."""
+"""Seconds within which the cluster must recover after the last fault; more is a defect of the simulator."""
 WORKER_VARIABLE: Final = "WORKER"
-"""Environment variable in which a program finds the name of its worker."""
+"""Environment variable with the name of a program's worker."""
 DEPENDENCY_VARIABLE: Final = "DEPENDENCY_URL"
-"""Environment variable in which a program finds what stands for a dependency."""
+"""Environment variable with the URL of a program's simulated dependency."""
 CRASHES_IN_A_WAIT: Final = 0.25
-"""Part of the crashes that hit a program while it waits, as most times of its life."""
+"""Share of the crashes that hit a program while it waits."""
 MOST_CALLS: Final = 500
-"""Maximum number of calls of a program until a crash hits it; a message that is handled makes some dozens."""
+"""Maximum number of system calls until a crash hits a program; handling a message makes some dozens."""
 NO_FAILED_PROGRAM: Final = "no worker ends with an exit code other than 0"
-ASKED_EVERY_S: Final = 0.1
+POLL_INTERVAL_S: Final = 0.1
 _OWN_CODE: Final = str(Path(__file__).parents[1])
 
 
 def invariant_of(error: BaseException) -> str:
-    """Return the name of what did not hold: two runs with the same one failed in the same way.
+    """Return the name of the violated invariant; runs with the same name failed in the same way.
 
-    For a plain `assert` that is its place, for other errors their type; of a group its cause counts.
+    For a plain `assert` it is its place, for other errors their type; for an exception group that of its cause.
     """
     error = cause_of(error)
     if isinstance(error, InvariantError):
@@ -59,7 +59,7 @@ def invariant_of(error: BaseException) -> str:
 
 
 def failure_text(error: BaseException) -> str:
-    """Return what did not hold; of an error that nobody claimed the type and the place too."""
+    """Return the text of a failure; for errors other than assertions with type and place."""
     error = cause_of(error)
     if isinstance(error, AssertionError):
         return str(error) or invariant_of(error)
@@ -69,28 +69,28 @@ def failure_text(error: BaseException) -> str:
 
 
 def _place_of(error: BaseException) -> str | None:
-    """Return file and line of the last step that is not the simulator's own."""
+    """Return file and line of the last frame outside the simulator."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_OWN_CODE)]
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
 
 
-def _asked(condition: Callable[[], object], invariant: str, when: str) -> object:
+def _evaluate(condition: Callable[[], object], invariant: str, when: str) -> object:
     try:
         return condition()
     except Exception as error:
-        error.add_note(f"raised by the condition of {invariant!r}, which is asked {when}")
+        error.add_note(f"raised by the condition of {invariant!r}, which is called {when}")
         raise
 
 
 class _TracedTimeline(Timeline):
-    """One whose faults are part of the digest of the run."""
+    """A time line whose faults are part of the run's digest."""
 
     def __init__(self, loop: VirtualEventLoop) -> None:
         super().__init__(loop.time)
         self._trace = loop.trace
 
     def begun(self, action: Action) -> None:
-        """Note what is done, in the trace too."""
+        """Note a fault that begins, in the trace too."""
         self._trace.record("fault", str(action))
         super().begun(action)
 
@@ -111,7 +111,7 @@ class Chaos:
         self._watchers: list[Callable[[], object]] = []
         self._seen_ns = -1
         self.seen: dict[str, bool] = {}
-        """Whether this run has seen what `sometimes` and `reached` name."""
+        """Whether this run has seen each name of `sometimes` and `reached`."""
         self._history: History | None = None
         self._has_ended = False
         self._sought: dict[str, Callable[[], object]] = {}
@@ -119,10 +119,9 @@ class Chaos:
     def start(self, main: Main, count: int = 1, *, versions: Sequence[Main] = ()) -> list[Worker]:
         """Start `count` workers, each a process of its own on a host `worker-1`, `worker-2`, ...
 
-        `main` is a coroutine function; it gets its `Worker` if it takes an argument. A worker is
-        started again a second after it ended with an error of its environment: OSError,
-        TimeoutError, or a client's KafkaError. Any other error fails the test. After each fault `deploy` it runs
-        the next one of `versions`, as long as there is one.
+        `main` is a coroutine function; it gets its `Worker` if it takes an argument. A worker is restarted a second
+        after it ended with an error of its environment: OSError, TimeoutError, or a client's KafkaError. Any other
+        error fails the test. After each fault `deploy` it runs the next of `versions`, until there is no further one.
         """
         return [self._start((main, *versions)) for _ in range(count)]
 
@@ -139,13 +138,13 @@ class Chaos:
         cwd: str | Path | None = None,
         may_fail: bool = True,
     ) -> Callable[[Worker], Coroutine[Any, Any, None]]:
-        """Return a command as what `start` takes: a program in any language, in an OS process of its own.
+        """Return a `main` for `start` that runs a command in any language in an OS process of its own.
 
-        `chaos.start(chaos.program("python", "worker.py"), count=2)`. It finds the cluster in `KAFKA_BOOTSTRAP_SERVERS`
-        and its own name in `WORKER`. An exit code other than 0 counts as an error of its environment: it is started
-        again, unless `may_fail` is False: then the run fails. What it prints is on the time line. `crash` may kill it
-        between two statements. `DEPENDENCY_URL` stands for what it needs besides Kafka: a GET is answered 200, and
-        while a fault of the kind `fail` is in force its connection is closed.
+        `chaos.start(chaos.program("python", "worker.py"), count=2)`. The program finds the cluster in
+        `KAFKA_BOOTSTRAP_SERVERS` and its own name in `WORKER`. An exit code other than 0 counts as an error of its
+        environment, after which it is restarted; with `may_fail=False` it fails the run. Its output is on the time
+        line. `crash` may kill it between two statements. `DEPENDENCY_URL` is a simulated dependency: a GET is
+        answered with 200, and while a fault `fail` is in force its connection is closed.
         """
 
         async def main(worker: Worker) -> None:
@@ -168,14 +167,14 @@ class Chaos:
                 raise
             if code and not may_fail and not program.is_killed:
                 last = next(iter(program.text.splitlines()[::-1]), "nothing")
-                raise InvariantError(NO_FAILED_PROGRAM, f"{worker.name} has {code}, and printed last: {last}")
+                raise InvariantError(NO_FAILED_PROGRAM, f"{worker.name} ended with {code}; its last output: {last}")
             if code:
                 raise OSError(f"exit code {code}")
 
         return main
 
     def _crash(self, program: Program) -> None:
-        """Kill a program now, in a wait, or at a call that the seed draws."""
+        """Kill a program now, while it waits, or at a system call that the seed draws."""
         draw = self._loop.stream(f"crash of {program.name} at {self._loop.clock.now_ns}")
         if draw.random() < CRASHES_IN_A_WAIT:
             program.kill()
@@ -183,9 +182,9 @@ class Chaos:
             program.kill_at_call(int(MOST_CALLS ** draw.random()))
 
     async def faults_over(self) -> None:
-        """Let the faults of the schedule happen; return when the last is over and the cluster is well.
+        """Let the faults of the schedule happen; return when the last is over and the cluster has recovered.
 
-        Workers may still be on their way: use `eventually`.
+        Workers may not have recovered yet: use `eventually`.
         """
         self._faults.schedule(self.schedule.actions)
         await asyncio.sleep(self.schedule.duration_ms / 1000)
@@ -196,17 +195,17 @@ class Chaos:
     def history(self) -> History:
         """The events so far, with ready judgements in place of counters.
 
-        A test, or a function of its module, that names it has all of it. Elsewhere ask for it before the workers start:
-        raises WrongStateError later.
+        It is complete if the test, or a function of its module, mentions it by name. Other code must read it before
+        the workers start; later that raises WrongStateError.
         """
         if self._history is None:
             if self.workers:
-                raise WrongStateError("the history has no beginning: ask for chaos.history before chaos.start(...)")
+                raise WrongStateError("the history lacks its beginning: read chaos.history before chaos.start(...)")
             return self.begin_history()
         return self._history
 
     def begin_history(self) -> History:
-        """Take in all requests from now on."""
+        """Start recording all requests; return the history."""
         history, requests = History(self.kafka), self.kafka.nodes.requests
         if not requests.limit:
             requests.keep(1)
@@ -215,7 +214,7 @@ class Chaos:
         return history
 
     def fault_counts(self) -> dict[str, FaultCount]:
-        """Return how many faults of each kind the schedule has, and how many happened and took effect so far."""
+        """Return the number of faults of each kind: scheduled, happened so far, and effective so far."""
         drawn, faults = Counter(action.kind for action in self.schedule.actions), self._faults
         return {kind: FaultCount(drawn[kind], faults.happened[kind], faults.effective[kind]) for kind in sorted(drawn)}
 
@@ -233,32 +232,31 @@ class Chaos:
     ) -> None:
         """Wait until `condition()` is true. Raises InvariantError after `within_s` virtual seconds.
 
-        `text()` then says what is missing.
+        `text()` is then the text of the error.
         """
         end = self._loop.time() + within_s
-        while not _asked(condition, invariant, "until it is true"):
+        while not _evaluate(condition, invariant, "until it is true"):
             if self._loop.time() >= end:
                 raise InvariantError(invariant, text() if text else f"not within {within_s:g} s")
-            await asyncio.sleep(ASKED_EVERY_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
     def check(self, condition: Callable[[], object], invariant: str) -> None:
-        """From now on `condition()` must be true at every moment of virtual time.
+        """From now on require `condition()` to be true at every moment of virtual time.
 
-        The run fails with InvariantError in the first in which it is not. It must be quick, and
-        change nothing.
+        The run fails with InvariantError at the first moment in which it is false. It must be quick and change nothing.
         """
         self._claims[invariant] = condition
         self.watch(self._check_claims)
 
     def _check_claims(self) -> None:
         for invariant, condition in self._claims.items():
-            if not _asked(condition, invariant, "at every moment, also after the test's last line"):
+            if not _evaluate(condition, invariant, "at every moment, also after the test's last line"):
                 raise InvariantError(invariant, f"at {self._loop.time():g} s")
 
     def sometimes(self, condition: Callable[[], object], name: str) -> None:
-        """From now on look for a moment in which `condition()` is true: a search in which no seed has one fails.
+        """From now on look for a moment in which `condition()` is true; a search in which no seed has one fails.
 
-        It must be quick, and change nothing. It is not called again once it was true.
+        It must be quick and change nothing. It is not called again once it was true.
         """
         self.seen.setdefault(name, False)
         self._sought[name] = condition
@@ -266,14 +264,14 @@ class Chaos:
 
     def _seek(self) -> None:
         for name, condition in list(self._sought.items()):
-            if _asked(condition, name, "at every moment until it is true"):
+            if _evaluate(condition, name, "at every moment until it is true"):
                 del self._sought[name]
                 self._saw(name)
 
     def reached(self, name: str) -> None:
-        """Note that a worker has reached a place in its code: a search in which no seed reaches it fails.
+        """Note that a worker has reached a place in its code; a search in which no seed reaches it fails.
 
-        A place that no seed reaches is noticed if the name is a literal in the test, or in a function of its module.
+        To be detected, a place that no seed reaches must be named by a literal in the test or a function of its module.
         """
         self._saw(name)
 
@@ -284,7 +282,7 @@ class Chaos:
             self.note(process.name if process else "test", f"seen: {name}")
 
     def watch(self, watcher: Callable[[], object]) -> None:
-        """Call `watcher()` after the first step of each moment; what it raises ends the run."""
+        """Call `watcher()` after the first step of each moment; its errors end the run."""
         if watcher not in self._watchers:
             self._watchers.append(watcher)
         self._loop.after_step = self._after_step
@@ -296,7 +294,7 @@ class Chaos:
             self.look()
 
     def look(self) -> None:
-        """Let all that watches look, as it does in each moment; at the end for what the last step did."""
+        """Call all watchers, as in each moment; called at the end for the last step."""
         for watcher in self._watchers:
             watcher()
 
@@ -312,23 +310,23 @@ class Chaos:
             worker.end()
 
     def on_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Take what nobody else took: a program's errors of its environment are no failures of a test."""
+        """Handle unhandled errors: errors of a program's environment do not fail the test."""
         error = context.get("exception")
-        if error is None:  # a client was not closed, or a task not awaited: nothing has failed
+        if error is None:  # an unclosed client or a task that was not awaited: not a failure
             if not self._has_ended:
                 self.note("python", context["message"])
             return
         future = context.get("task") or context.get("future")
         process = self._process_of(future)
-        # A future that is no task does not tell whose it was, and is found when garbage is collected.
-        is_anybodys = isinstance(future, asyncio.Future) and not isinstance(future, asyncio.Task)
-        if (process is not None or is_anybodys) and is_of_the_environment(error):
-            self.note(process.name if process else "python", f"nobody takes {error_text(error)}")
+        # A plain future has no owner, and is reported only when it is garbage-collected.
+        has_no_owner = isinstance(future, asyncio.Future) and not isinstance(future, asyncio.Task)
+        if (process is not None or has_no_owner) and is_of_the_environment(error):
+            self.note(process.name if process else "python", f"unhandled: {error_text(error)}")
         else:
             loop.default_exception_handler(context)
 
     def _process_of(self, future: object) -> Process | None:
-        """Return whose task it is, or else who runs now."""
+        """Return the process of a task, by default the one that runs now."""
         if isinstance(future, asyncio.Task):
             for process in self._loop.processes:
                 if future in process.tasks:

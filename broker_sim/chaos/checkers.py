@@ -1,7 +1,7 @@
-"""Checkers of histories: each returns what is wrong with what happened, as text, or "" if nothing is.
+"""Checkers of histories: each returns a text about a violation, or "".
 
-They know neither a cluster nor an application: `History` gives them what the brokers have, what the application says
-and what it requested, in virtual and in real time.
+They are independent of clusters and applications: `History` passes them the records of the brokers, the notes of
+the application and its requests, in virtual and in real time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
 SHOWN: Final = 10
-"""Maximum number of items that a text names."""
+"""Maximum number of items in a text."""
 
 
 class Ended(NamedTuple):
-    """A transaction that was committed: what it has written, and whose offsets it has committed."""
+    """A committed transaction: the topics it has written to, and the groups whose offsets it has committed."""
 
     transactional_id: str
     topics: frozenset[str]
@@ -25,7 +25,7 @@ class Ended(NamedTuple):
 
 
 def lost(expected: Iterable[Hashable], outcome: Iterable[Hashable]) -> str:
-    """Judge that all that is expected is there."""
+    """Check that all expected items are in the outcome."""
     rest = dict.fromkeys(expected)
     for each in outcome:
         rest.pop(each, None)
@@ -33,15 +33,15 @@ def lost(expected: Iterable[Hashable], outcome: Iterable[Hashable]) -> str:
 
 
 def twice(items: Iterable[Hashable]) -> str:
-    """Judge that nothing is there more than once."""
+    """Check that no item occurs more than once."""
     often = [each for each, count in Counter(items).items() if count > 1]
     return f"twice: {_texts(often)}" if often else ""
 
 
 def disordered(inputs: Iterable[tuple[Hashable, Hashable]], outcome: Iterable[Hashable]) -> str:
-    """Judge that the first time of each item comes in the order of the inputs, which are (key, item), for each key.
+    """Check that, for each key, items first occur in the order of the inputs, which are (key, item).
 
-    An item may come again: that is redelivery, and no other order.
+    An item may occur again: redelivery does not change the order.
     """
     places = {item: (key, place) for place, (key, item) in enumerate(inputs)}
     last: dict[Hashable, tuple[int, Hashable]] = {}
@@ -56,7 +56,7 @@ def disordered(inputs: Iterable[tuple[Hashable, Hashable]], outcome: Iterable[Ha
 
 
 def not_once(inputs: Sequence[Hashable], outputs: Sequence[Hashable]) -> str:
-    """Judge that each input has exactly one output, and each output an input."""
+    """Check that each input has exactly one output, and each output an input."""
     sources = set(inputs)
     without = [each for each in dict.fromkeys(outputs) if each not in sources]
     extra = f"without an input: {_texts(without)}" if without else ""
@@ -64,7 +64,7 @@ def not_once(inputs: Sequence[Hashable], outputs: Sequence[Hashable]) -> str:
 
 
 def torn(transactions: Iterable[Ended], topic: str, group: str) -> str:
-    """Judge that each transaction that has written to a topic has committed offsets of a group with it."""
+    """Check that each transaction that wrote to a topic also committed offsets of a group."""
     wrong = [each.transactional_id for each in transactions if topic in each.topics and group not in each.groups]
     if not wrong:
         return ""
@@ -72,7 +72,7 @@ def torn(transactions: Iterable[Ended], topic: str, group: str) -> str:
 
 
 def gone_back(steps: Iterable[tuple[Hashable, Any]]) -> str:
-    """Judge that the numbers of each reader, or of each group and partition, never get smaller."""
+    """Check that the numbers of each reader, or of each group and partition, never decrease."""
     highest: dict[Hashable, Any] = {}
     for who, number in steps:
         if who in highest and number < highest[who]:
@@ -84,7 +84,7 @@ def gone_back(steps: Iterable[tuple[Hashable, Any]]) -> str:
 def uncommitted(
     reads: Iterable[tuple[tuple[str, int, int], Hashable]], committed: Iterable[tuple[str, int, int]]
 ) -> str:
-    """Judge that each read, of a place and a value, is of a committed record."""
+    """Check that each read (place, value) is of a committed record."""
     places = {*committed}
     wrong: defaultdict[str, list[Hashable]] = defaultdict(list)
     for (topic, partition, offset), value in reads:

@@ -1,8 +1,8 @@
-"""Runs a command of any language in real time, beside a cluster of real sockets that has faults.
+"""Runs a command in any language in real time, with a cluster of real sockets that has faults.
 
-The command finds the cluster in its environment: `KAFKA_BOOTSTRAP_SERVERS`, and the control port in
-`BROKER_SIM_CONTROL`. The faults of the schedule begin with the first request of a client, because to
-start a JVM or to compile takes its time. In real time the schedule repeats; what the command does need not.
+The command finds the cluster in `KAFKA_BOOTSTRAP_SERVERS` and the control port in `BROKER_SIM_CONTROL`. The faults
+of the schedule begin with the first request of a client, because starting a JVM or compiling takes time. In real
+time the schedule repeats exactly, but the command may behave differently.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ COMMAND: Final = "command"
 MOST_REQUESTS: Final = 2_000
 """Maximum number of failed requests in a time line."""
 SIGNALLED: Final = 128
-"""A command that was ended by signal N has the exit code 128 + N, as in a shell."""
+"""The exit code of a command ended by signal N is 128 + N, as in a shell."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOutcome:
-    """The end of a command, and what happened meanwhile."""
+    """The end of a command, and the events until then."""
 
     command: tuple[str, ...]
     schedule: Schedule
     exit_code: int
     elapsed_s: float
     faults_until_s: float | None
-    """End of the last fault, in seconds since the command started; None if no client came."""
+    """End of the last fault, in seconds since the command started; None if no client connected."""
     moments: tuple[Moment, ...]
     begin_with: str = ""
-    """Part of the id of the client that faults waited for; any client if empty."""
+    """Part of the client id for which the faults waited; empty for any client."""
     broken: tuple[str, ...] = ()
-    """Failed judgements among those that were asked for."""
+    """Texts of the failed judgements."""
 
     @property
     def code(self) -> int:
-        """The exit code: that of the command, or 1 where a judgement does not hold."""
+        """The exit code of the command; 1 if that is 0 and a judgement has failed."""
         return self.exit_code or bool(self.broken)
 
     @property
@@ -76,8 +76,8 @@ class CommandOutcome:
         """One line: exit code, and whether the faults happened."""
         head = f"seed {self.schedule.seed}: exit code {self.exit_code} after {self.elapsed_s:.1f} s"
         if self.faults_until_s is None:
-            awaited = f" whose id has {self.begin_with!r} in it" if self.begin_with else ""
-            return f"{head}; no fault happened, because no client{awaited} sent a request"
+            condition = f" whose id contains {self.begin_with!r}" if self.begin_with else ""
+            return f"{head}; no fault happened, because no client{condition} sent a request"
         left_s = self.faults_until_s - self.elapsed_s
         if left_s > 0:
             return f"{head}; the command ended {left_s:.1f} s before the faults were over"
@@ -112,24 +112,27 @@ def check_schedule(schedule: Schedule) -> None:
         check_action(action)
         if action.kind not in possible:
             raise ScheduleError(
-                f"{action}: {action.kind} happens in virtual time only; beside a command there are "
+                f"{action}: {action.kind} is possible in virtual time only; with a command in real time: "
                 f"{', '.join(possible)}"
             )
 
 
 class CommandFaults:
-    """The faults of one command, named by their kinds. It leads a process group if it may be frozen."""
+    """The faults of one command, as methods named after their kinds.
+
+    A command that may be frozen leads a process group.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
         self._is_frozen = False
 
     def freeze(self, number: int) -> Callable[[], bool]:
-        """Let the command stand still (SIGSTOP), and all that it has started; its end returns True: it took effect."""
+        """Stop the command and its child processes (SIGSTOP); the returned function resumes them and returns True."""
         if number != 1:
-            raise WrongStateError("the command is worker-1, and there is no other")
+            raise WrongStateError("the command is worker-1; there are no other workers")
         if self._process.returncode is not None or self._is_frozen:
-            raise WrongStateError("the command does not run")
+            raise WrongStateError("the command is not running")
         try:
             os.killpg(self._process.pid, signal.SIGSTOP)
         except OSError as error:
@@ -138,7 +141,7 @@ class CommandFaults:
         return self.thaw
 
     def thaw(self) -> bool:
-        """Let it go on (SIGCONT), and return True; does nothing if it runs."""
+        """Resume the command (SIGCONT) if it is stopped; return True."""
         if self._is_frozen:
             self._is_frozen = False
             with suppress(ProcessLookupError):
@@ -146,14 +149,14 @@ class CommandFaults:
         return True
 
     def send_signal(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send a signal to the command, unless it has ended."""
         self._process.send_signal(number)
 
 
 class SocketNetwork:
-    """A `ClientNetwork` of real sockets: whoever cuts a broker off one way does it both ways.
+    """A `ClientNetwork` of real sockets, on which cuts are always in both directions.
 
-    A cut ends with the broker's process: one that is started again can be reached.
+    A cut ends with the broker's process: a restarted broker is reachable.
     """
 
     def __init__(self, kafka: AsyncCluster) -> None:
@@ -163,21 +166,21 @@ class SocketNetwork:
         }
         self._cuts: Counter[int] = Counter()
         self.traffic = 0
-        """Number of requests that were answered so far."""
+        """Number of answered requests so far."""
 
     def has_stopped(self, source: str, target: str) -> bool:
-        """Whether clients have come by now: who is cut off cannot be seen here."""
+        """Whether any client has connected so far; stopped messages cannot be observed here."""
         del source, target  # all clients are cut off
         return self.traffic > 0
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing pass between all clients and a broker. Raises WrongStateError for a dead one."""
+        """Block all traffic between clients and a broker. Raises WrongStateError for a dead broker."""
         broker_id = self._brokers[target if source == ANY else source]
         self._kafka.disconnect_clients(broker_id)
         self._cuts[broker_id] += 1
 
     def mend(self, source: str, target: str) -> None:
-        """Undo `cut`; what was held back arrives."""
+        """Undo `cut`; held bytes arrive."""
         broker_id = self._brokers[target if source == ANY else source]
         self._cuts[broker_id] -= 1
         if not self._cuts[broker_id]:
@@ -198,10 +201,10 @@ class CommandRun:
         begin_with: str = "",
         judgements: Sequence[str] = (),
     ) -> None:
-        """Let faults begin with the first request of a client whose id has `begin_with` in it.
+        """Faults begin with the first request of a client whose id contains `begin_with`.
 
-        `judgements` of `History.judge` are made when the command has ended. Raises ScheduleError, ConfigError, and what
-        `AsyncCluster` raises.
+        `judgements` of `History.judge` are made when the command has ended. Raises ScheduleError, ConfigError, and the
+        errors of `AsyncCluster`.
         """
         check_schedule(schedule)
         for text in judgements:
@@ -217,8 +220,8 @@ class CommandRun:
         if schedule.latency_ms:
             draw = random.Random(f"{schedule.seed}/links").randint
             self._kafka.latency_ms = lambda _source, _target: draw(0, schedule.latency_ms)
-        self._requests_told = 0
-        self._began_s: float | None = None
+        self._noted_requests = 0
+        self._begin_s: float | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> CommandOutcome:
@@ -248,15 +251,15 @@ class CommandRun:
             code = code if code >= 0 else SIGNALLED - code
             timeline.note(COMMAND, f"exits with code {code}")
             broken = [text async for text in self._judge()]
-        began_s, lasts_s = self._began_s, self._schedule.duration_ms / 1000
-        until_s = None if began_s is None else began_s + lasts_s
+        begin_s, lasts_s = self._begin_s, self._schedule.duration_ms / 1000
+        until_s = None if begin_s is None else begin_s + lasts_s
         moments = tuple(timeline.moments)
         return CommandOutcome(
             self._command, self._schedule, code, elapsed_s, until_s, moments, self._begin_with, tuple(broken)
         )
 
     async def _judge(self) -> AsyncIterator[str]:
-        """Yield what does not hold; no worker goes on, so nothing is waited for."""
+        """Yield the texts of failed judgements, without waiting, because the command has ended."""
         for text in self._judgements:
             try:
                 await self._history.judge(text, within_s=0)
@@ -271,9 +274,9 @@ class CommandRun:
             SERVERS_VARIABLE: self._kafka.bootstrap_servers,
             CONTROL_VARIABLE: str(self._kafka.control_url),
         }
-        # All that the command has started stands still with it, so they are a group of their own then, which
-        # may not read from the terminal.
-        return subprocess.Popen(  # noqa: S603 - it is what the user has given
+        # To be stopped with its child processes, the command needs a process group of its own, which may not
+        # # read from the terminal.
+        return subprocess.Popen(  # noqa: S603 - the user's command
             self._command,
             env=environment,
             process_group=0 if self._freezes else None,
@@ -284,22 +287,22 @@ class CommandRun:
         self._network.traffic += 1
         if self._judgements:
             self._history.take(request)
-        if self._began_s is None and self._begin_with in (request.client_id or ""):
+        if self._begin_s is None and self._begin_with in (request.client_id or ""):
             self._begin(request.client_id)
-        if request.errors and self._requests_told < MOST_REQUESTS:
-            self._requests_told += 1
+        if request.errors and self._noted_requests < MOST_REQUESTS:
+            self._noted_requests += 1
             errors = ", ".join(error.name for error in request.errors)
             text = f"{request.api} to broker {request.broker}: {errors}"
             self._timeline.note(request.client_id or "client", text)
 
     def _begin(self, client_id: str | None) -> None:
         loop = asyncio.get_running_loop()
-        self._timeline.note(FAULT, f"the schedule begins: {client_id or 'a client'} has come")
-        self._began_s = self._timeline.now_s()
+        self._timeline.note(FAULT, f"the schedule begins: {client_id or 'a client'} has connected")
+        self._begin_s = self._timeline.now_s()
         self._faults.schedule(self._schedule.actions)
-        self._tasks.append(loop.create_task(self._tell_the_end()))
+        self._tasks.append(loop.create_task(self._note_the_end()))
 
-    async def _tell_the_end(self) -> None:
+    async def _note_the_end(self) -> None:
         await asyncio.sleep(self._schedule.duration_ms / 1000)
         nodes = self._kafka.nodes
         try:
@@ -307,7 +310,7 @@ class CommandRun:
                 lambda: not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync, RECOVERY_S
             )
         except ClusterTimeoutError:
-            self._timeline.note(FAULT, f"all over, and not all replicas in sync in {RECOVERY_S} s")
+            self._timeline.note(FAULT, f"all over, but not all replicas in sync after {RECOVERY_S} s")
         else:
             self._timeline.note(FAULT, "all over, all replicas in sync")
 
@@ -319,8 +322,8 @@ class CommandRun:
             leaders.look()
 
     def _on_signal(self, number: int, *, is_known: bool) -> None:
-        """Pass a signal on to the command, which decides when it ends; `is_known` if it has got the signal already."""
-        self._timeline.note(COMMAND, f"is told {signal.Signals(number).name}")
+        """Pass a signal on to the command, which decides when to end; `is_known` if it has received it already."""
+        self._timeline.note(COMMAND, f"gets {signal.Signals(number).name}")
         self._programs.thaw()
         if self._freezes or not is_known:
             self._programs.send_signal(number)
@@ -328,7 +331,7 @@ class CommandRun:
 
 @contextmanager
 def _signals_passed_on(loop: asyncio.AbstractEventLoop, on_signal: Callable[..., None]) -> Iterator[None]:
-    """Call `on_signal` for SIGINT and SIGTERM meanwhile; a first ctrl-C is known to the whole group."""
+    """Call `on_signal` for SIGINT and SIGTERM in the `with` block; a first ctrl-C reaches the whole process group."""
     is_known = _is_in_the_foreground()
 
     def interrupted() -> None:

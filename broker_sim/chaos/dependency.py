@@ -1,4 +1,4 @@
-"""Stand-in for a dependency of a program: an HTTP server of the virtual network that fails when faults say so."""
+"""A simulated dependency of a program: an HTTP server on the virtual network that faults make fail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Dependency:
         self._worker = worker
 
     async def open(self) -> str:
-        """Return its URL."""
+        """Start serving; return the URL."""
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self._worker.on_death(server.close)
         return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"

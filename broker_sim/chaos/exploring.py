@@ -1,8 +1,8 @@
-"""Runs a test in all orders in which its workers can take their turns, or in as many as are allowed.
+"""Runs a test in all orders in which its workers can take their turns, up to a limit.
 
-A run is repeated with another worker going first at one of its turns, then at two of them, and so on: so the
-first order that fails is one with the fewest changes. Each order is run once (`MeetingOrder` says what a turn is).
-The same for brokers, whose messages arrive at another one at the same time (`MeetingArrivals`).
+A run is repeated with another worker going first at one of its turns, then at two turns, and so on: so the first
+order that fails has the fewest changes. Each order is run once (`MeetingOrder` defines turns). The same for messages
+of several brokers that arrive at another broker at the same time (`MeetingArrivals`).
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """The number of orders that were run, and the first that failed."""
+    """The number of orders that were run, and the first failure."""
 
     orders: int
     is_complete: bool
-    """Whether there are no more."""
+    """Whether all orders were run."""
     changes: int
-    """Number of changes against first in, first out up to which all orders were run, if none failed."""
+    """All orders with up to this number of changes against first in, first out were run, if none failed."""
     failure: Outcome | None = None
 
     def __str__(self) -> str:
         orders = f"{self.orders:,} order{'s' if self.orders != 1 else ''}".replace(",", " ")
         if self.failure is not None:
-            return f"{orders} explored, the last of them fails"
+            return f"{orders} explored, the last one fails"
         if self.is_complete:
             return f"{orders} explored, all"
         return (
@@ -42,14 +42,14 @@ class Exploration:
 
 
 class _Order(NamedTuple):
-    """Order of the workers at some turns; turns before `behind` are those of the order that this one changes."""
+    """The order of the workers at some turns; turns before `behind` are those of the order that this one modifies."""
 
     first: tuple[tuple[Place, str], ...] = ()
     behind: int = 0
 
 
 def explore(run: Callable[[Mapping[Place, str]], Outcome | None], max_runs: int) -> Exploration:
-    """Run all orders, at most `max_runs`, until one fails; `run(going_first)` runs one, None if it did not begin."""
+    """Run all orders, at most `max_runs`, until one fails; `run(going_first)` runs one (None: it did not begin)."""
     waiting = deque([_Order()])
     orders = runs = changes = 0
     while waiting and runs < max_runs:
@@ -71,5 +71,5 @@ def explore(run: Callable[[Mapping[Place, str]], Outcome | None], max_runs: int)
                 break
             waiting.append(_Order((*order.first, (place, other)), behind))
     if waiting and len(waiting[0].first) == changes:
-        changes -= 1  # some of these were run, and not all
+        changes -= 1  # not all orders with this number of changes were run
     return Exploration(orders, is_complete=not waiting, changes=changes)

@@ -1,12 +1,12 @@
-"""The history of a run: what was sent, committed and written, from the brokers, and what the application says.
+"""The history of a run: acknowledged and committed records and offsets, and notes of the application.
 
-`chaos.history` has ready judgements on it, in place of counters by hand:
+`chaos.history` offers ready judgements on it:
 
     chaos.start(worker, count=2)
     await chaos.faults_over()
     await chaos.history.exactly_once("orders", "bills", group="shop")
 
-Beside a command in real time `judge` reads them from the command line.
+With a command in real time `judge` reads them from the command line.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
     Identity = Callable[[Any], Hashable]
     _Offset = tuple[tuple[str, str, int], int]
-    """An offset that is committed, behind its group, topic and partition."""
+    """(group, topic, partition), and a committed offset."""
 
 WITHIN_S: Final = 30.0
-"""Seconds that work may take after the faults, unless a judgement says otherwise."""
-ASKED_EVERY_S: Final = 0.1
+"""Default of seconds that work may take after the faults, until a judgement fails."""
+POLL_INTERVAL_S: Final = 0.1
 JUDGEMENTS: Final = ("lost=TOPIC", "lost=TOPIC:OUTPUT", "twice=TOPIC", "order=TOPIC:OUTPUT", "once=TOPIC:OUTPUT",
                      "once=TOPIC:OUTPUT:GROUP", "back=GROUP")  # fmt: skip
-"""Values of `--judge`."""
+"""Forms of the values of `--judge`."""
 
 
 class InvariantError(AssertionError):
-    """An invariant that a test claims does not hold."""
+    """An invariant of a test is violated."""
 
     def __init__(self, invariant: str, text: str = "") -> None:
         super().__init__(f"{invariant}: {text}" if text else invariant)
@@ -49,13 +49,13 @@ class InvariantError(AssertionError):
 
 
 def value_of(record: Any) -> Hashable:
-    """Return the value of a record, which is its identity unless a judgement says otherwise; or the item itself."""
+    """Return the value of a record, by default its identity in judgements; or the item itself if it has no value."""
     value: Hashable = getattr(record, "value", record)
     return value
 
 
 class _Transaction:
-    """Records and offsets of a transaction so far."""
+    """Topics and offsets of a transaction so far."""
 
     def __init__(self) -> None:
         self.topics: set[str] = set()
@@ -68,21 +68,21 @@ class History:
     def __init__(self, kafka: AsyncCluster) -> None:
         self._kafka = kafka
         self._acknowledged: dict[str, dict[tuple[int, int], bytes | None]] = {}
-        """Values of records that a producer without a transaction has been acknowledged, by topic and place."""
+        """Values of acknowledged records of non-transactional producers, by topic and (partition, offset)."""
         self._committed: list[_Offset] = []
-        """Offsets that groups have committed."""
+        """Offsets committed by groups, in order."""
         self._open: dict[str, _Transaction] = {}
-        """The transactions that are open, by transactional id."""
+        """The open transactions, by transactional id."""
         self._ended: list[Ended] = []
         self._sent: dict[str, list[Hashable]] = {}
         self._handled: list[Any] = []
         self._reads: list[Any] = []
         self._seen: list[tuple[Hashable, Any]] = []
 
-    # -- what the application says ------------------------------------------------------------------
+    # -- notes of the application -------------------------------------------------------------------
 
     def sent(self, topic: str, item: Hashable) -> None:
-        """Note that something was promised to be in a topic, such as an order that a customer was confirmed."""
+        """Note an item that must be in a topic, such as an order that was confirmed to a customer."""
         self._sent.setdefault(topic, []).append(item)
 
     def read(self, record: Any) -> None:
@@ -90,18 +90,18 @@ class History:
         self._reads.append(record)
 
     def handled(self, record: Any) -> None:
-        """Note that the work that a record asks for is done."""
+        """Note that the work of a record is done."""
         self._handled.append(record)
 
     def saw(self, what: Hashable, version: Any) -> None:
-        """Note that a reader has seen a version of something, such as a sum: who reads is the worker."""
+        """Note that this worker has seen a version of something, such as a sum."""
         process = PROCESS.get()
         self._seen.append(((process.name if process else "test", what), version))
 
-    # -- what brokers answer ------------------------------------------------------------------------
+    # -- responses of brokers ------------------------------------------------------------------------
 
     def take(self, request: RequestStatus) -> None:
-        """Take in a request that was answered."""
+        """Add an answered request."""
         take = getattr(self, f"_take_{request.api}", None)
         if take is not None and request.response is not None:
             take(request.request, request.response)
@@ -141,7 +141,7 @@ class History:
                 self._ended.append(Ended(request.transactional_id, frozenset(ended.topics), groups))
 
     def _offsets(self, request: Any, response: Any) -> Iterator[_Offset]:
-        """Yield the offsets that were committed."""
+        """Yield the committed offsets."""
         refused = {
             (self._topic(topic), each.partition_index)
             for topic in response.topics
@@ -155,7 +155,7 @@ class History:
                     yield (request.group_id, name, each.partition_index), each.committed_offset
 
     def _topic(self, topic: Any) -> str:
-        """Return the name of a topic of a message, which has its name or its id."""
+        """Return the name of a topic in a message, which contains its name or its id."""
         name: str = topic.name
         return name or self._kafka.nodes.controller.image.topic_names.get(topic.topic_id, "")
 
@@ -164,10 +164,11 @@ class History:
     async def nothing_lost(
         self, topic: str, into: str | None = None, *, of: Identity = value_of, within_s: float = WITHIN_S
     ) -> None:
-        """Wait until all that producers were acknowledged, or `sent` said, is in the topic and is handled.
+        """Wait until all acknowledged records and all items of `sent` are in the topic and are handled.
 
-        Handled is what `handled` says, or what is in the topic `into`, where `of(record)` is the identity of its input;
-        without both it only has to be in the topic. Raises InvariantError after `within_s`.
+        A record is handled if `handled` has noted it, or if the topic `into` has a record for it, where `of(record)`
+        is the identity of the input; with neither it only has to be in the topic. Raises InvariantError after
+        `within_s`.
         """
         await self._eventually(lambda: self._lost(topic, into, of), f"nothing of {topic} is lost", within_s)
 
@@ -181,12 +182,12 @@ class History:
         return gone or checkers.lost(map(value_of, stored), map(of, outcome))
 
     def nothing_twice(self, topic: str | None = None, *, of: Identity = value_of) -> None:
-        """Raise InvariantError if a topic, or without one what was handled, has something more than once."""
+        """Raise InvariantError if a topic, by default the handled records, contains an item more than once."""
         outcome = self._handled if topic is None else self._records(topic)
-        _claim(f"nothing of {topic or 'what was handled'} is there twice", checkers.twice(map(of, outcome)))
+        _claim(f"nothing of {topic or 'the handled records'} occurs twice", checkers.twice(map(of, outcome)))
 
     def order_kept(self, topic: str, into: str | None = None, *, of: Identity = value_of) -> None:
-        """Raise InvariantError if records of a key were handled, or written to `into`, in another order."""
+        """Raise InvariantError if records of one key were handled, or written to `into`, in a different order."""
         inputs = [(record.key, record.value) for record in self._records(topic)]
         outcome = self._handled if into is None else self._records(into)
         _claim(f"the order of {topic} is kept", checkers.disordered(inputs, map(of, outcome)))
@@ -194,9 +195,9 @@ class History:
     async def exactly_once(
         self, topic: str, into: str, *, group: str | None = None, of: Identity = value_of, within_s: float = WITHIN_S
     ) -> None:
-        """Wait until each record of a topic has one in the topic `into`; raise InvariantError unless it is one.
+        """Wait until each record of a topic has an output in `into`; raise InvariantError unless it is exactly one.
 
-        With `group` each of them has to be written in one transaction with offsets of that group.
+        With `group` each output must be written in one transaction with offsets of that group.
         """
         invariant = f"each of {topic} is exactly once in {into}"
         await self._eventually(lambda: self._lost(topic, into, of), invariant, within_s)
@@ -210,7 +211,7 @@ class History:
             )
 
     def reads_never_go_back(self) -> None:
-        """Raise InvariantError if a worker `saw` an older version of something after a newer one."""
+        """Raise InvariantError if a worker `saw` an older version after a newer one."""
         _claim("reads never go back", checkers.gone_back(self._seen))
 
     def commits_never_go_back(self, group: str) -> None:
@@ -226,7 +227,7 @@ class History:
         _claim("only what is committed is read", checkers.uncommitted(reads, stored))
 
     async def judge(self, text: str, within_s: float = WITHIN_S) -> None:
-        """Make a judgement that is written as in `JUDGEMENTS`. Raises InvariantError, and ConfigError."""
+        """Make a judgement in one of the forms of `JUDGEMENTS`. Raises InvariantError, and ConfigError."""
         name, names = read_judgement(text)
         if name == "lost":
             await self.nothing_lost(*names, within_s=within_s)
@@ -248,17 +249,17 @@ class History:
         while text := judge():
             if loop.time() >= end_s:
                 raise InvariantError(invariant, text)
-            await asyncio.sleep(ASKED_EVERY_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
 
 
 def read_judgement(text: str) -> tuple[str, Sequence[str]]:
-    """Return the name of a judgement, and of its topics and group. Raises ConfigError."""
+    """Return the name of a judgement, and the names of its topics and group. Raises ConfigError."""
     name, _, rest = text.partition("=")
     names = rest.split(":")
     forms = [form for form in JUDGEMENTS if form.partition("=")[0] == name]
     if not all(names) or len(names) not in {form.count(":") + 1 for form in forms}:
         hint = "" if forms else did_you_mean(name, (form.partition("=")[0] for form in JUDGEMENTS))
-        raise ConfigError(f"there is no judgement {text!r}{hint}; write {', '.join(forms or JUDGEMENTS)}")
+        raise ConfigError(f"unknown judgement {text!r}{hint}; write {', '.join(forms or JUDGEMENTS)}")
     return name, names
 
 

@@ -1,6 +1,6 @@
-"""Links to the playground: an address that carries a failing test with its program, its settings and its seed.
+"""Links to the playground: addresses that contain a failing test with its program, its settings and its seed.
 
-In a browser `tools/playground/site/link.js` reads what stands behind the `#`; a server is not told of it.
+In a browser `tools/playground/site/link.js` reads the part after the `#`, which is never sent to a server.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from broker_sim.chaos.settings import settings_by_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-CARRIED: Final = ("faults", "order", "duration_s", "workers", "brokers")
-"""Settings that the playground has fields for; what the marker says stands in the program."""
+LINKED_SETTINGS: Final = ("faults", "order", "duration_s", "workers", "brokers")
+"""Settings that a link can contain, because the playground has fields for them; others stay in the marker."""
 MOST_CHARACTERS: Final = 30_000
 """Maximum length of a link."""
 
 
 class NoLinkError(ValueError):
-    """A test that no link can carry; the text is one line."""
+    """A test that does not fit in a link; the text is one line."""
 
 
 def link_to(playground: str, test: NamedTest, seed: int) -> str:
-    """Return the address that opens the test in the playground at that address. Raises NoLinkError."""
+    """Return a link that opens the test in the playground at that address. Raises NoLinkError."""
     module, _, function = test.name.partition(":")
     _check_module(module)
     folder = Path(importlib.import_module(module).__file__ or "").parent
@@ -40,13 +40,13 @@ def link_to(playground: str, test: NamedTest, seed: int) -> str:
 
 
 def link_to_function(playground: str, function: Callable[..., object], seed: int) -> str:
-    """Return the address that opens a test function with its own marker `chaos`. Raises NoLinkError."""
+    """Return a link that opens a test function with a marker `chaos` of its own. Raises NoLinkError."""
     module = function.__module__
     _check_module(module)
     others = sorted({*inspect.signature(function).parameters} - {"chaos"})
     if "." in function.__qualname__ or others:
         what = f"takes {', '.join(others)}" if others else "is a method"
-        raise NoLinkError(f"no link: {function.__qualname__} {what}; a link carries a function that takes only chaos")
+        raise NoLinkError(f"no link: {function.__qualname__} {what}; a link needs a function of chaos alone")
     if not any(mark.name == MARKER for mark in getattr(function, "pytestmark", ())):
         raise NoLinkError(f"no link: mark {function.__name__} itself with @pytest.mark.chaos, not its module")
     folder = Path(inspect.getsourcefile(function) or "").parent
@@ -54,16 +54,16 @@ def link_to_function(playground: str, function: Callable[..., object], seed: int
 
 
 def line_of(link: Callable[[], str]) -> str:
-    """Return the line of a report that has the link, or says why there is none."""
+    """Return the line of a report with the link, or with the reason why there is none."""
     try:
-        return f"it opens in a browser: {link()}"
+        return f"open it in a browser: {link()}"
     except NoLinkError as error:
         return str(error)
 
 
 def _check_module(module: str) -> None:
     if "." in module:
-        raise NoLinkError(f"no link: {module} is part of a package, and a link carries modules of one folder")
+        raise NoLinkError(f"no link: {module} is part of a package, and a link can contain only modules of one folder")
 
 
 def _link(playground: str, folder: Path, module: str, function: str, settings: Mapping[str, Any], seed: int) -> str:
@@ -77,7 +77,7 @@ def _link(playground: str, folder: Path, module: str, function: str, settings: M
 def fragment(
     files: Mapping[str, str], module: str, test: str, settings: Mapping[str, Any] | None = None, seed: int | None = None
 ) -> str:
-    """Return what stands behind the address of the playground, from the `#` on; `files` are the texts of modules."""
+    """Return the part of a link from the `#` on; `files` are the texts of modules by name."""
     state = {"files": files, "module": module, "test": test, "settings": settings or {}, "seed": seed}
     packer = zlib.compressobj(level=9, wbits=-zlib.MAX_WBITS)
     packed = packer.compress(json.dumps(state).encode()) + packer.flush()
@@ -85,7 +85,7 @@ def fragment(
 
 
 def imported_files(first: str, text_of: Callable[[str], str | None]) -> dict[str, str]:
-    """Return the texts of a module and of those that it imports, if `text_of(name)` has them."""
+    """Return the texts of a module and its imports, by name, as far as `text_of(name)` has them."""
     names, files = [first], {}
     while names:
         name = names.pop(0)
@@ -109,14 +109,14 @@ def _imported(text: str) -> Iterator[str]:
 
 
 def _settings(test: NamedTest) -> dict[str, Any]:
-    """Return the settings that differ from what the test's marker says, None for the others."""
+    """Return the settings that differ from the test's marker, and None for the others."""
     usual = NamedTest.of(test.name).settings
     names = {each.name for each in fields(usual) if each.repr and each.init}
     changed = {name for name in names if getattr(test.settings, name) != getattr(usual, name)} - {"schedule"}
-    if others := sorted(changed - set(CARRIED)):
+    if others := sorted(changed - set(LINKED_SETTINGS)):
         options = ", ".join(settings_by_name()[name].option for name in others)
-        raise NoLinkError(f"no link: it cannot carry {options}; say it in the test's marker")
-    return {name: _plain(getattr(test.settings, name)) if name in changed else None for name in CARRIED}
+        raise NoLinkError(f"no link: it cannot contain {options}; set them in the test's marker")
+    return {name: _plain(getattr(test.settings, name)) if name in changed else None for name in LINKED_SETTINGS}
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Puts into the time line what a cluster and its clients tell: leaders, lost records, failed requests, logs."""
+"""Adds the events of a cluster and its clients to the time line: leaders, lost records, failed requests, logs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 CLUSTER: Final = "cluster"
 TEST: Final = "test"
-"""Name in a time line of lines that no worker logs: those of the test and of clients of its own."""
+"""Name in the time line for lines that no worker has logged: those of the test and its own clients."""
 REQUESTS_KEPT: Final = 100_000
 _CLIENTS: Final = ("aiokafka", "kafka")
 _OTHERS: Final = ("broker_sim", "asyncio")
-"""Loggers whose records do not become part of the time line."""
+"""Loggers whose records are left out of the time line."""
 _SHOWN: Final = ("Setting newly assigned", "Revoking previously assigned")
 _PARTITION: Final = re.compile(r"TopicPartition\(topic='([^']+)', partition=(\d+)\)")
 
 
 @contextmanager
 def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
-    """Observe the cluster and the clients' logs, for as long as this lasts."""
+    """Observe the cluster and the clients' logs in the `with` block."""
     chaos.watch(Leaders(chaos.kafka, chaos.timeline).look)
     chaos.watch(_Losses(chaos.kafka, chaos.timeline).look)
     chaos.kafka.keep_requests(REQUESTS_KEPT)
@@ -53,7 +53,7 @@ def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
 
 @contextmanager
 def _logged(names: Sequence[str], level: int, handler: logging.Handler) -> Iterator[None]:
-    """Let the handler alone have what these loggers log, and those below them, from that level on."""
+    """Send records of these loggers and their children, from that level on, to the handler only."""
     loggers = [logging.getLogger(name) for name in names]
     before = [(logger, logger.level, logger.propagate) for logger in loggers]
     for logger in loggers:
@@ -71,9 +71,9 @@ def _logged(names: Sequence[str], level: int, handler: logging.Handler) -> Itera
 
 @contextmanager
 def application_logs(timeline: Timeline, *, alone: bool = False) -> Iterator[None]:
-    """Let the time line too have what all other loggers log, at the levels that the application has set.
+    """Add the records of all other loggers to the time line, at the levels that the application has set.
 
-    What a logger keeps from the root logger, as FastStream's do, the time line has `alone` if nothing is to be printed.
+    With `alone`, records of loggers that do not propagate, such as FastStream's, go to the time line only.
     """
     handler, call_handlers = _Logs(timeline), logging.Logger.callHandlers
 
@@ -112,7 +112,7 @@ class Leaders:
         self._image = self._controller.image
 
     def look(self) -> None:
-        """Note what has changed since the last look."""
+        """Note the changes since the last call."""
         before, image = self._image, self._controller.image
         if image is before:
             return
@@ -129,7 +129,7 @@ class Leaders:
 
 
 class _Losses:
-    """Notes which records power losses have taken, when the broker starts again."""
+    """Notes the records lost in a power failure, when the broker is restarted."""
 
     def __init__(self, kafka: AsyncCluster, timeline: Timeline) -> None:
         self._nodes = kafka.nodes.nodes
@@ -137,18 +137,18 @@ class _Losses:
         self._reported = dict.fromkeys(self._nodes, 0)
 
     def look(self) -> None:
-        """Note what is lost since the last look."""
+        """Note the losses since the last call."""
         for broker_id, node in self._nodes.items():
             losses = node.lost[self._reported[broker_id] :]
             if losses:
                 self._reported[broker_id] += len(losses)
                 ranges = (f"{one.topic_partition} {one.first_offset}-{one.end_offset - 1}" for one in losses)
-                text = f"broker {broker_id} has lost with its power: {', '.join(ranges)}"
+                text = f"broker {broker_id} lost in the power failure: {', '.join(ranges)}"
                 self._timeline.note(CLUSTER, text)
 
 
 class _Logs(logging.Handler):
-    """Notes what is logged, with who; of a client only warnings, and which partitions it is assigned."""
+    """Notes log records with the logging worker; of clients only warnings and assignments."""
 
     def __init__(self, timeline: Timeline, *, is_client: bool = False) -> None:
         super().__init__()
@@ -166,7 +166,7 @@ class _Logs(logging.Handler):
 
 
 def _error_of(record: logging.LogRecord) -> BaseException | None:
-    """Return the exception that was logged, as the current one or as an argument of the message."""
+    """Return the logged exception: the current one, or an argument of the message."""
     if record.exc_info and record.exc_info[1] is not None:
         return record.exc_info[1]
     arguments = record.args if isinstance(record.args, tuple) else ()

@@ -1,4 +1,4 @@
-"""A search whose workers are programs, without a test of the user's: `broker-sim chaos --virtual -- COMMAND`."""
+"""A search whose workers are programs, without a test function: `broker-sim chaos --virtual -- COMMAND`."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     Step = Callable[[Chaos], Coroutine[Any, Any, object]]
 
 SETTLE_S: Final = 30.0
-"""Virtual seconds after the faults in which no worker may fail either, of a run without a check."""
+"""Virtual seconds that workers continue after the faults in a run without a check."""
 CHECK: Final = "check"
 PREPARE: Final = "prepare"
-"""Name of the function that a file with a check may have for what comes before the workers."""
+"""Name of an optional function in the file with the check, which runs before the workers."""
 
 
 def program_workers(
     *command: str, prepare: Step | None = None, check: Step | None = None, judgements: Sequence[str] = ()
 ) -> Step:
-    """Return a test whose workers all run a command; the schedule says how many.
+    """Return a test whose workers all run a command; the schedule has their number.
 
     `prepare(chaos)` is awaited before they start, and `check(chaos)` when the faults are over; without a check they run
-    for 30 virtual seconds more. Then the `judgements` must hold, which are written as for `History.judge`. Without both
-    a worker that ends by itself with an exit code other than 0 fails the test.
+    for 30 virtual seconds more. Then the `judgements`, in the form of `History.judge`, must hold. With neither, a
+    worker that ends on its own with an exit code other than 0 fails the test.
     """
 
     async def test(chaos: Chaos) -> None:
@@ -58,14 +58,14 @@ def program_workers(
 
 @dataclass(frozen=True)
 class ProgramTest(ApplicationTest):
-    """A command whose starts are the workers; it can be sent to another process."""
+    """A command that all workers run; can be sent to another process."""
 
     command: tuple[str, ...]
     check: str = ""
-    """`module:function` of what must hold when the faults are over; empty if no worker may fail."""
+    """`module:function` of the check after the faults; empty if instead no worker may fail."""
     settings: Settings = field(default_factory=Settings)
     judgements: tuple[str, ...] = ()
-    """Judgements of `History.judge` that must hold when the faults are over."""
+    """Judgements, in the form of `History.judge`, that must hold after the faults."""
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -109,7 +109,7 @@ def check_of(text: str) -> str:
     file, _, function = text.partition("::")
     path = Path(file).resolve()
     if not path.is_file():
-        raise NoSuchTestError(f"{file}: there is no such file; give CHECK.py or CHECK.py::function")
+        raise NoSuchTestError(f"{file}: file not found; pass CHECK.py or CHECK.py::function")
     here = Path.cwd()
     parts = path.relative_to(here).with_suffix("").parts if path.is_relative_to(here) else ()
     if not parts or not all(part.isidentifier() for part in parts):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Takes pictures of a run; it looks and changes nothing, so that the run takes the same course."""
+    """Takes pictures of a run without changing anything, so that the run stays the same."""
 
     def __init__(self, kafka: SimulatedCluster, loop: VirtualEventLoop) -> None:
         self._kafka = kafka
@@ -33,12 +33,12 @@ class Recorder:
         kafka.nodes.links.calls = self._calls
 
     def look(self) -> None:
-        """Take a picture, if the last one is old enough."""
+        """Take a picture if the last one is old enough."""
         if self.recording.is_due(self._clock.now_ms()):
             self._take()
 
     def end(self) -> None:
-        """Take the picture of the moment in which the test ends, and keep its requests."""
+        """Take the last picture, and collect the requests."""
         self._take()
         began_ms = self._clock.wall_clock_ms() - self._clock.now_ms()
         requests = [
@@ -68,13 +68,13 @@ class Recorder:
 
 
 def _request_of(call: Call) -> RecordedRequest:
-    """Return a request of a broker to another one, which has a client's name as Kafka's followers have."""
+    """Return a request between brokers, with a client id like that of Kafka's followers."""
     elapsed_ms = None if call.ended_ms is None else call.ended_ms - call.begun_ms
     return RecordedRequest(call.begun_ms, elapsed_ms, f"replica-{call.source}", call.callee, _api(call.subject), ())
 
 
 def _api(subject: object) -> str:
-    """Return Kafka's name of what a broker asks another one for."""
+    """Return the API name of a request between brokers."""
     if isinstance(subject, FollowerFetch):
         return "Fetch"
     if isinstance(subject, Mapping):
@@ -87,13 +87,13 @@ def _api(subject: object) -> str:
 
 
 def bands_of(moments: Iterable[Moment], actions: Iterable[Action], end_ms: int) -> Iterable[Band]:
-    """Yield each fault of a time line from its begin to its end; one that nothing ends lasts until `end_ms`."""
-    told = [each for each in sorted(moments, key=lambda each: each.at_s) if each.who == FAULT]
+    """Yield each fault of a time line with its begin and end; a fault without an end lasts until `end_ms`."""
+    faults = [each for each in sorted(moments, key=lambda each: each.at_s) if each.who == FAULT]
     for action in actions:
-        begin = next((each for each in told if each.what == " ".join(action.describe().split())), None)
+        begin = next((each for each in faults if each.what == " ".join(action.describe().split())), None)
         if begin is None:
             continue
         what = " ".join(f"end of {action.kind} {' '.join(action.on)}".split())
-        end_s = next((each.at_s for each in told if each.what == what and each.at_s >= begin.at_s), None)
+        end_s = next((each.at_s for each in faults if each.what == what and each.at_s >= begin.at_s), None)
         to_ms = end_ms if end_s is None and action.for_ms else begin.at_s * 1_000 if end_s is None else end_s * 1_000
         yield Band(round(begin.at_s * 1_000), round(to_ms), action.describe(), action.on)

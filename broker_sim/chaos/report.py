@@ -1,4 +1,4 @@
-"""The report of a failure: what did not hold, the faults that it needs, a time line, and a test to paste."""
+"""The report of a failure: the violated invariant, the faults that it needs, a time line, and a test to paste."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 ADVICE: Final = "--full shows them, and --json FILE has them"
-"""How to see the lines of a time line that a command leaves out."""
+"""Advice on how to see omitted lines of a time line."""
 
 
 class PythonCode(NamedTuple):
     """A function as Python code."""
 
     imports: str
-    """Lines that import what the expression needs, `Schedule` and `run_chaos`."""
+    """Lines that import `Schedule`, `run_chaos` and everything the expression needs."""
     function: str
     """An expression."""
 
@@ -37,15 +37,15 @@ class Failure:
     code: PythonCode
     settings: Settings
     first: Outcome
-    """The run as it was drawn."""
+    """The original run."""
     small: Outcome
-    """The run of the smallest schedule, observed."""
+    """The observed run of the smallest schedule."""
     tries: int
-    """Number of runs that it took to find the smallest one."""
+    """Number of runs needed to find the smallest schedule."""
     repeats: bool
-    """Whether the smallest schedule took the same course a second time."""
+    """Whether a second run of the smallest schedule was the same."""
     bugs_of_aiokafka: tuple[str, ...] = ()
-    """The repairs of aiokafka, by name, each of which lets the run pass, or all of them together."""
+    """Names of repairs of aiokafka, each of which alone makes the run pass; all, if only all together do."""
 
     @property
     def seed(self) -> int:
@@ -54,7 +54,7 @@ class Failure:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of the faults that it needs."""
+        """The kinds of the faults in the smallest schedule."""
         return tuple(sorted({action.kind for action in self.small.schedule.actions}))
 
     def to_json(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Failure:
         return self.text()
 
     def text(self, *, is_full: bool = False) -> str:
-        """Return the report; with `is_full` the time line has all its lines."""
+        """Return the report; with `is_full` the time line is complete."""
         head = (
             f"{self.test}: seed {self.seed} fails",
             f"  {self.small.text}",
@@ -90,7 +90,7 @@ class Failure:
         return "\n".join((*head, self._course(ADVICE, is_full=is_full), "", self.as_test()))
 
     def in_pytest(self, before: str, *, is_full: bool = False) -> str:
-        """Return the report beside what pytest shows of the error; `before` tells of the runs before the first."""
+        """Return the report for pytest, which shows the error itself; `before` is a text on earlier runs."""
         head = (
             f"seed {self.seed}: {self.small.invariant}",
             f"{shrunk_text(self.first, self.small)}; {before}, {self.tries} runs to shrink it",
@@ -131,7 +131,7 @@ class Failure:
         )
 
     def as_test(self) -> str:
-        """Return a test that runs the smallest schedule, to paste; it imports the module of the test alone."""
+        """Return the source of a test that runs the smallest schedule, to paste; it imports only that test."""
         arguments = (self.code.function, "schedule", *self.settings.as_arguments())
         call = f"run_chaos({', '.join(arguments)})"
         return as_test(
@@ -143,7 +143,7 @@ class Failure:
 
 
 def as_test(schedule: FaultSchedule, invariant: str, imports: str, run: str) -> str:
-    """Return the source of a test that can be pasted into a file and run; its last lines are `run`."""
+    """Return the source of a runnable test to paste; its last lines are `run`."""
     return (
         f"{imports}\n\n\n"
         f"def test_seed_{schedule.seed}():\n"
@@ -154,7 +154,7 @@ def as_test(schedule: FaultSchedule, invariant: str, imports: str, run: str) -> 
 
 
 def shrunk_text(first: Outcome, small: Outcome) -> str:
-    """Return how many faults, and deviations of the order, there were and are left."""
+    """Return a text with the number of faults and order deviations before and after shrinking."""
     before, after = len(first.schedule.actions), len(small.schedule.actions)
     if not first.deviations:
         return f"{before} faults -> {after}"

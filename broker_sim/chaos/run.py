@@ -45,18 +45,18 @@ if TYPE_CHECKING:
     _End = tuple[str, float, tuple[Deviation, ...]]
 
 LEAST_MS: Final = 0.5
-"""Latency of a message where the schedule says 0: time passes for a client that asks again at once.
+"""Latency of a message in ms if the schedule has 0, so that time passes for clients that retry at once.
 
-aiokafka's producer asks for metadata as fast as it is answered while a partition has no leader.
+While a partition has no leader, aiokafka's producer requests metadata as fast as it gets responses.
 """
 MOST_DEVIATIONS: Final = 20
-"""Maximum number of deviations that a time line tells one by one."""
+"""Maximum number of deviations that a time line lists."""
 TMP_PATH: Final = "tmp_path"
-"""The fixture of pytest that tests can take without pytest too."""
+"""The pytest fixture that tests can also use without pytest."""
 HISTORY: Final = "history"
-"""The attribute of `Chaos` that needs to hear of requests from the beginning."""
+"""The attribute of `Chaos` that must record requests from the beginning."""
 LIMIT_S: Final = 3_600
-"""Maximum virtual time of a run."""
+"""Maximum virtual time of a run in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +65,42 @@ class Outcome:
 
     schedule: Schedule
     digest: str
-    """Hash of all that happened, equal for runs that took the same course.
+    """Hash of all events, the same for equal runs.
 
-    It covers what passes the clients' network, starts and ends of workers, faults, the brokers' delayed
-    operations, each with its time, and where the run was not first in, first out.
+    It covers the traffic on the clients' network, starts and ends of workers, faults, and the brokers' delayed
+    operations, each with its time, and the points at which the run was not first in, first out.
     """
     virtual_s: float
     moments: tuple[Moment, ...]
     invariant: str | None = None
-    """The name of what did not hold; None if the test passed."""
+    """The name of the violated invariant; None if the test passed."""
     error: BaseException | None = None
     """The error that failed the test; None if it passed."""
     repairs: tuple[str, ...] = ()
-    """The repairs of aiokafka that the run had."""
+    """The repairs of aiokafka in the run."""
     deviations: tuple[Deviation, ...] = ()
     """Points at which the run was not first in, first out."""
     ran_on: str = ""
-    """Versions that the runs of programs depend on besides the schedule; empty without programs."""
+    """Versions on which runs of programs depend besides the schedule; empty without programs."""
     meetings: Meetings | None = None
-    """The turns at which another worker or broker could go first, of a run of an exhaustive search."""
+    """In an exhaustive search, the turns at which another worker or broker could go first."""
 
     seen: Mapping[str, bool] = field(default_factory=dict)
-    """Whether the run saw what the test's `sometimes` and `reached` name."""
+    """Whether the run has seen each name of the test's `sometimes` and `reached`."""
     faults: Mapping[str, FaultCount] = field(default_factory=dict)
     """The number of faults of each kind that were drawn, happened and took effect."""
 
     recording: Recording | None = None
-    """The run as the page plays it, if it was recorded."""
+    """The recorded run for the page, if any."""
 
     @property
     def text(self) -> str:
-        """The broken invariant, in words; empty if the test passed."""
+        """The violated invariant in words; empty if the test passed."""
         return "" if self.error is None else failure_text(self.error)
 
 
 class ScheduledRun(VirtualRun):
-    """A run under one schedule, piece by piece: open, test, close; `run_whole` does all of it."""
+    """A run under one schedule, in steps: open, test, close; `run_whole` does all of them."""
 
     chaos: Chaos
 
@@ -114,9 +114,9 @@ class ScheduledRun(VirtualRun):
         going_first: Mapping[Place, str] | None = None,
         repairs: Iterable[str] = (),
     ) -> None:
-        """With `going_first` the run is one of an exhaustive search: of workers, or of brokers.
+        """With `going_first` the run belongs to an exhaustive search over workers or brokers.
 
-        `repairs` are those of aiokafka that it has besides those of the settings. Raises ScheduleError.
+        `repairs` are repairs of aiokafka in addition to those of the settings. Raises ScheduleError.
         """
         for action in schedule.actions:
             check_action(action)
@@ -129,7 +129,7 @@ class ScheduledRun(VirtualRun):
             if self._tells_deviations:
                 order.on_deviation = self._note_deviation
         self._arrivals: ArrivalOrder | None = None
-        """The order of messages between brokers while the test runs."""
+        """The order of messages between brokers during the test."""
         if any(each.what == ARRIVAL for each in deviations):
             self._arrivals = GivenArrivals(self.loop.clock, deviations)
         self.meetings: Meetings | None = None
@@ -150,7 +150,7 @@ class ScheduledRun(VirtualRun):
         self._open = ExitStack()
 
     def open_chaos(self) -> Chaos:
-        """Start the brokers; return what the test works with. Raises as `AsyncCluster` does."""
+        """Start the brokers; return the argument of the test. Raises the errors of `AsyncCluster`."""
         kafka = SimulatedCluster(
             self.loop,
             self._schedule.brokers,
@@ -166,7 +166,7 @@ class ScheduledRun(VirtualRun):
             self._open.enter_context(repaired_aiokafka(self._repairs))
         self.wait(kafka.open())
         for disk in kafka.disks.values():
-            disk.sync_all()  # a directory that nobody has ever flushed is nobody's
+            disk.sync_all()  # a directory that was never flushed would not exist after a power failure
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
@@ -187,7 +187,7 @@ class ScheduledRun(VirtualRun):
         return drawn_latency(self.loop.stream("links"), most_ms) if most_ms else None
 
     def _disk(self) -> DiskOptions | None:
-        """Return what brokers that may lose their power keep their logs on."""
+        """Return the options of simulated disks, None unless the schedule has power failures."""
         kinds = {action.kind for action in self._schedule.actions}
         return DiskOptions() if "lose_power" in kinds else None
 
@@ -208,13 +208,13 @@ class ScheduledRun(VirtualRun):
         self.wait(self.chaos.kafka.close())
 
     def close(self) -> None:
-        """End all tasks, and the loop; what killed workers held goes unheard."""
+        """End all tasks and the loop; resources of killed workers cause no warnings."""
         with self._open, warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             super().close()
 
     def wait_for_test(self, test: Coroutine[Any, Any, object]) -> None:
-        """Run the test to its end; raises what it raises."""
+        """Run the test to its end; raises its errors."""
         if inspect.iscoroutine(test) and test.cr_frame is not None:
             for name in sorted(places_in(test.cr_code, test.cr_frame.f_globals)):
                 self.chaos.seen.setdefault(name, False)
@@ -231,7 +231,7 @@ class ScheduledRun(VirtualRun):
         self.wait(main(), name=getattr(test, "__qualname__", None))
 
     def on_failure(self, error: BaseException) -> None:
-        """Take note of when it failed, before the contexts of the test are closed."""
+        """Record the moment of the failure, before the test's context managers close."""
         del error
         self._end_test()
 
@@ -250,14 +250,14 @@ class ScheduledRun(VirtualRun):
         arrivals = () if self._arrivals is None else self._arrivals.deviations
         all_deviations = *deviations, *arrivals
         digest = self.loop.trace.digest()
-        if all_deviations:  # what two workers share in memory is in no message
+        if all_deviations:  # memory that workers share is not in any message
             digest = sha256(f"{digest} {all_deviations!r}".encode()).hexdigest()
         return digest, self.loop.time(), all_deviations
 
     def run_whole(self, test: Test) -> Outcome:
-        """Open, test and close; return how it ended. Raises as `open_chaos`.
+        """Open, test and close; return the outcome. Raises the errors of `open_chaos`.
 
-        A test that takes `tmp_path` too gets an empty directory of this run.
+        A test with an argument `tmp_path` gets an empty directory.
         """
         error: Exception | None = None
         try:
@@ -265,7 +265,7 @@ class ScheduledRun(VirtualRun):
             try:
                 self.wait_for_test(self._called(test, chaos))
                 self.raise_what_nobody_took()
-            except Exception as raised:  # noqa: BLE001 - whatever it is, it is the outcome
+            except Exception as raised:  # noqa: BLE001 - every error is an outcome
                 error = raised
             self.close_chaos()
         finally:
@@ -281,7 +281,7 @@ class ScheduledRun(VirtualRun):
         return test(**{name: chaos, TMP_PATH: directory})
 
     def outcome(self, error: BaseException | None = None) -> Outcome:
-        """Return how the run ended, with the error that failed it."""
+        """Return the outcome of the run, with the error that failed it."""
         digest, virtual_s, deviations = self._ended or self._now()
         invariant = None if error is None else invariant_of(error)
         moments = *self._orders, *(self.chaos.timeline.moments if self._is_open else ())
@@ -316,9 +316,9 @@ def run_chaos(
 ) -> Outcome:
     """Run `test(chaos)` on a cluster of its own in virtual time, with the faults of the schedule.
 
-    What the test raises is part of the outcome. With `observe` the time line also tells of leaders,
-    of requests that failed, and what is logged; that takes longer. The rest are fields of `Settings`.
-    Raises ConfigError, ScheduleError, and as `AsyncCluster` does.
+    An error of the test is part of the outcome. With `observe` the time line also has leaders, failed requests and
+    log records; that takes longer. The other arguments are fields of `Settings`. Raises ConfigError, ScheduleError,
+    and the errors of `AsyncCluster`.
     """
     settings = Settings(configs=configs, topics=topics, security=security, users=users, repair_aiokafka=repair_aiokafka)
     with garbage_of_one_run():

@@ -1,14 +1,14 @@
-"""The schedule of a run: what is done to a cluster and to the workers beside it, and when, as data and as text.
+"""The schedule of a run: the timed faults of a cluster and its workers, as data and as text.
 
     seed=7 brokers=3 workers=2 latency_ms=5 duration_ms=20000
     3200 crash worker-1 for=3000
     8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
     4100.5 order 3 1
 
-A line `order` says where the run deviates from first in, first out: at that time, counted from the start
-of the run, after 3 callbacks, the next one is not the oldest but the one behind it. A third number says
-that so many of its process run then. A line `arrival` says the same of messages between brokers. The other
-lines are those of every schedule.
+A line `order` is a deviation from first in, first out: at that time, counted from the start of the run, after 3
+callbacks, the next one to run is not the oldest but the one behind it. A third number is how many callbacks of its
+process then run. A line `arrival` is the same for messages between brokers. The other lines are those of every
+schedule.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 DEFAULT_DURATION_MS: Final = 20_000
-"""Time in which faults happen, from the call of `faults_over` on."""
+"""Default duration in ms in which faults happen, from the call of `faults_over` on."""
 MOST_FAULTS: Final = 10
 DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
-"""Short hiccups, and what lasts longer than sessions and requests' timeouts."""
+"""Durations in ms from short hiccups to more than session and request timeouts."""
 LATENCIES_MS: Final = (0, 5, 20)
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule(FaultSchedule):
-    """One run of a test, with its workers. Raises ScheduleError for an action on one that it does not have."""
+    """One run of a test, with its workers. Raises ScheduleError for an action on a worker that does not exist."""
 
     HEAD: ClassVar = ("seed", "brokers", "workers", "latency_ms", "duration_ms")
     LINES: ClassVar = ("actions", "deviations")
@@ -48,9 +48,9 @@ class Schedule(FaultSchedule):
     duration_ms: int = DEFAULT_DURATION_MS
     workers: int = 2
     order: Order = "fifo"
-    """The ready task that runs first: the one that waits longest, or with "seeded" a random one."""
+    """The ready task that runs first: the oldest ("fifo"), or a random one ("seeded")."""
     deviations: tuple[Deviation, ...] = ()
-    """Points at which a run that is not seeded runs another callback than the oldest."""
+    """Points at which a run in the order "fifo" runs another callback than the oldest."""
 
     def __post_init__(self) -> None:
         FaultSchedule.__post_init__(self)
@@ -61,15 +61,15 @@ class Schedule(FaultSchedule):
                     raise ScheduleError(f"{action}: there is no {name}: workers={self.workers} are {', '.join(names)}")
 
     def as_taken(self, deviations: Sequence[Deviation]) -> Self:
-        """Return the schedule with the deviations that its run took; a seeded one stays as it is."""
+        """Return the schedule with the deviations of its run; a seeded schedule stays as it is."""
         return self if self.order == "seeded" else replace(self, deviations=tuple(deviations))
 
     def in_order_of(self, deviations: Sequence[Deviation]) -> Self:
-        """Return the schedule whose order is no longer chance's but the one that a seeded run took."""
+        """Return the schedule with the random order of a seeded run made explicit."""
         return self if self.order == "fifo" else replace(self, order="fifo", deviations=tuple(deviations))
 
     def without_order(self) -> Self:
-        """Return the schedule whose run is first in, first out."""
+        """Return the schedule in first in, first out order."""
         return replace(self, order="fifo", deviations=())
 
     @classmethod
@@ -102,7 +102,7 @@ def draw_schedule(
 ) -> Schedule:
     """Return the schedule of a seed: 1 to `most_faults` kinds and plots, drawn by weight (`weights_of`).
 
-    The maximum latency is drawn too, unless `latency_ms` says it.
+    The maximum latency is `latency_ms` (default: drawn).
     """
     rng = random.Random(f"{seed}/chaos")
     weights = weights_of(faults)

@@ -1,8 +1,8 @@
-"""The search: runs a test under the schedules of many seeds, on several processes, and makes what fails small.
+"""The search: runs a test under the schedules of many seeds, in several processes, and shrinks failures.
 
-What is searched draws a schedule from a seed and runs it: a test of an application (`ApplicationTest`), which
-`broker-sim chaos` and Spark find by its name (`NamedTest`) and pytest runs with its fixtures, a command as workers
-(`program_workers.ProgramTest`), or the simulator's own random runs (`random_run.random_runs`).
+It searches a test of an application (`ApplicationTest`), which `broker-sim chaos` and Spark find by its name
+(`NamedTest`) and pytest runs with its fixtures, a command as workers (`program_workers.ProgramTest`), or the
+simulator's own random runs (`random_run.random_runs`).
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 THREADS: Final = Path("/proc/self/task")
 """Linux's list of the threads of this process."""
 CHAOS: Final = "chaos"
-"""The argument of a test."""
+"""Name of the argument of a test."""
 _NAMED: Final = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
     inspect.Parameter.KEYWORD_ONLY,
 )
 MARKER: Final = "chaos"
-"""The marker of pytest whose arguments are the settings of a test."""
+"""The pytest marker whose arguments are the settings of a test."""
 
 
 class NoSuchTestError(ValueError):
@@ -67,10 +67,10 @@ class ApplicationTest(ABC):
 
     @abstractmethod
     def play(self, begin: Callable[[], ScheduledRun]) -> Outcome | None:
-        """Begin a run, let the test take its course in it, and return how it ended; None if it did not begin."""
+        """Begin a run, run the test in it, and return the outcome; None if the run did not begin."""
 
     def in_python(self) -> PythonCode:
-        """Return its function as a printed test calls it; its name is `module:function`."""
+        """Return the Python code with which a printed test calls the test's function."""
         module, _, function = self.name.partition(":")
         imports = f"import {module}\nfrom broker_sim.chaos import Schedule, run_chaos"
         return PythonCode(imports, f"{module}.{function}")
@@ -80,24 +80,24 @@ class ApplicationTest(ABC):
         return self.settings.draw(seed)
 
     def run(self, schedule: Schedule, *, observe: bool = False, repairs: Iterable[str] = ()) -> Outcome:
-        """Run the test under a schedule; with `observe` its time line has all that there is to tell.
+        """Run the test under a schedule; with `observe` its time line also has the events of cluster and clients.
 
-        `repairs` are those of aiokafka that the run has besides those of the settings.
+        `repairs` are repairs of aiokafka in addition to those of the settings.
         """
         outcome = self.play(partial(ScheduledRun, schedule, self.settings, observe=observe, repairs=repairs))
         return outcome or Outcome(schedule, "", 0, ())
 
-    def page_of(self, told: Outcome) -> RecordedPage:
-        """Run the schedule of a run again, and return the page that plays it; its course is the same.
+    def page_of(self, outcome: Outcome) -> RecordedPage:
+        """Run the schedule of a run again, with the same result, and return the page that plays it.
 
-        Beside a failing run stands the one without the last of its faults.
+        A failing run is shown beside the run without its last fault.
         """
-        run = self._recorded(told.schedule, "")
+        run = self._recorded(outcome.schedule, "")
         assert run is not None
-        actions = told.schedule.actions
-        if told.invariant is None or not actions:
+        actions = outcome.schedule.actions
+        if outcome.invariant is None or not actions:
             return page_of(run)
-        without = replace(told.schedule, actions=actions[:-1])
+        without = replace(outcome.schedule, actions=actions[:-1])
         return page_of(run, self._recorded(without, f" without {actions[-1].describe()}"))
 
     def _recorded(self, schedule: Schedule, which: str) -> RecordedRun | None:
@@ -110,9 +110,9 @@ class ApplicationTest(ABC):
         return again.recording.run(f"{self.name}, seed {schedule.seed}{which}", failure, again.virtual_s * 1_000)
 
     def bugs_of_aiokafka(self, first: Outcome, schedule: Schedule) -> tuple[str, ...]:
-        """Return the repairs of aiokafka with which the run, and its smallest schedule, pass.
+        """Return the repairs of aiokafka with which the run and its smallest schedule pass.
 
-        Each of them alone is enough; all, if none is.
+        They are those that are each sufficient alone, or all of them if none is.
         """
         if self.settings.repair_aiokafka or "aiokafka" not in sys.modules:
             return ()
@@ -130,19 +130,19 @@ class ApplicationTest(ABC):
         return explore(run, self.settings.max_runs)
 
     def shrink(self, first: Outcome) -> Failure:
-        """Find the smallest schedule that fails as this run did, and observe it."""
+        """Find the smallest schedule that fails as this run did, and observe its run."""
         shrunk = shrink(first, self.run)
         return self.observe(first, shrunk.schedule, shrunk.tries)
 
     def observe(self, first: Outcome, schedule: Schedule, tries: int = 0) -> Failure:
-        """Run a schedule that fails as `first` did twice, and observe the second run."""
+        """Run a schedule that fails as `first` did twice, observing the second run."""
         bugs = self.bugs_of_aiokafka(first, schedule)
         once, again = self.run(schedule), self.run(schedule, observe=True)
         repeats = once.digest == again.digest
         return Failure(self.name, self.in_python(), self.settings, first, again, tries, repeats, bugs)
 
     def examine(self, schedule: Schedule, *, shrinks: bool = True) -> Failure | None:
-        """Run a schedule; if it fails, find the smallest one that fails alike, and observe it."""
+        """Run a schedule; if it fails, return the failure with the smallest schedule that fails in the same way."""
         first = self.run(schedule)
         if first.invariant is None:
             return None
@@ -151,18 +151,18 @@ class ApplicationTest(ABC):
 
 @dataclass(frozen=True)
 class NamedTest(ApplicationTest):
-    """A test that is imported by its name; it can be sent to another process."""
+    """A test that is imported by name; can be sent to another process."""
 
     name: str
-    """`module:function`, found from the current directory too."""
+    """`module:function`, also searched in the current directory."""
     settings: Settings = field(default_factory=Settings)
 
     @classmethod
     def of(cls, name: str, usual: Mapping[str, Any] | None = None, **arguments: Any) -> NamedTest:
         """Return the test of that name with these settings.
 
-        For those that are missing or None its marker `chaos` counts, and then `usual`. Raises NoSuchTestError and
-        ConfigError.
+        Missing settings, and those that are None, come from its marker `chaos`, then from `usual`. Raises
+        NoSuchTestError and ConfigError.
         """
         test = load_test(name)
         check_test(name, test)
@@ -170,7 +170,7 @@ class NamedTest(ApplicationTest):
         mark = next((mark for mark in marks if mark.name == MARKER), None)
         args, marked = ((), {}) if mark is None else (mark.args, mark.kwargs)
         options = {key: value for key, value in arguments.items() if value is not None}
-        if options.get("exhaustive"):  # in all orders, whatever the marker lets chance choose
+        if options.get("exhaustive"):  # all orders replace the marker's random choices
             marked = {key: value for key, value in marked.items() if key not in {"faults", "order"}}
         return cls(name, Settings.from_marker(args, {**(usual or {}), **marked, **options}))
 
@@ -222,20 +222,20 @@ def _likely_name(name: str) -> str:
     module = ".".join(path.with_suffix("").parts)
     if function and _is_module(module) and function.isidentifier():
         return f", as {module}:{function}"
-    return f"; Python cannot import {path}: rename it" if path.is_file() else "; a command is written behind --"
+    return f"; Python cannot import {path}: rename it" if path.is_file() else "; a command is written after --"
 
 
 def check_test(name: str, test: Any) -> None:
-    """Raise NoSuchTestError for what cannot be run without pytest as `await test(chaos)`."""
+    """Raise NoSuchTestError unless the test can be run without pytest as `await test(chaos)`."""
     if not inspect.iscoroutinefunction(inspect.unwrap(test) if callable(test) else test):
-        raise NoSuchTestError(f"{name!r} is not written with async def")
+        raise NoSuchTestError(f"{name!r} is not an async function")
     parameters = inspect.signature(test).parameters.values()
     needed = [each.name for each in parameters if each.default is each.empty and each.kind in _NAMED]
     others = [each for each in needed if each not in {CHAOS, TMP_PATH}]
     if CHAOS in needed and others:
         raise NoSuchTestError(
-            f"{name!r} takes {', '.join(others)}, which pytest alone can give it: run it with pytest, or let it take "
-            f"{CHAOS} and {TMP_PATH} only"
+            f"{name!r} has the arguments {', '.join(others)}, which only pytest can provide: run it with pytest, or "
+            f"use only {CHAOS} and {TMP_PATH}"
         )
     if CHAOS not in needed and len(others) != 1:
         raise NoSuchTestError(f"{name!r}: add the argument {CHAOS}, which starts the workers")
@@ -247,7 +247,7 @@ S = TypeVar("S", bound=FaultSchedule)
 
 
 class Searched(Protocol[S]):
-    """The work that a search runs: schedules that are drawn from seeds."""
+    """The subject of a search: draws schedules from seeds and runs them."""
 
     def draw(self, seed: int) -> S:
         """Return the schedule of a seed."""
@@ -257,7 +257,7 @@ class Searched(Protocol[S]):
 
 
 class SeedOutcome(NamedTuple):
-    """The end of the run of one seed, as values that another process can send."""
+    """The outcome of one seed, as values that can be sent between processes."""
 
     seed: int
     invariant: str | None
@@ -266,15 +266,15 @@ class SeedOutcome(NamedTuple):
     summary: Any = None
     """Counts of a random run; None for tests of applications."""
     seen: Mapping[str, bool] = MappingProxyType({})
-    """Whether the test saw what its `sometimes` and `reached` name."""
+    """Whether the test has seen each name of its `sometimes` and `reached`."""
     faults: Mapping[str, Sequence[int]] = MappingProxyType({})
     """The number of faults of each kind that were drawn, happened and took effect."""
 
 
 def run_seeds(searched: Searched[Any], seeds: Iterable[int], jobs: int) -> Iterator[SeedOutcome]:
-    """Return the outcomes of seeds as they come: in this process and in order, or with several jobs in any order.
+    """Return the outcomes of seeds: with one job in this process and in order, with several in order of completion.
 
-    The processes start with this call, and end with the last outcome.
+    The processes start with this call, and end after the last outcome.
     """
     run = partial(run_seed, searched)
     if jobs == 1:
@@ -295,7 +295,7 @@ def _start_method() -> Literal["fork", "spawn"]:
 
 
 def _start_process() -> None:
-    # The process that started this one decides when it ends; an exit removes temporary files, and a signal would not.
+    # The parent process decides when this one ends; an exit removes temporary files, and a signal would not.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
 
@@ -312,6 +312,6 @@ def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:
 
 
 def _processor_s() -> float:
-    """Return the processor time of this process, and of the programs that it started and that have ended."""
+    """Return the CPU seconds of this process and of the child processes that have ended."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system

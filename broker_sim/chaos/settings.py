@@ -1,7 +1,8 @@
-"""The settings of a search: one frozen value for pytest, `broker-sim chaos`, Spark and the test that a report prints.
+"""The settings of a search: one frozen value for pytest, `broker-sim chaos`, Spark and printed tests.
 
-A `Schedule` says what one run does. The settings say how schedules are drawn, and what of a run no schedule says.
-Each field carries its `Setting`: the marker's arguments, the options of commands and the printed test follow from it.
+A `Schedule` determines one run. The settings determine how schedules are drawn, and the properties of runs that no
+schedule contains. Each field has its `Setting`, from which the marker's arguments, the options of commands and the
+printed test are derived.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
 
 Exhaustive = bool | Literal["workers", "brokers"]
-"""Whose orders an exhaustive search runs; True stands for those of workers."""
+"""The subject of an exhaustive search: the orders of workers (or True), or of brokers."""
 Form = Literal[
     "count", "milliseconds", "seconds", "flag", "kinds", "order", "exhaustive",
     "schedule", "topics", "configs", "security", "users",
 ]  # fmt: skip
-"""Allowed values of a setting, and how a command reads them."""
+"""Form of a setting's value, which determines its check and its option."""
 ORDERS_OF: Final = ("workers", "brokers")
 MAX_RUNS: Final = 1_000
 
@@ -52,20 +53,20 @@ CONFIGS: Final[Mapping[str, GivenValue]] = {
     "share.coordinator.state.topic.num.partitions": 1,
     "transaction.state.log.num.partitions": 1,
 }
-"""Configurations of every run, unless a setting says otherwise: 20 s of faults see the ends of these waits."""
+"""Default configurations of every run, with timeouts that expire within 20 s of faults."""
 
 
 class Setting(NamedTuple):
-    """The help text of a field of `Settings`, and how it is written."""
+    """The help text, form and option of a field of `Settings`."""
 
     help: str
     form: Form
     option: str
     """The option of commands."""
     of_a_run: bool = False
-    """Whether it belongs to each run and stands in no schedule: then it stands in the printed test."""
+    """Whether it is a property of each run that no schedule contains, so that the printed test must."""
     beside_a_command: bool = False
-    """Whether `broker-sim chaos -- COMMAND` takes it too."""
+    """Whether `broker-sim chaos -- COMMAND` has the option too."""
 
 
 def _setting(form: Form, option: str, help: str, **where: bool) -> dict[str, Setting]:  # noqa: A002 - as click
@@ -81,9 +82,9 @@ def _is_whole(value: object, least: int) -> bool:
 
 
 _CHECKS: Final[Mapping[Form, tuple[Callable[[Any], bool], str]]] = {
-    "count": (lambda value: _is_whole(value, 1), "give a whole number of at least 1"),
-    "milliseconds": (lambda value: value is None or _is_whole(value, 0), "give the maximum in whole milliseconds"),
-    "seconds": (lambda value: isinstance(value, int | float) and value >= 1, "give seconds, at least 1"),
+    "count": (lambda value: _is_whole(value, 1), "pass a whole number of at least 1"),
+    "milliseconds": (lambda value: value is None or _is_whole(value, 0), "pass the maximum in whole milliseconds"),
+    "seconds": (lambda value: isinstance(value, int | float) and value >= 1, "pass seconds, at least 1"),
     "flag": (lambda value: isinstance(value, bool), "choose True or False"),
     "order": (lambda value: value in get_args(Order), "choose 'fifo' or 'seeded'"),
     "exhaustive": (lambda value: value in (False, True, *ORDERS_OF), "choose True, 'workers' or 'brokers'"),
@@ -94,11 +95,11 @@ _CHECKS: Final[Mapping[Form, tuple[Callable[[Any], bool], str]]] = {
 class Settings(ClusterOptions):
     """The checked settings of one search. Raises ConfigError.
 
-    `repr` tells two searches apart whose runs differ: it leaves out the number of seeds, and passwords.
+    The `repr` is the same for searches with the same runs: it has neither the number of seeds nor passwords.
     """
 
     first_broker_id: int = field(default=FIRST_BROKER_ID, init=False)
-    """Fixed: faults name brokers by their numbers from there on."""
+    """Fixed, because faults name brokers by their numbers."""
     brokers: int = field(
         default=3,
         metadata=_setting("count", "--brokers", "Number of brokers [default: 3].", beside_a_command=True),
@@ -113,18 +114,20 @@ class Settings(ClusterOptions):
     topics: Sequence[str] = field(
         default=(),
         metadata=_setting(
-            "topics", "--topic", "Create a topic; all but the name may be left out.",
+            "topics", "--topic", "Create a topic; all parts but the name are optional.",
             of_a_run=True, beside_a_command=True,
         ),
     )  # fmt: skip
     security: str | None = field(
         default=None,
-        metadata=_setting("security", "--security", "How clients connect [default: plaintext].", of_a_run=True),
+        metadata=_setting(
+            "security", "--security", "Security protocol of clients [default: plaintext].", of_a_run=True
+        ),
     )
     users: Mapping[str, str] | None = field(
         default=None,
         repr=False,
-        metadata=_setting("users", "--user", "A user that may log in, with a password.", of_a_run=True),
+        metadata=_setting("users", "--user", "A user who may log in, with a password.", of_a_run=True),
     )
     seeds: int = field(
         default=20, repr=False, metadata=_setting("count", "--seeds", "Number of seeds, counted from the first.")
@@ -135,7 +138,7 @@ class Settings(ClusterOptions):
     duration_s: float = field(
         default=DEFAULT_DURATION_MS // 1_000,
         metadata=_setting(
-            "seconds", "--duration", "Seconds of faults [default: 20, beside a command 60].", beside_a_command=True
+            "seconds", "--duration", "Seconds of faults [default: 20, with a command 60].", beside_a_command=True
         ),
     )
     faults: Iterable[str] | Mapping[str, float] | None = field(
@@ -143,7 +146,7 @@ class Settings(ClusterOptions):
         metadata=_setting(
             "kinds",
             "--faults",
-            f"Only these kinds of {', '.join(KINDS)}; or plots of several faults: {', '.join(PLOTS)}.",
+            f"Kinds of faults: {', '.join(KINDS)}; and plots of several faults: {', '.join(PLOTS)}.",
             beside_a_command=True,
         ),
     )
@@ -152,7 +155,7 @@ class Settings(ClusterOptions):
         metadata=_setting(
             "order",
             "--order",
-            "Which ready task runs first: the one that waits longest (fifo, the default), or a random one (seeded).",
+            "The ready task that runs first: the oldest (fifo, the default), or a random one (seeded).",
         ),
     )
     latency_ms: int | None = field(
@@ -180,7 +183,7 @@ class Settings(ClusterOptions):
     repair_aiokafka: bool = field(
         default=False,
         metadata=_setting(
-            "flag", "--repair-aiokafka", "Mend bugs of aiokafka that make correct applications fail.", of_a_run=True
+            "flag", "--repair-aiokafka", "Repair bugs of aiokafka that make correct applications fail.", of_a_run=True
         ),
     )
 
@@ -188,20 +191,20 @@ class Settings(ClusterOptions):
 
     def __post_init__(self) -> None:
         self.check()
-        # Values that look the same in each process, whatever the order of a set is there.
+        # Values with the same repr in each process, independent of the order of sets.
         object.__setattr__(self, "topics", tuple(self.topics))
         object.__setattr__(self, "configs", dict(self.configs or {}) or None)
         object.__setattr__(self, "faults", None if self.faults is None else weights_of(self.faults))
 
     def check(self) -> None:
-        """Raise ConfigError for what no search can have."""
-        ClusterOptions.check(self)  # a class with slots is made anew, which `super()` does not know
+        """Raise ConfigError if no search can have these settings."""
+        ClusterOptions.check(self)  # `super()` does not work: a dataclass with slots is a new class
         for name, setting in settings_by_name().items():
             is_right, advice = _CHECKS.get(setting.form, (_anything, ""))
             if not is_right(value := getattr(self, name)):
                 raise ConfigError(f"{name}={value!r}: {advice}")
         if self.exhaustive and (self.faults is not None or self.order != "fifo"):
-            raise ConfigError("exhaustive=True: it has neither faults nor order; give a schedule")
+            raise ConfigError("exhaustive=True excludes faults and order; pass a schedule instead")
         try:
             weights_of(self.faults)
             if self.schedule is not None:
@@ -217,7 +220,7 @@ class Settings(ClusterOptions):
         return {**CONFIGS, **(self.configs or {})}
 
     def draw(self, seed: int) -> Schedule:
-        """Return the schedule of a seed; one without faults if all orders are run."""
+        """Return the schedule of a seed; with `exhaustive` it has no faults."""
         if self.exhaustive:
             return Schedule(
                 seed, brokers=self.brokers, workers=self.workers, latency_ms=self.latency_ms or 0, duration_ms=0
@@ -233,7 +236,7 @@ class Settings(ClusterOptions):
         )
 
     def schedules(self, seeds: Iterable[int] | None = None) -> Iterable[Schedule]:
-        """Yield the schedules of these seeds; without seeds the one that is given, or those of `self.seeds`."""
+        """Yield the schedules of these seeds (default: `self.schedule`, or those of `self.seeds`)."""
         if self.schedule is not None and seeds is None:
             yield Schedule.parse(self.schedule)
             return
@@ -242,7 +245,7 @@ class Settings(ClusterOptions):
         yield from map(self.draw, seeds)
 
     def of_a_run(self) -> dict[str, Any]:
-        """Return what a run has that its schedule does not say, by name, where it is not as usual."""
+        """Return the settings of a run that its schedule does not contain, by name, unless they are the default."""
         return {
             each.name: getattr(self, each.name)
             for each in fields(self)
@@ -250,7 +253,7 @@ class Settings(ClusterOptions):
         }
 
     def as_arguments(self) -> list[str]:
-        """Return `of_a_run` as arguments of a call, in Python."""
+        """Return `of_a_run` as arguments of a call in Python."""
         return [
             f"{name}={list(value) if isinstance(value, tuple) else value!r}" for name, value in self.of_a_run().items()
         ]

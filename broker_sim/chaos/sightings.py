@@ -1,9 +1,8 @@
-"""Sightings of a search: faults that took effect, and conditions and places that at least one seed has to see.
+"""Sightings of a search: faults that took effect, and conditions and places that at least one seed must see.
 
-With them a green test proves that its faults hit where it hurts.
-
-`Chaos.sometimes` and `Chaos.reached` note it by name, a search counts the seeds that saw it (`Sightings`). A place
-that no run reaches cannot name itself, so the names are read from the test's code before it runs.
+They prove that the faults of a green search hit the critical places. `Chaos.sometimes` and `Chaos.reached` name what
+to see; `Sightings` counts the seeds that saw it. The names of places are read from the test's code before it runs,
+because a place that is never reached cannot name itself.
 """
 
 from __future__ import annotations
@@ -18,25 +17,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 REACHED: Final = "reached"
-"""The method of `Chaos` whose argument names a place in the code."""
+"""Name of the method of `Chaos` whose argument names a place in the code."""
 FEWEST_SEEDS: Final = 2
-"""Fewest seeds that are a search: one seed alone is looked at, or repeated."""
-ADVICE: Final = (
-    "run more seeds, name the faults that bring it about, or give the workers work until the last fault is over"
-)
-ADVICE_WITHOUT_FAULTS: Final = (
-    "await chaos.faults_over() in the test, and start as many workers as workers= says before"
-)
+"""Minimum number of seeds of a search; a single seed is only inspected or repeated."""
+ADVICE: Final = "run more seeds, name the faults that cause it, or keep the workers busy until the last fault is over"
+ADVICE_WITHOUT_FAULTS: Final = "await chaos.faults_over() in the test, after starting as many workers as workers= says"
 ADVICE_WITHOUT_EFFECT: Final = (
-    "give the workers work until the last fault is over, and name faults= that can concern them"
+    "keep the workers busy until the last fault is over, and name faults= that can affect them"
 )
 
 
 class FaultCount(NamedTuple):
-    """The number of faults that were drawn, of those that happened, and of those that took effect.
+    """The number of faults that were drawn, that happened, and that took effect.
 
-    A fault takes effect if a worker was at work that it ended, froze or cut off, if a request was hit, if a leader
-    changed; other faults of brokers, if clients and brokers sent each other anything meanwhile.
+    A fault takes effect if it stopped or cut off a busy worker, hit a request, or changed a leader; other faults of
+    brokers, if clients and brokers exchanged messages meanwhile.
     """
 
     drawn: int = 0
@@ -48,12 +43,12 @@ class FaultCount(NamedTuple):
 
 
 def places_in(code: CodeType, namespace: Mapping[str, Any]) -> set[str]:
-    """Return the names of the calls `chaos.reached("name")` in a test, and in functions of its module that it names."""
+    """Return the names in calls `chaos.reached("name")` of a test and of the functions of its module that it uses."""
     return {name for each in _codes(code, namespace, set()) for name in _places(each)}
 
 
 def names_in(code: CodeType, namespace: Mapping[str, Any]) -> set[str]:
-    """Return the names that a test uses, of attributes too, and those of functions of its module that it names."""
+    """Return the names, also of attributes, in a test and in the functions of its module that it uses."""
     return {name for each in _codes(code, namespace, set()) for name in each.co_names}
 
 
@@ -78,16 +73,16 @@ def _places(code: CodeType) -> Iterator[str]:
 
 
 class Sightings:
-    """The number of seeds of a search, its faults, and the seeds that saw each thing which has to be seen."""
+    """The number of seeds of a search, its faults, and the number of seeds that saw each named condition."""
 
     def __init__(self) -> None:
         self.seeds = 0
         self.counts: Counter[str] = Counter()
         self.faults: dict[str, FaultCount] = {}
-        """The number of faults by their kinds."""
+        """The number of faults by kind."""
 
     def add(self, seen: Mapping[str, bool], faults: Mapping[str, Sequence[int]], seeds: int = 1) -> None:
-        """Count what a seed saw, and what it had to look for, and its faults; the same for several seeds."""
+        """Add the sightings and faults of a seed, or of several equal seeds."""
         self.seeds += seeds
         for name, is_seen in seen.items():
             self.counts[name] += seeds * is_seen
@@ -97,7 +92,7 @@ class Sightings:
 
     @property
     def never(self) -> list[str]:
-        """The names of what no seed of the search saw; empty for a single seed, which is no search."""
+        """The names that no seed of the search saw; empty for a single seed, which is not a search."""
         return [] if self.seeds < FEWEST_SEEDS else [name for name, count in self.counts.items() if not count]
 
     @property
@@ -106,7 +101,7 @@ class Sightings:
         return FaultCount(*map(sum, zip(*self.faults.values(), strict=True)))
 
     def failure(self) -> str | None:
-        """Return why the search fails although its seeds may have passed; None if it proves something."""
+        """Return why the search fails although its seeds may have passed; None if it does not."""
         faults = self.all_faults
         if self.seeds >= FEWEST_SEEDS and faults.drawn and not faults.effective:
             advice = ADVICE_WITHOUT_EFFECT if faults.happened else ADVICE_WITHOUT_FAULTS
@@ -116,7 +111,7 @@ class Sightings:
         return f"never seen in {self.seeds} seeds: {', '.join(map(repr, self.never))}; {ADVICE}"
 
     def lines(self) -> list[str]:
-        """Return what a summary tells."""
+        """Return the lines of a summary."""
         lines = []
         if (faults := self.all_faults).drawn:
             kinds = ", ".join(starmap("{} {}".format, sorted(self.faults.items())))

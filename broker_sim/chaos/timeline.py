@@ -13,34 +13,34 @@ if TYPE_CHECKING:
 FAULT = "FAULT"
 ORDER = "ORDER"
 WIDEST_NAME = 32
-"""Longest name shown whole; of a longer one, as of clients of Kafka Streams, beginning and end are shown."""
+"""Maximum length of a name; longer ones, as of Kafka Streams clients, are shortened in the middle."""
 BEFORE = 5
 """Number of moments shown before the first fault or deviation."""
 MOST_LINES: Final = 60
-"""Number of lines of a time line, unless more of them are errors."""
+"""Maximum number of lines of a time line without errors."""
 LONGEST_BLOCK: Final = 4
-"""Maximum number of lines that are folded where they repeat together, such as a request and its error."""
+"""Maximum number of lines in a block of repeated lines that is folded, such as a request and its error."""
 
 
 class Moment(NamedTuple):
-    """Something that happened, at a second of virtual or real time."""
+    """An event, with its second of virtual or real time."""
 
     at_s: float
     who: str
     what: str
     error: str = ""
-    """The error that came with it, as `TypeError: its text`; a line with one is never left out."""
+    """The error of the event, as `TypeError: its text`; a line with an error is never omitted."""
 
 
 class Timeline:
-    """The moments of a run, with the time that a clock shows."""
+    """The moments of a run, with their times by the clock `now_s`."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         self.moments: list[Moment] = []
         self.now_s = now_s
 
     def note(self, who: str, what: str, error: str = "") -> None:
-        """Add a moment, with an error that came with it; a text of several lines becomes one."""
+        """Add a moment, with its error if any; a text of several lines becomes one line."""
         self.moments.append(Moment(self.now_s(), who, " ".join(what.split()), error))
 
     # -- of faults, as their listener -------------------------------------------------------------
@@ -54,15 +54,15 @@ class Timeline:
         self.note(FAULT, f"end of {action.kind} {' '.join(action.on)}")
 
     def not_done(self, action: Action, error: Exception) -> None:
-        """Note a fault that does not fit the state of the cluster."""
+        """Note a fault that did not happen."""
         self.note(FAULT, f"{action.describe()}: not done, {error}")
 
 
 def timeline_text(moments: Sequence[Moment], most: int | None = MOST_LINES, advice: str = "") -> str:
-    """Return a table that begins just before the first fault or deviation; lines that repeat are folded.
+    """Return a table that begins just before the first fault or deviation; repeated lines are folded.
 
-    With more than `most` lines those in the middle are left out but for errors; in their place stands how many, with
-    the advice how to see them. None stands for no limit.
+    Of more than `most` lines (None: no limit) those in the middle are omitted, except errors, and replaced by their
+    number and the advice how to see them.
     """
     moments = sorted(moments, key=lambda each: each.at_s)
     first = next((index for index, each in enumerate(moments) if each.who in {FAULT, ORDER}), 0)
@@ -90,7 +90,7 @@ def _what(moment: Moment) -> str:
 
 
 def _folded(moments: Sequence[Moment]) -> Iterator[tuple[Moment, str]]:
-    """Yield moments, and how often they come one after the other: each of them alone, or a few together."""
+    """Yield moments without repetitions, and texts with the number of repetitions of a moment or a block."""
     index = 0
     while index < len(moments):
         size, times = _repeated(moments[index:])
@@ -103,7 +103,7 @@ def _folded(moments: Sequence[Moment]) -> Iterator[tuple[Moment, str]]:
 
 
 def _repeated(moments: Sequence[Moment]) -> tuple[int, int]:
-    """Return the size of the block of moments at the beginning, and how often it comes; without an end of its own."""
+    """Return the size of the repeated block at the beginning and its number of repetitions; (1, 1) without one."""
     keys = [moment[1:] for moment in moments[: 2 * LONGEST_BLOCK]]
     for size in range(1, LONGEST_BLOCK + 1):
         if len(keys) < 2 * size or keys[:size] != keys[size : 2 * size]:
@@ -116,7 +116,7 @@ def _repeated(moments: Sequence[Moment]) -> tuple[int, int]:
 
 
 def _without(lines: Sequence[str], is_shown: Sequence[bool], advice: str) -> Iterator[str]:
-    """Yield the lines that are shown, and in place of the others their number."""
+    """Yield the shown lines, and the number of omitted lines in their place."""
     for shown, group in groupby(zip(lines, is_shown, strict=True), key=lambda each: each[1]):
         group_lines = [line for line, _ in group]
         if shown:

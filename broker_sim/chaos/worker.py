@@ -1,4 +1,4 @@
-"""A worker: a program of a test that is ended, and started again, by faults and by its own errors."""
+"""A worker: a program of a test that faults and its own errors stop and restart."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     Undo = Callable[[], bool]
 
 GRACE_S: Final = 10.0
-"""Time that a worker has to stop in when it is asked to; Kubernetes gives 30 s, faults last 20."""
+"""Seconds that a worker has to stop after the request; Kubernetes allows 30 s, but faults last 20."""
 BETWEEN_S: Final = 1.0
-"""Time between the start of a worker and the stop of the next one, of a rolling deploy."""
+"""Seconds between the start of a worker and the stop of the next one in a rolling deploy."""
 RESTART_S: Final = 1.0
-"""Delay before a supervisor starts a worker again that ended with an error of its environment."""
+"""Seconds before a worker that ended with an error of its environment is restarted, as by a supervisor."""
 IDLE_S: Final = 3
-"""Seconds of silence after which a worker that waits for no broker counts as idle: members of groups are not."""
+"""Seconds without traffic after which a worker that waits for no broker counts as idle; group members never are."""
 _CLIENT_ERRORS: Final = {"KafkaError", "KafkaException"}
 """Names of the base classes of aiokafka's, kafka-python's and confluent-kafka's errors."""
 
@@ -39,7 +39,7 @@ _CLIENT_ERRORS: Final = {"KafkaError", "KafkaException"}
 def is_of_the_environment(error: BaseException) -> bool:
     """Whether a program may end with that error when its brokers or its network fail.
 
-    A group of errors, as a TaskGroup raises, is one if all of them are.
+    An exception group, as a TaskGroup raises, is one if all its errors are.
     """
     if isinstance(error, BaseExceptionGroup):
         return all(map(is_of_the_environment, error.exceptions))
@@ -49,7 +49,7 @@ def is_of_the_environment(error: BaseException) -> bool:
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """Return the error that tells most of a group: the first bug in it, or its first error without one."""
+    """Return the most telling error of an exception group: its first bug, or without one its first error."""
     while isinstance(error, BaseExceptionGroup):
         bugs = [one for one in error.exceptions if not is_of_the_environment(one)]
         error = (bugs or error.exceptions)[0]
@@ -66,22 +66,22 @@ def error_text(error: BaseException) -> str:
 
 
 class Worker:
-    """One place for a program, with a host of its own; each start is a new process there.
+    """A worker with a host of its own, on which each start is a new process.
 
     `main` is a coroutine function; it gets the worker if it takes an argument.
     """
 
     def __init__(self, loop: VirtualEventLoop, timeline: Timeline, name: str, versions: Sequence[Main]) -> None:
-        """`versions` are what it runs: the first, and after each deploy the next one, as long as there is one."""
+        """`versions`: the worker runs the first, and after each deploy the next one, until there is no further one."""
         self.name = name
         self.process: Process | None = None
-        """The process that runs, or stands still; None while there is none."""
+        """The running or frozen process; None while there is none."""
         self.starts = 0
         """Number of starts."""
         self._loop = loop
         self._timeline = timeline
         self.version = 0
-        """Number of the version that it runs, or starts with."""
+        """Index of the current version."""
         self.versions = versions
         self._task: asyncio.Task[object] | None = None
         self._is_asked_to_stop = False
@@ -97,32 +97,31 @@ class Worker:
     def __repr__(self) -> str:
         return f"<Worker {self.name}: {'down' if self.process is None else self.process.state}>"
 
-    def depend(self, on: str = "what it depends on") -> None:
-        """Stand for a call to something that is not Kafka, which may fail.
+    def depend(self, on: str = "the dependency") -> None:
+        """Simulate a call to a dependency other than Kafka, which may fail.
 
-        Raises ConnectionError while a fault of the kind `fail` is in force.
+        Raises ConnectionError while a fault `fail` is in force.
         """
         if self.is_failing:
             raise ConnectionError(f"{on} cannot be reached")
 
     def on_death(self, give_back: Callable[[], object]) -> None:
-        """Call `give_back()` when the process that runs now has ended, however it did.
+        """Call `give_back()` when the current process has ended for any reason.
 
-        An operating system does so with what a process held, such as the lock of a file:
-        `worker.on_death(database.close)`.
+        An operating system releases the resources of a process, such as file locks: `worker.on_death(database.close)`.
         """
         self._gives_back.append(give_back)
 
     def on_crash(self, crash: Callable[[], object]) -> None:
-        """Let a fault of the kind `crash` call `crash()`, which ends the process that runs now soon: `main` returns.
+        """Make a fault `crash` call `crash()`, which soon ends the current process, so that `main` returns.
 
-        A process that is still there when the fault is over is killed then.
+        A process that still runs when the fault is over is killed then.
         """
         self._crash_now = crash
 
     @property
     def is_failing(self) -> bool:
-        """Whether a fault of the kind `fail` is in force; to be asked by what stands for a dependency."""
+        """Whether a fault `fail` is in force; read by a simulated dependency at each call."""
         self._failed_calls += bool(self._failures)
         return bool(self._failures)
 
@@ -171,14 +170,14 @@ class Worker:
             self.start()
 
     def end(self) -> None:
-        """End it for good: the run is over."""
+        """End the worker for good: the run is over."""
         self._is_over = True
         self._end()
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
-        """Stop it and keep it down: its task is cancelled, so its `finally` runs; after `grace_s` it is killed.
+        """Stop the worker and keep it down: cancel its task, so that `finally` blocks run; kill it after `grace_s`.
 
-        A command gets SIGTERM in place of that.
+        A command gets SIGTERM instead.
         """
         self._holds += 1
         process, task = self.process, self._task
@@ -194,17 +193,17 @@ class Worker:
             self._end()
 
     def go_on(self, *, in_next_version: bool = False) -> None:
-        """Start it again after `stop`, unless something else keeps it down."""
+        """Restart the worker after `stop`, unless something else keeps it down."""
         self._holds -= 1
         if in_next_version and self.version + 1 < len(self.versions):
             self.version += 1
         self._start_now()
 
-    # -- faults; each returns what ends it, which returns whether it took effect ---------------------
-    # Those that do not fit raise WrongStateError.
+    # -- faults; each returns a function that ends it and returns whether it took effect ---------------------
+    # A fault that the state of the worker does not allow raises WrongStateError.
 
     def crash(self) -> Callable[[], object]:
-        """Kill it, and keep it down until the fault is over."""
+        """Kill the worker, and keep it down until the fault is over."""
         process = self._running()
         self._holds += 1
         (self._crash_now or self._end)()
@@ -218,7 +217,7 @@ class Worker:
         return restart
 
     def freeze(self) -> Undo:
-        """Let it stand still; that took effect if something was due meanwhile, or the network brought something."""
+        """Freeze the worker; effective if a timer became due or data arrived meanwhile."""
         process = self._running()
         process.freeze()
 
@@ -231,7 +230,7 @@ class Worker:
         return thaw
 
     def fail(self) -> Undo:
-        """Let `depend` fail; that took effect if it was called meanwhile."""
+        """Make `depend` fail; effective if it was called meanwhile."""
         self._failures += 1
         calls = self._failed_calls
 
@@ -242,7 +241,7 @@ class Worker:
         return mend
 
     def slow_start(self, seconds: float) -> Callable[[], object]:
-        """Kill it; until the fault is over each of its starts takes `seconds`."""
+        """Kill the worker; until the fault is over each start takes `seconds`."""
         self._running()
         self._start_takes_s += seconds
         self._end()
@@ -254,7 +253,7 @@ class Worker:
         return end
 
     def shift_clock(self, seconds: float) -> Undo:
-        """Let its wall clock be off; that took effect if it has run at the beginning or at the end."""
+        """Shift the worker's wall clock; effective if it was running at the beginning or at the end."""
         self._step_clock(seconds)
         has_run = self.process is not None
 
@@ -272,12 +271,12 @@ class Worker:
     def _running(self) -> Process:
         process = self.process
         if process is None or process.state != "running":
-            raise WrongStateError(f"{self.name} does not run")
+            raise WrongStateError(f"{self.name} is not running")
         return process
 
 
 class WorkerFaults:
-    """The faults of the workers of one run, named by their kinds."""
+    """The faults of the workers of one run, as methods named after their kinds."""
 
     def __init__(
         self,
@@ -298,37 +297,37 @@ class WorkerFaults:
         return self._workers[number - 1]
 
     def _is_at_work(self, worker: Worker) -> bool:
-        """Whether it waits for a broker, or has just heard of one, as members of groups do all the time.
+        """Whether the worker waits for a broker or had traffic recently, as group members always have.
 
-        A worker without any connection is taken to work: what it does otherwise cannot be seen.
+        A worker without connections counts as busy, because other work cannot be observed.
         """
         connections = self._network.connections_of(worker.name)
         idle_since_ns = self._network.core.clock.now_ns - IDLE_S * NS_PER_SECOND
         return not connections or any(pipe.awaits_answer or pipe.last_ns > idle_since_ns for pipe in connections)
 
     def crash(self, number: int) -> Undo:
-        """Kill a worker, and start it again; that took effect if it was at work."""
+        """Kill a worker; the end restarts it; effective if it was busy."""
         worker = self._worker(number)
         return _with_effect(worker.crash, took_effect=self._is_at_work(worker))
 
     def freeze(self, number: int) -> Undo:
-        """Let a worker stand still."""
+        """Freeze a worker."""
         return self._worker(number).freeze()
 
     def fail(self, number: int) -> Undo:
-        """Let what a worker depends on fail."""
+        """Make a worker's dependency fail."""
         return self._worker(number).fail()
 
     def slow_start(self, number: int, seconds: str) -> Undo:
-        """Kill a worker; until the fault is over each of its starts takes `seconds`."""
+        """Kill a worker; until the fault is over each start takes `seconds`."""
         worker = self._worker(number)
         return _with_effect(partial(worker.slow_start, float(seconds)), took_effect=self._is_at_work(worker))
 
     def deploy(self, number: int | None, how: str) -> asyncio.Task[bool]:
-        """Stop workers, and start them in their next version: one after the other, or all at once."""
+        """Stop workers and start them in their next version, one by one or all at once."""
         workers = [self._worker(number)] if number is not None else [*self._workers]
         if not workers:
-            raise WrongStateError("the test has started no worker")
+            raise WrongStateError("the test has not started any workers")
         return asyncio.get_running_loop().create_task(self._deploy(workers, at_once=how == "all"))
 
     async def _deploy(self, workers: Sequence[Worker], *, at_once: bool) -> bool:
@@ -342,10 +341,10 @@ class WorkerFaults:
         return took_effect
 
     def scale(self, _number: int | None, by: str) -> Callable[[], asyncio.Task[bool]]:
-        """Start more workers of the kind of the last one, or stop the last ones, until the fault is over."""
+        """Start more workers like the last one, or stop the last ones, until the fault is over."""
         loop, count = asyncio.get_running_loop(), int(by)
         if not self._workers:
-            raise WrongStateError("the test has started no worker")
+            raise WrongStateError("the test has not started any workers")
         if count > 0:
             versions = self._workers[-1].versions[self._workers[-1].version :]
             more = [self._start(versions) for _ in range(count)]
@@ -367,11 +366,11 @@ class WorkerFaults:
         return took_effect
 
     def clock(self, number: int, seconds: str) -> Undo:
-        """Let the wall clock of a worker's host be off."""
+        """Shift the wall clock of a worker's host."""
         return self._worker(number).shift_clock(float(seconds))
 
     def cut(self, number: int, far_end: str, direction: str) -> Undo:
-        """Cut a worker off from a broker or from all, both ways or one way."""
+        """Cut a worker off from one or all brokers, in one or both directions."""
         worker, far = self._worker(number), ANY
         if far_end != BROKERS:
             far = self._cluster_faults.address(int(far_end.partition("-")[2]))
@@ -380,7 +379,7 @@ class WorkerFaults:
         return self._cluster_faults.combined.cut_clients(*ways.get(direction, both))
 
     def slow(self, number: int, latency_ms: str) -> Undo:
-        """Let messages to and from a worker take longer; that took effect if there were some."""
+        """Delay messages to and from a worker; effective if there were any."""
         name = self._worker(number).name
         began_ns = self._network.core.clock.now_ns
         ways = [(name, ANY), (ANY, name)]
@@ -396,7 +395,7 @@ class WorkerFaults:
 
 
 def _with_effect(begin: Callable[[], Callable[[], object]], *, took_effect: bool) -> Undo:
-    """Begin a fault; return what ends it and returns whether it took effect."""
+    """Begin a fault; return a function that ends it and returns `took_effect`."""
     end = begin()
 
     def undo() -> bool:

@@ -18,7 +18,7 @@ import pytest
 from _pytest.config import Config
 from broker_sim_purgatory import SystemClock
 
-from broker_sim.chaos.chaos import ASKED_EVERY_S, failure_text, invariant_of
+from broker_sim.chaos.chaos import POLL_INTERVAL_S, failure_text, invariant_of
 from broker_sim.chaos.history import InvariantError
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TASK: Final = "task.pickle"
 REPORTS: Final = "reports.json"
-POLL_INTERVAL_S: Final = 0.01
+WAIT_UNTIL_INTERVAL_S: Final = 0.01
 KAFKA, CHAOS, RUN = range(3)
 """Numbers of the objects that the loop's process serves."""
 
@@ -95,7 +95,7 @@ class ProgramKafka(Verbs, BlockingFace):
         Raises ClusterTimeoutError, with what `describe` returns, after `timeout_s` seconds.
         """
         __tracebackhide__ = True
-        if not _is_true_within(timeout_s, predicate, POLL_INTERVAL_S):
+        if not _is_true_within(timeout_s, predicate, WAIT_UNTIL_INTERVAL_S):
             raise ClusterTimeoutError(f"waited {timeout_s:g} s for {predicate!r}\n{self.describe()}")
 
 
@@ -121,7 +121,7 @@ class ProgramChaos:
     ) -> None:
         """Wait until `condition()` is true. Raises InvariantError after `within_s` virtual seconds."""
         __tracebackhide__ = True
-        if not _is_true_within(within_s, condition, ASKED_EVERY_S):
+        if not _is_true_within(within_s, condition, POLL_INTERVAL_S):
             raise InvariantError(invariant, text() if text else f"not within {within_s:g} s")
 
     def check(self, condition: Callable[[], object], invariant: str) -> NoReturn:

@@ -1,5 +1,5 @@
-"""Faults of a cluster and of its users: actions as data and as text, carried out on both clocks.
+"""Faults of a cluster and of its users: actions as data and as text, for real and virtual time.
 
-Chaos for users' applications and random runs of the simulator itself draw from the same kinds, each in
-its own way; who uses the cluster meanwhile does not matter here.
+Chaos for users' applications and random runs of the simulator itself draw from the same kinds, each in its own
+way; this package does not depend on the cluster's clients.
 """

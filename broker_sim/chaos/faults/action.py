@@ -1,10 +1,10 @@
-"""An action of a schedule: something that is done to a cluster, or to a program beside it, as data and as text.
+"""An action of a schedule: a fault of a cluster or of a program that uses it, as data and as text.
 
     3200 crash worker-1 for=3000
     8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
     9000 kill leader for=500
 
-The words say when it begins, its kind, on whom, for how long, and with what.
+The words are the time in ms, the kind, the targets, the duration in ms, and the value.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple, Self
 
 BROKERS: Final = "brokers"
-"""Stands for every broker: as the far end of a cut, or for requests to whichever serves them."""
+"""All brokers, as the far end of a cut, or for requests to any broker."""
 WORKERS: Final = "workers"
-"""Stands for every worker."""
+"""All workers."""
 CONTROLLER: Final = "controller"
 """The controller as an end of a link."""
 LEADER: Final = "leader"
@@ -33,14 +33,14 @@ _VALUE: Final = "value="
 
 
 class ScheduleError(ValueError):
-    """A schedule or an action cannot be read; the text is one line."""
+    """A schedule or an action is invalid; the text is one line."""
 
 
 class Action(NamedTuple):
-    """Something that is done at `at_ms`, and undone `for_ms` later if it lasts.
+    """A fault that begins at `at_ms`, and ends `for_ms` later if it lasts.
 
-    `on` names who it concerns: `worker-1`, `broker-2`, or what a broker is at that moment, as `leader`.
-    For kinds and values see `broker_sim.chaos.faults.kinds`.
+    `on` has the targets: `worker-1`, `broker-2`, or a role that a broker has at that moment, such as `leader`. For
+    kinds and values see `broker_sim.chaos.faults.kinds`.
     """
 
     at_ms: int
@@ -70,11 +70,11 @@ class Action(NamedTuple):
             if equals:
                 options[name] = value
         if not words or not at.isdecimal() or not options["for"].isdecimal():
-            raise ScheduleError(f"{line!r}: write an action as '3200 crash worker-1 for=3000', in ms")
+            raise ScheduleError(f"{line!r}: an action has the form '3200 crash worker-1 for=3000', in ms")
         return cls(int(at), words[0], tuple(on), int(options["for"]), options["value"])
 
     def describe(self) -> str:
-        """Return what it does, for a time line."""
+        """Return the action in words, for a time line."""
         value = f" {self.value}" if self.value else ""
         lasts = f" for {self.for_ms / 1000:g} s" if self.for_ms else ""
         return f"{self.kind}{value} {' '.join(self.on)}{lasts}"
@@ -86,7 +86,7 @@ def broker_name(broker_id: int) -> str:
 
 
 def is_broker(name: str) -> bool:
-    """Whether the name is that of a broker, as `broker-2`."""
+    """Whether the name is a broker's, such as `broker-2`."""
     stem, _, number = name.partition("-")
     return stem == "broker" and number.isdecimal()
 

@@ -1,4 +1,4 @@
-"""Refuses actions that mean nothing: an unknown kind, one on nobody, a value that its kind does not have."""
+"""Validates actions: their kind, their targets and their value."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ if TYPE_CHECKING:
     from broker_sim.chaos.faults.kinds import Kind
 
 _EXAMPLES: Final = {
-    "worker": "which worker, as worker-1",
-    "workers": "which worker, as worker-1, or workers",
-    "broker": "which broker, as broker-1",
-    "brokers": "which broker, as broker-1",
-    "link": "which link, as broker-1 controller",
+    "worker": "a worker, such as worker-1",
+    "workers": "a worker, such as worker-1, or workers",
+    "broker": "a broker, such as broker-1",
+    "brokers": "a broker, such as broker-1",
+    "link": "a link, such as broker-1 controller",
 }
 
 
 def check_action(action: Action) -> Kind:
-    """Return the kind of an action. Raises ScheduleError for one that means nothing."""
+    """Return the kind of an action. Raises ScheduleError for an invalid action."""
     kind = KINDS.get(action.kind)
     if kind is None:
         if action.kind in PLOTS:
             raise ScheduleError(f"{action}: {action.kind} is a plot, which is drawn: name it in --faults or faults=")
         hint = did_you_mean(action.kind, KINDS)
-        raise ScheduleError(f"{action}: there is no kind {action.kind!r}{hint}; see {', '.join(KINDS)}")
-    if not _names_who(action, kind):
-        raise ScheduleError(f"{action}: say on {_EXAMPLES[kind.on]}")
+        raise ScheduleError(f"{action}: unknown kind {action.kind!r}{hint}; kinds: {', '.join(KINDS)}")
+    if not _has_targets(action, kind):
+        raise ScheduleError(f"{action}: add {_EXAMPLES[kind.on]}")
     if not _has_value(action, kind):
-        example = f"a value, as value={kind.values[0]}" if kind.values else "no value"
-        raise ScheduleError(f"{action}: give {example}")
+        example = f"add a value, such as value={kind.values[0]}" if kind.values else "leave out the value"
+        raise ScheduleError(f"{action}: {example}")
     if action.kind in ON_REQUESTS:
         _check_fault(action)
     return kind
 
 
-def _names_who(action: Action, kind: Kind) -> bool:
+def _has_targets(action: Action, kind: Kind) -> bool:
     """Whether the action names as many workers, brokers or nodes as its kind needs."""
     names = action.on
     if kind.on in {BROKERS, WORKERS} and names in {(), (kind.on,)}:
@@ -54,7 +54,7 @@ def _names_who(action: Action, kind: Kind) -> bool:
 
 
 def _has_value(action: Action, kind: Kind) -> bool:
-    """Whether the action has a value if its kind needs one: a number, if those of the kind are numbers."""
+    """Whether the action has a value if its kind needs one: a number, if the kind has numbers."""
     if not kind.values:
         return not action.value
     if not kind.values[0].removeprefix("-").isdecimal():
@@ -62,13 +62,13 @@ def _has_value(action: Action, kind: Kind) -> bool:
     if kind.on == WORKERS:
         return bool(int(action.value)) if action.value.removeprefix("-").isdecimal() else False
     digits = action.value.removeprefix("-")
-    if kind.on == "worker":  # its times may have fractions
+    if kind.on == "worker":  # seconds may have fractions
         digits = digits.replace(".", "", 1)
     return digits.isdecimal()
 
 
 def _check_fault(action: Action) -> None:
-    """Raise ScheduleError for an API that is not served, or an error that it cannot tell."""
+    """Raise ScheduleError for an API that is not served, or an error that its responses cannot contain."""
     try:
         request_fault(action.kind, None, action.value)
     except ValueError as impossible:

@@ -1,9 +1,9 @@
-"""Faults of a cluster, in real time as in virtual time; who uses it meanwhile does not matter.
+"""Faults of a cluster, in real and in virtual time, independent of its clients.
 
-A method begins it at once and returns what ends it; one that moves something returns nothing. Several
-may concern the same broker or link, and each ends by itself: a broker starts when the last one that holds
-it down ends. ApiError or WrongStateError is raised for what does not fit the state of the cluster by
-then, such as to pause a dead broker.
+A method begins a fault at once and returns the function that ends it; methods that only move something return no
+function. Several faults may affect the same broker or link, and each ends on its own: a broker starts when the last
+fault that holds it down ends. ApiError or WrongStateError is raised if the state of the cluster does not allow the
+fault, for example pausing a dead broker.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
     Undo = Callable[[], object]
 
 HALT_MS = 100
-"""Delay before a broker halts whose disk is full."""
+"""Delay before a broker with a full disk halts."""
 HITS = 3
-"""Maximum number of requests that an `error`, `lose` or `delay` hits."""
+"""Maximum number of requests that a fault on requests hits."""
 RUNS_MS: Final = 50
-"""Time that a broker with a slow disk runs between two waits."""
+"""Time in ms that a broker with a slow disk runs between two waits."""
 ROLES: Final = (LEADER, FOLLOWER, THIRD, GROUPS, TRANSACTIONS)
 COORDINATED: Final = {
     GROUPS: TopicPartition(GROUP_METADATA_TOPIC, 0),
     TRANSACTIONS: TopicPartition(TRANSACTION_STATE_TOPIC, 0),
 }
-"""The partitions whose leaders are the coordinators, where there is one of each."""
+"""The partitions whose leaders are the coordinators; under chaos each coordinator topic has one partition."""
 _PLACES: Final = {FOLLOWER: 0, THIRD: 1}
 
 
@@ -65,11 +65,11 @@ class ClusterFaults:
         on_start: Callable[[int], object] = _nothing,
         on_started: Callable[[int], object] = _nothing,
     ) -> None:
-        """`on_stopped` hears of brokers that have shut down; `on_start`, `on_started` of their starts."""
+        """`on_stopped(broker_id)` is called after a shutdown, `on_start` before and `on_started` after a start."""
         self.shutting_down = 0
-        """Number of brokers that are shutting down, which takes as long as the controller is cut off."""
+        """Number of brokers that are shutting down; a shutdown waits while the controller is cut off."""
         self.starting = 0
-        """Number of starts of brokers under way."""
+        """Number of broker starts under way."""
         self.combined = CombinedFaults(kafka.nodes, network)
         self.nodes = kafka.nodes
         self._kafka = kafka
@@ -88,19 +88,19 @@ class ClusterFaults:
     # -- processes --------------------------------------------------------------------------------
 
     def pause(self, broker_id: int) -> Undo:
-        """Let a broker stand still."""
+        """Pause a broker."""
         self.nodes.pause(broker_id)
         process = self.nodes.node(broker_id).process
         assert process is not None
         return process.resume
 
     def kill(self, broker_id: int) -> Undo:
-        """Kill a broker, and start it again."""
+        """Kill a broker; the end restarts it."""
         self._kafka.kill(broker_id)
         return self._hold_down(broker_id)
 
     def lose_power(self, *broker_ids: int) -> Undo:
-        """Turn the power of brokers off at once, and start them again.
+        """Cut the power of brokers at once; the end restarts them.
 
         Raises WrongStateError without simulated disks.
         """
@@ -110,7 +110,7 @@ class ClusterFaults:
         return self._hold_down(*broker_ids)
 
     def stop(self, broker_id: int) -> Undo:
-        """Shut a broker down as for a roll, and start it again."""
+        """Shut a broker down in a controlled way; the end restarts it."""
         node = self.nodes.running(broker_id)
         if node.on_stopped is not None:
             raise WrongStateError(f"broker {broker_id} is shutting down already")
@@ -120,7 +120,7 @@ class ClusterFaults:
         start = self._hold_down(broker_id)
 
         def start_when_stopped() -> None:
-            # It may wait for the controller as long as that is cut off.
+            # The shutdown waits while the controller is cut off.
             if stopping.done():
                 start()
             else:
@@ -129,7 +129,7 @@ class ClusterFaults:
         return start_when_stopped
 
     async def _stop_if_running(self, broker_id: int) -> None:
-        # Asked again: another action of the same moment may have been first.
+        # Checked again: another action at the same moment may have come first.
         with suppress(WrongStateError):
             await self._kafka.stop(broker_id)
 
@@ -138,7 +138,7 @@ class ClusterFaults:
         self._on_stopped(broker_id)
 
     def roll(self, broker_id: int | None) -> asyncio.Task[None]:
-        """Restart all brokers one after the other, or this one; each when the last is back in every ISR."""
+        """Restart one broker, or all one by one, each when the previous one is back in every ISR."""
         broker_ids = list(self.nodes.nodes) if broker_id is None else [broker_id]
         for each in broker_ids:
             if self.nodes.running(each).on_stopped is not None:
@@ -149,7 +149,7 @@ class ClusterFaults:
     async def _roll(self, broker_ids: list[int]) -> None:
         try:
             for broker_id in broker_ids:
-                # Other faults may have taken it meanwhile, and keep the others from coming back.
+                # Other faults may have stopped it meanwhile, or keep other brokers from coming back.
                 with suppress(WrongStateError, ClusterTimeoutError):
                     await self._kafka.stop(broker_id)
                     if not self._holding_down[broker_id]:
@@ -159,7 +159,7 @@ class ClusterFaults:
             self.starting -= 1
 
     def _hold_down(self, *broker_ids: int) -> Undo:
-        """Keep brokers down; return what starts those of them that nothing else keeps down."""
+        """Keep brokers down; return a function that starts those that no other fault keeps down."""
         self._holding_down.update(broker_ids)
 
         def start() -> None:
@@ -172,7 +172,7 @@ class ClusterFaults:
     async def _start_all(self, broker_ids: tuple[int, ...]) -> None:
         try:
             for broker_id in broker_ids:
-                # Asked only now: several actions on the broker may end at the same moment.
+                # Checked only now: several actions on the broker may end at the same moment.
                 is_dead = self.nodes.node(broker_id).state is ProcessState.DEAD
                 if is_dead and not self._holding_down[broker_id]:
                     await self._start(broker_id, wait=False)
@@ -188,13 +188,13 @@ class ClusterFaults:
         return asyncio.get_running_loop().create_task(coroutine)
 
     def slow_disk(self, broker_id: int, stall_ms: str) -> Undo:
-        """Let a broker wait for its disk again and again, `stall_ms` each time, and run a little between."""
+        """Make a broker wait for its disk repeatedly, `stall_ms` each time, with short pauses."""
         process = self.nodes.running(broker_id).process
         assert process is not None
         return _stalls(process, self.nodes.scheduler, int(stall_ms))
 
     def full_disk(self, broker_id: int) -> Undo:
-        """Refuse what producers send to a broker; then it halts, as without any log directory, until there is room."""
+        """Refuse producers' records on a broker, then halt it, as when no log directory is left, until the end."""
         self.nodes.running(broker_id)
         refused = self._inject(Fault(api="Produce", broker=broker_id, error="KAFKA_STORAGE_ERROR"))
         halt = self.nodes.scheduler.call_later(HALT_MS, self._kill_if_alive, broker_id)
@@ -212,7 +212,7 @@ class ClusterFaults:
             self._kafka.kill(broker_id)
 
     def shift_clock(self, broker_id: int, shift_ms: int | str) -> Undo:
-        """Let the wall clock of a broker's machine be off."""
+        """Shift the wall clock of a broker's machine."""
         clock = self.nodes.node(broker_id).clock
         clock.shift(int(shift_ms))
         return lambda: clock.shift(-int(shift_ms))
@@ -224,15 +224,15 @@ class ClusterFaults:
         return self._fault_all_links(broker_id, LinkFault(drop=True))
 
     def lag(self, broker_id: int, delay_ms: str) -> Undo:
-        """Let messages between a broker and the other nodes take longer."""
+        """Delay messages between a broker and the other nodes."""
         return self._fault_all_links(broker_id, LinkFault(delay_ms=int(delay_ms)))
 
     def cut_link(self, source: int, target: int) -> Undo:
-        """Let a node not hear another one."""
+        """Drop messages from one node to another."""
         return self._fault_link(source, target, LinkFault(drop=True))
 
     def slow_link(self, source: int, target: int, delay_ms: str) -> Undo:
-        """Let messages from one node to another take longer."""
+        """Delay messages from one node to another."""
         return self._fault_link(source, target, LinkFault(delay_ms=int(delay_ms)))
 
     def _fault_link(self, source: int, target: int, fault: LinkFault) -> Undo:
@@ -245,29 +245,29 @@ class ClusterFaults:
         return self.combined.fault_links(links, fault)
 
     def deaf(self, broker_id: int) -> Undo:
-        """Let a broker not hear its clients."""
+        """Block messages from clients to a broker."""
         return self.combined.cut_clients((ANY, self.address(broker_id)))
 
     def mute(self, broker_id: int) -> Undo:
-        """Let clients not hear a broker."""
+        """Block messages from a broker to clients."""
         return self.combined.cut_clients((self.address(broker_id), ANY))
 
     def unreachable(self, broker_id: int) -> Undo:
-        """Let nothing pass between a broker and its clients."""
+        """Block all messages between a broker and its clients."""
         address = self.address(broker_id)
         return self.combined.cut_clients((ANY, address), (address, ANY))
 
     def address(self, broker_id: int) -> str:
-        """Return the end of a broker on the clients' network."""
+        """Return the broker's `host:port` on the clients' network."""
         host, port = self._kafka.address(broker_id)
         return f"{host}:{port}"
 
     # -- leaders ----------------------------------------------------------------------------------
 
     def transfer(self, broker_id: int, number: str) -> bool:
-        """Let a broker lead one of the partitions of clients' topics, counted in the order of their names.
+        """Make a broker lead a partition of clients' topics, which are numbered in the order of their names.
 
-        Returns whether another one has led it.
+        Returns whether another broker led it before.
         """
         topics = self.nodes.controller.image.topics
         partitions = [
@@ -279,27 +279,27 @@ class ClusterFaults:
         return self._lead(topic, partition, broker_id)
 
     def _lead(self, topic: str, partition: int, broker_id: int) -> bool:
-        """Let a broker lead a partition; return whether another one has led it."""
+        """Make a broker lead a partition; return whether another broker led it before."""
         state = self.nodes.controller.image.partition(TopicPartition(topic, partition))
         self.nodes.transfer_leadership(topic, partition, broker_id)
         return state is not None and state.leader != broker_id
 
     def move_groups(self, broker_id: int) -> bool:
-        """Let a broker coordinate the groups; return whether another one did."""
+        """Make a broker coordinate the groups; return whether another broker did before."""
         return self._move(GROUP_METADATA_TOPIC, broker_id)
 
     def move_transactions(self, broker_id: int) -> bool:
-        """Let a broker coordinate the transactions; return whether another one did."""
+        """Make a broker coordinate the transactions; return whether another broker did before."""
         return self._move(TRANSACTION_STATE_TOPIC, broker_id)
 
     def _move(self, topic: str, broker_id: int) -> bool:
         state = self.nodes.controller.image.topics.get(topic)
         if state is None:
-            raise WrongStateError("no client has looked for a coordinator yet")
+            raise WrongStateError("no client has used a coordinator yet")
         return sum(self._lead(topic, partition, broker_id) for partition in range(len(state.partitions))) > 0
 
     def rebalance(self, _broker_id: int | None, number: str) -> None:
-        """Remove a member from each group, counted as they have come; it joins again when it hears of it."""
+        """Remove a member (by number, in order of arrival) from each group; it joins again when it learns of that."""
         removed = 0
         for group in groups_status(self.nodes):
             process = self.nodes.node(group.coordinator).process
@@ -314,27 +314,27 @@ class ClusterFaults:
     # -- requests ---------------------------------------------------------------------------------
 
     def error(self, broker_id: int | None, value: str) -> Undo:
-        """Let some requests of an API be answered with an error."""
+        """Answer some requests of an API with an error."""
         return self._inject(request_fault("error", broker_id, value))
 
     def lose(self, broker_id: int | None, value: str) -> Undo:
-        """Let some requests of an API be done, and their answers be lost."""
+        """Handle some requests of an API, but lose their responses."""
         return self._inject(request_fault("lose", broker_id, value))
 
     def delay(self, broker_id: int | None, value: str) -> Undo:
-        """Let some requests of an API be answered late."""
+        """Answer some requests of an API late."""
         return self._inject(request_fault("delay", broker_id, value))
 
     def hold(self, broker_id: int | None, value: str) -> Undo:
-        """Let some requests of an API wait before a broker sees them."""
+        """Hold some requests of an API before a broker handles them."""
         return self._inject(request_fault("hold", broker_id, value))
 
     def damage(self, broker_id: int | None, value: str) -> Undo:
-        """Let some fetches get damaged records."""
+        """Damage the records of some fetch responses."""
         return self._inject(request_fault("damage", broker_id, value))
 
     def _inject(self, fault: Fault) -> Undo:
-        """Inject a fault; what ends it returns whether it has hit a request."""
+        """Inject a fault; the function that ends it returns whether it has hit a request."""
         injected = self._kafka.inject(fault)
 
         def remove() -> bool:
@@ -345,7 +345,7 @@ class ClusterFaults:
 
 
 def _stalls(process: Process, scheduler: Scheduler, stall_ms: int) -> Callable[[], object]:
-    """Block a process from now on for `stall_ms`, let it run for a moment, and so on; return what ends it."""
+    """Repeatedly block a process for `stall_ms` and let it run for a moment; return the function that ends this."""
     is_over = False
 
     def block() -> None:
@@ -372,24 +372,24 @@ def _stalls(process: Process, scheduler: Scheduler, stall_ms: int) -> Callable[[
 
 
 class ClientNetwork(Protocol):
-    """The network between clients and brokers: `ANY` or a host, or `host:port` of a broker."""
+    """The network between clients and brokers. An end is `ANY`, a host, or `host:port` of a broker."""
 
     @property
     def traffic(self) -> int:
         """Number of messages so far."""
 
     def has_stopped(self, source: str, target: str) -> bool:
-        """Whether the cut in force from one to the other has stopped a message."""
+        """Whether the present cut from one to the other has stopped a message."""
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing pass from one to the other; it waits, as TCP does."""
+        """Hold all bytes from one to the other, as TCP does."""
 
     def mend(self, source: str, target: str) -> None:
         """Undo `cut`."""
 
 
 class CombinedFaults:
-    """The faults that are in force on one cluster."""
+    """The combined effect of all faults in force on the links and client connections of one cluster."""
 
     def __init__(self, nodes: Nodes, network: ClientNetwork) -> None:
         self._nodes = nodes
@@ -398,12 +398,12 @@ class CombinedFaults:
         self._cuts: Counter[tuple[str, str]] = Counter()
 
     def links_of(self, broker_id: int) -> list[tuple[int, ...]]:
-        """Return the links between a broker and all other nodes, both ways."""
+        """Return the links between a broker and all other nodes, in both directions."""
         others = [each for each in (CONTROLLER_ID, *self._nodes.nodes) if each != broker_id]
         return [link for each in others for link in ((broker_id, each), (each, broker_id))]
 
     def fault_links(self, links: Sequence[tuple[int, ...]], fault: LinkFault) -> Callable[[], object]:
-        """Add a fault to each link; return what takes it away."""
+        """Add a fault to each link; return the function that removes it."""
         for link in links:
             self._link_faults.setdefault(link, []).append(fault)
             self._set_link(link)
@@ -423,9 +423,9 @@ class CombinedFaults:
         self._nodes.links.set_fault(source, target, LinkFault(drop, delay_ms))
 
     def cut_clients(self, *ways: tuple[str, str]) -> Callable[[], bool]:
-        """Cut the network from one end to another, each way by itself.
+        """Cut the network from one end to another, for each of these directions.
 
-        Returns what mends it, and returns whether the cuts have stopped a message.
+        Returns the function that mends it and returns whether the cuts have stopped a message.
         """
         for way in ways:
             self._network.cut(*way)
@@ -446,7 +446,7 @@ class CombinedFaults:
 
 
 def clients_topics(nodes: Nodes) -> list[str]:
-    """Return the topics that are not internal, in the order of their names. Raises WrongStateError without any."""
+    """Return the topics that are not internal, sorted by name. Raises WrongStateError if there are none."""
     topics = sorted(name for name in nodes.controller.image.topics if not is_internal_topic(name))
     if not topics:
         raise WrongStateError("there is no topic yet")
@@ -454,7 +454,7 @@ def clients_topics(nodes: Nodes) -> list[str]:
 
 
 def who_is(nodes: Nodes, role: str) -> int:
-    """Return the broker that has one of `ROLES`. Raises WrongStateError if there is none."""
+    """Return the id of the broker with one of `ROLES`. Raises WrongStateError if there is none."""
     key = COORDINATED.get(role) or TopicPartition(clients_topics(nodes)[0], 0)
     state = nodes.controller.image.partition(key)
     if state is None or not state.has_leader:

@@ -1,4 +1,4 @@
-"""The faults of a run: actions of a schedule, carried out when their time has come, on both clocks."""
+"""The faults of a run: executes the actions of a schedule at their times, in real or virtual time."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 
 class FaultListener(Protocol):
-    """Is told of faults; brokers have their numbers then, not their roles."""
+    """Gets notified of faults, in which roles are resolved to brokers."""
 
     def begun(self, action: Action) -> None:
-        """Take in that a fault has begun."""
+        """Handle a fault that has begun."""
 
     def ended(self, action: Action) -> None:
-        """Take in that a fault ends."""
+        """Handle a fault that ends."""
 
     def not_done(self, action: Action, error: Exception) -> None:
-        """Take in that a fault does not fit the state of the cluster, and does not happen."""
+        """Handle a fault that does not happen, because the state of the cluster does not allow it."""
 
 
 class Faults:
-    """The faults of one run: those of its cluster, and those of the programs beside it.
+    """The faults of one run, on its cluster and on the programs that use it.
 
-    `programs` has a method for each kind that is on a worker. A method returns what ends the fault, or a task that
-    ends by itself; the bool that it returns, or the end of the fault, says whether it took effect. Where there is none
-    it did if clients and brokers sent each other anything meanwhile.
+    `programs` has a method for each kind of fault on workers. A method returns the function that ends the fault, or a
+    task that ends on its own. A bool as the result of the method, of that function or of the task says whether the
+    fault took effect; without one it did if clients and brokers exchanged any messages while it lasted.
     """
 
     def __init__(
@@ -54,29 +54,29 @@ class Faults:
         self._programs = programs
         self._in_force = 0
         self.happened: Counter[str] = Counter()
-        """Number of faults of each kind that have happened."""
+        """Number of faults that have happened, by kind."""
         self.effective: Counter[str] = Counter()
-        """Number of those that are over, and took effect."""
+        """Number of finished faults that took effect, by kind."""
 
     @property
     def are_in_force(self) -> bool:
-        """Whether a fault is in force, or a broker shuts down or starts."""
+        """Whether a fault is in force, or a broker is shutting down or starting."""
         cluster = self._cluster
         return bool(self._in_force or cluster.shutting_down or cluster.starting)
 
     def schedule(self, actions: Iterable[Action]) -> None:
-        """Carry each action out when its time has come, counted from now. Raises ScheduleError."""
+        """Execute each action at its time, counted from now. Raises ScheduleError."""
         for action in actions:
             kind = check_action(action)
             if kind.is_of_workers and self._programs is None:
-                raise ScheduleError(f"{action}: there are no workers here")
+                raise ScheduleError(f"{action}: this run has no workers")
             self._loop.call_later(action.at_ms / 1000, self._begin, action, kind)
 
     def _begin(self, action: Action, kind: Kind) -> None:
         traffic = self._cluster.traffic
         try:
-            action = action._replace(on=tuple(map(self._resolved, action.on)))
-            begun = self._carry_out(action, kind)
+            action = action._replace(on=tuple(map(self._resolve, action.on)))
+            begun = self._start(action, kind)
         except (ApiError, WrongStateError) as error:
             self._listener.not_done(action, error)
             return
@@ -88,11 +88,11 @@ class Faults:
         else:
             self._close(action, traffic, True if begun is None else begun)
 
-    def _resolved(self, name: str) -> str:
+    def _resolve(self, name: str) -> str:
         return broker_name(who_is(self._cluster.nodes, name)) if name in ROLES else name
 
-    def _carry_out(self, action: Action, kind: Kind) -> Begun:
-        """Do it. Raises ApiError or WrongStateError."""
+    def _start(self, action: Action, kind: Kind) -> Begun:
+        """Begin the fault; return the result of its method. Raises ApiError or WrongStateError."""
         method = getattr(self._programs if kind.is_of_workers else self._cluster, action.kind)
         on: list[Any] = [_number(name) for name in action.on or (BROKERS,)]
         if kind.whole_side:
@@ -105,7 +105,7 @@ class Faults:
         self._close(action, traffic, undo())
 
     def _close(self, action: Action, traffic: int, effect: object) -> None:
-        """Count whether it took effect once it is over: now, or when the task ends that does the rest."""
+        """Count whether the fault took effect, now or when its task ends."""
         if isinstance(effect, asyncio.Task):
             effect.add_done_callback(lambda task: self._close(action, traffic, task.result()))
             return
@@ -115,7 +115,7 @@ class Faults:
 
 
 def _number(name: str) -> int | None:
-    """Return the number of a worker or a node; None for all brokers, and all workers."""
+    """Return the number of a worker or a node; None for all brokers or all workers."""
     if name in {BROKERS, WORKERS}:
         return None
     return CONTROLLER_ID if name == CONTROLLER else int(name.partition("-")[2])

@@ -1,22 +1,22 @@
-"""The kinds of faults: on whom, with which values, for how long, and how often they are drawn.
+"""The kinds of faults: their targets, values, durations and weights.
 
 | kind | on | what happens | value |
 |---|---|---|---|
 | `crash` | worker | killed; started again when the fault is over | |
 | `slow_start` | worker | killed; until the fault is over each start takes longer | seconds |
-| `freeze` | worker | stands still, as with SIGSTOP | |
+| `freeze` | worker | paused, as with SIGSTOP | |
 | `cut` | worker, and a broker or `brokers` | nothing passes | `both`, `to` or `from` the brokers |
 | `slow` | worker | messages to and from it take longer | ms |
 | `fail` | worker | `depend` raises ConnectionError; a program's `DEPENDENCY_URL` does not answer | |
 | `clock` | worker | its wall clock is off | seconds |
 | `deploy` | `workers`, or one worker | asked to stop, after 10 s killed; its next version starts | `rolling`, `all` |
-| `scale` | `workers` | so many more of them, or fewer with a minus, until the fault is over | number |
-| `pause` | broker | stands still | |
+| `scale` | `workers` | more workers, or fewer with a minus, until the fault is over | number |
+| `pause` | broker | paused, as with SIGSTOP | |
 | `kill` | broker | killed, started again when the fault is over | |
 | `stop` | broker | stopped as for a roll, started again when the fault is over | |
 | `roll` | `brokers`, or one broker | restarted one after the other, each when the last is in sync again | |
 | `full_disk` | broker | producers are refused with KAFKA_STORAGE_ERROR; then it halts, until the fault is over | |
-| `slow_disk` | broker | waits for its disk again and again, each time so long | ms |
+| `slow_disk` | broker | waits for its disk repeatedly, each time this long | ms |
 | `shift_clock` | broker | its wall clock is off | ms |
 | `isolate` | broker | cut off from the other brokers and the controller | |
 | `deaf` | broker | does not hear clients | |
@@ -36,9 +36,9 @@
 | `hold` | `brokers`, or one broker | some requests reach the broker when the fault is over | API |
 | `damage` | `brokers`, or one broker | some fetches get a wrong checksum, or a part of a batch | `crc` or `cut` |
 
-Brokers are named by their numbers, or by what they are at that moment: `leader`, `follower`, `third`,
-`groups`, `transactions` (see `action`). A node is a broker, or `controller`. What does not fit the state of
-the cluster by then, such as to pause a dead broker, is not done.
+Brokers are named by number, or by the role that they have at that moment: `leader`, `follower`, `third`, `groups`,
+`transactions` (see `action`). A node is a broker, or `controller`. A fault that the state of the cluster does not
+allow, such as pausing a dead broker, does not happen.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 GRID_MS: Final = 10
-"""Faults begin at multiples of it."""
+"""Faults begin at multiples of this time."""
 
 _APIS_LOST: Final = (
     "Produce", "Fetch", "OffsetCommit", "JoinGroup", "SyncGroup", "AddPartitionsToTxn",
@@ -79,23 +79,23 @@ _ERRORS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of actions, and how they are drawn."""
+    """A kind of action, and how it is drawn."""
 
     on: Literal["worker", "workers", "broker", "brokers", "link"]
     weight: float = 1
-    """Frequency with which it is drawn for applications, relative to other kinds; with 0 only if it is named."""
+    """Weight with which it is drawn for applications; with 0 it happens only if it is named."""
     lasts: bool = True
     values: tuple[str, ...] = ()
     whole_side: bool = False
-    """Whether it also names a broker, or all of them."""
+    """Whether the action also names a broker, or `brokers`."""
     several: bool = False
-    """Whether it may name several at once."""
+    """Whether the action may name several targets."""
     beside_a_command: bool = True
-    """Whether it can happen in real time, to a cluster of sockets or to a command."""
+    """Whether it is possible in real time, on a cluster of sockets or a command."""
 
     @property
     def is_of_workers(self) -> bool:
-        """Whether it concerns the programs beside the cluster."""
+        """Whether it affects the programs that use the cluster."""
         return self.on in {"worker", WORKERS}
 
     @property
@@ -142,13 +142,13 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 ON_REQUESTS: Final = ("error", "lose", "delay", "hold", "damage")
-"""The kinds that hit requests of clients."""
+"""The kinds that affect requests of clients."""
 
 
 def draw_action(
     rng: random.Random, name: str, *, brokers: int, duration_ms: int, durations_ms: Sequence[int], workers: int = 0
 ) -> Action:
-    """Draw an action of that kind: when it begins, whom it hits and its value; it is over when the run is."""
+    """Draw the time, the targets and the value of an action of that kind; it ends within the run."""
     kind = KINDS[name]
     at_ms = rng.randrange(0, duration_ms, GRID_MS)
     for_ms = min(rng.choice(durations_ms), duration_ms - at_ms) if kind.lasts else 0

@@ -1,7 +1,7 @@
-"""Plots: a few faults that belong together, aimed at whoever leads or coordinates by then.
+"""Plots: combinations of faults aimed at the leader or coordinator of the moment.
 
-Chance alone seldom has two faults meet at the moment that matters. Random runs draw plots, and so do users'
-searches that name some beside kinds of faults.
+Chance alone rarely makes two faults coincide at the moment that matters. Random runs draw plots, and so do users'
+searches that name plots among the kinds of faults.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 FAULT_DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 LONG_FREEZES_MS: Final = (8_000, 12_000, 20_000)
-"""Longer than the sessions of clients that run under chaos, and than those of aiokafka's defaults."""
+"""Durations that exceed the session timeouts of clients under chaos, also aiokafka's default."""
 _SMALL_DELAYS_MS: Final = ("2", "5", "20", "40", "100")
 _PAIRS: Final = ((LEADER, FOLLOWER), (LEADER, THIRD))
 
 
 class Setting(NamedTuple):
-    """The cluster that the faults are drawn for, and how long they may last."""
+    """The cluster for which faults are drawn, and the duration of the run."""
 
     brokers: int
     partitions: int
@@ -43,11 +43,11 @@ class Setting(NamedTuple):
     coordinators: tuple[str, ...] = ()
     """The coordinators in use: `GROUPS`, `TRANSACTIONS`."""
     workers: int = 0
-    """Number of workers beside the cluster; random runs have clients of their own in place of them."""
+    """Number of workers; random runs have clients of their own instead."""
 
 
 class Plots:
-    """The plots of one run. What they call `at_ms` is when the first fault of a plot is due."""
+    """The plots of one run. `at_ms` is the time of a plot's first fault."""
 
     def __init__(self, rng: random.Random, setting: Setting) -> None:
         self._rng = rng
@@ -55,7 +55,7 @@ class Plots:
         self._names = broker_names(setting.brokers)
 
     def ms(self, least: int, below: int) -> int:
-        """Return a time between these, on the grid of faults."""
+        """Return a random time in [least, below) on the grid of faults."""
         return self._rng.randrange(least, below, GRID_MS)
 
     def _fall(self) -> str:
@@ -65,7 +65,7 @@ class Plots:
         return Action(at_ms, self._fall(), (LEADER,), self._rng.choice(FAULT_DURATIONS_MS))
 
     def deaf_followers(self, at_ms: int) -> list[Action]:
-        """Let the ISR shrink, perhaps while the controller hears late of it; then the leader falls."""
+        """Make the ISR shrink, perhaps while the controller learns of it late; then the leader fails."""
         for_ms = self.ms(1_200, 2_800)
         pairs = _PAIRS if self._rng.random() < 0.5 else _PAIRS[:1]
         actions = [Action(at_ms + self.ms(0, 300), "cut_link", pair, for_ms) for pair in pairs]
@@ -76,24 +76,24 @@ class Plots:
         return actions
 
     def alone(self, at_ms: int) -> list[Action]:
-        """Leave the leader alone."""
+        """Stop both followers, so that the leader is alone."""
         kind = self._rng.choice(("kill", "kill", "pause", "isolate"))
         for_ms = self.ms(1_500, 3_200)
         return [Action(at_ms, kind, (FOLLOWER,), for_ms), Action(at_ms + self.ms(0, 600), kind, (THIRD,), for_ms)]
 
     def failovers(self, at_ms: int) -> list[Action]:
-        """Let one leader after the other fall."""
+        """Make one leader after the other fail."""
         kind, step_ms = self._fall(), self.ms(150, 900)
         for_ms = self._rng.choice((50, 300, 1_000, 1_600))
         count = self._rng.randint(2, 4)
         return [Action(at_ms + n * step_ms, kind, (LEADER,), for_ms) for n in range(count)]
 
     def deposed(self, at_ms: int) -> list[Action]:
-        """Cut the leader off from its cluster; it goes on to hear its clients."""
+        """Cut the leader off from the cluster but not from its clients."""
         return [Action(at_ms, "isolate", (LEADER,), self.ms(1_200, 2_600))]
 
     def unheard(self, at_ms: int) -> list[Action]:
-        """Let clients not hear that they were served: they ask again, and find another state."""
+        """Block responses to clients, which retry and find a changed state."""
         for_ms = self.ms(400, 1_600)
         actions = [Action(at_ms, "mute", (broker,), for_ms) for broker in self._names]
         then_ms = at_ms + self.ms(100, for_ms)
@@ -102,7 +102,7 @@ class Plots:
         return [*actions, Action(then_ms, self._fall(), (LEADER,), 1_000)]
 
     def transfers(self, at_ms: int) -> list[Action]:
-        """Change leaders quickly, although nothing has failed."""
+        """Change leaders quickly without a failure."""
         step_ms = self.ms(20, 200)
         slow = self.slow_replicas(at_ms) if self._rng.random() < 0.5 else []
         count = self._rng.randint(5, 12)
@@ -118,7 +118,7 @@ class Plots:
         return [Action(at_ms + self.ms(0, 200), "kill", (each,), for_ms) for each in self._names]
 
     def slow_replicas(self, at_ms: int) -> list[Action]:
-        """Replicate what is appended a little later; then, perhaps, the leader falls."""
+        """Delay replication a little; then the leader may fail."""
         for_ms = self.ms(800, 3_000)
         delay_ms = self._rng.choice(_SMALL_DELAYS_MS)
         actions = [Action(at_ms, "slow_link", pair, for_ms, delay_ms) for pair in _PAIRS]
@@ -127,7 +127,7 @@ class Plots:
         return actions
 
     def late_controller(self, at_ms: int) -> list[Action]:
-        """Let leader and controller hear late of each other, while a follower comes or goes."""
+        """Delay messages between leader and controller while a follower joins or leaves."""
         choice = self._rng.choice
         link = choice(((LEADER, CONTROLLER), (CONTROLLER, LEADER)))
         kind, value = choice((("slow_link", "40"), ("slow_link", "400"), ("cut_link", "")))
@@ -139,7 +139,7 @@ class Plots:
         ]
 
     def coordinator(self, at_ms: int) -> list[Action]:
-        """Give groups or transactions one coordinator after the other, by request or because it falls."""
+        """Move the coordinator of groups or transactions repeatedly, by request or by failures."""
         rng = self._rng
         role = rng.choice(self._setting.coordinators)
         actions: list[Action] = []
@@ -162,7 +162,7 @@ class Plots:
     # -- plots of workers ---------------------------------------------------------------------------
 
     def crash_in_a_move(self, at_ms: int) -> list[Action]:
-        """Let a worker die while the coordinator of its group moves."""
+        """Crash a worker while the coordinator of its group moves."""
         broker = self._rng.choice(self._names)
         crash_ms = max(0, at_ms + self.ms(-500, 1_500))
         return [
@@ -171,11 +171,11 @@ class Plots:
         ]
 
     def long_freeze(self, at_ms: int) -> list[Action]:
-        """Freeze a worker for longer than its session: when it is back, another one does its work."""
+        """Freeze a worker for longer than its session, so that another worker has taken over when it is back."""
         return [Action(at_ms, "freeze", (self._worker(),), self._rng.choice(LONG_FREEZES_MS))]
 
     def overlapping_deploys(self, at_ms: int) -> list[Action]:
-        """Begin a deploy while another one is under way."""
+        """Start a deploy while another one is under way."""
         first, second = self._rng.choice((("rolling", "rolling"), ("rolling", "all"), ("all", "rolling")))
         return [
             Action(at_ms, "deploy", (WORKERS,), value=first),
@@ -217,18 +217,18 @@ PLOTS: Final[Mapping[str, Plot]] = MappingProxyType(
         )
     }
 )
-"""The plots that a search can name, beside kinds of faults."""
+"""The plots that a search can name besides kinds of faults."""
 
 
 def draw_plot(rng: random.Random, name: str, setting: Setting) -> list[Action]:
-    """Draw the actions of a plot; those of workers and brokers are over when the run is."""
+    """Draw the actions of a plot; they end within the run."""
     duration_ms = setting.duration_ms
     actions = PLOTS[name](Plots(rng, setting), rng.randrange(0, duration_ms, GRID_MS))
     return within(actions, duration_ms)
 
 
 def within(actions: Sequence[Action], duration_ms: int) -> list[Action]:
-    """Return the actions that begin in the time of the run, in order, all over when it ends."""
+    """Return the actions that begin within the run, in order, shortened so that they end within it."""
     return sorted(
         action._replace(for_ms=min(action.for_ms, duration_ms - action.at_ms))
         for action in actions

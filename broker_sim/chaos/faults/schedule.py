@@ -1,10 +1,10 @@
-"""A schedule: what is done to a cluster and to who uses it, and when, as data and as text.
+"""A schedule: the timed faults of a cluster and its users, as data and as text.
 
     seed=7 brokers=3 latency_ms=5 duration_ms=20000
     8100 error broker-2 for=1000 value=Produce/NOT_LEADER_OR_FOLLOWER
 
-The first line says what the run is made of; each line below it is one action. `str` writes it,
-`FaultSchedule.parse` reads it. Who uses the cluster is added by subclasses, as fields of the first line.
+The first line has the parameters of the run; each further line is one action. `str` writes it, `FaultSchedule.parse`
+reads it. Subclasses add the users of the cluster, as fields of the first line.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _YES_OR_NO: Final = ("no", "yes")
 class FaultSchedule:
     """One run: its cluster, and the actions in the order of their time.
 
-    Raises ScheduleError for an action on a broker that the cluster does not have.
+    Raises ScheduleError for an action on a broker that does not exist.
     """
 
     HEAD: ClassVar[tuple[str, ...]] = ("seed", "brokers", "latency_ms", "duration_ms")
-    """The fields that are always written, in this order; others only if they differ from their default."""
+    """The fields that are always written, in this order; others are written only if they differ from the default."""
     LINES: ClassVar[tuple[str, ...]] = ("actions",)
-    """The fields whose items have a line each."""
+    """The fields with one line per item."""
     CHOICES: ClassVar[Mapping[str, Sequence[str]]] = MappingProxyType({})
-    """The values that a field of words may have."""
+    """The allowed values of fields that contain words."""
 
     seed: int
     brokers: int = 3
     latency_ms: int = 0
-    """Maximum latency of a message, one way."""
+    """Maximum one-way latency of a message in ms."""
     duration_ms: int = 20_000
-    """Time in which faults happen."""
+    """Duration in ms in which faults happen."""
     actions: tuple[Action, ...] = ()
 
     def __post_init__(self) -> None:
@@ -64,28 +64,28 @@ class FaultSchedule:
         return "\n".join((" ".join(words), *lines))
 
     def as_taken(self, deviations: Sequence[Deviation]) -> Self:
-        """Return the schedule with the deviations that its run took; this kind has none."""
+        """Return the schedule with the deviations of its run; this kind of schedule has none."""
         del deviations
         return self
 
     def in_order_of(self, deviations: Sequence[Deviation]) -> Self:
-        """Return the schedule with the order that its run took by chance; this kind leaves none to chance."""
+        """Return the schedule with the random order of its run made explicit; this kind has no random order."""
         del deviations
         return self
 
     def without_order(self) -> Self:
-        """Return the schedule whose run is first in, first out, as all of this kind are."""
+        """Return the schedule in first in, first out order, as all of this kind are."""
         return self
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the schedule of a text; empty lines and what follows a # are left out.
+        """Return the schedule of a text, ignoring empty lines and comments after #.
 
         Raises ScheduleError.
         """
         lines = [line for each in text.splitlines() if (line := each.partition("#")[0].strip())]
         if not lines:
-            raise ScheduleError("an empty schedule: its first line is seed=N brokers=N ...")
+            raise ScheduleError("the schedule is empty; its first line must be seed=N brokers=N ...")
         texts = dict(word.partition("=")[::2] for word in lines[0].split())
         head = cls._head_fields()
         unknown = next((name for name in texts if name not in head), None)
@@ -108,7 +108,7 @@ class FaultSchedule:
         words = [word for word in text.split(",") if word]
         if choices is not None:
             if not set(words) <= set(choices):
-                raise ScheduleError(f"{line!r}: {name} is one of {', '.join(choices)}")
+                raise ScheduleError(f"{line!r}: {name} must be one of {', '.join(choices)}")
         elif not all(map(str.isdecimal, words)):
             raise ScheduleError(f"{line!r}: {name} takes numbers")
         values = words if choices is not None else [int(word) for word in words]

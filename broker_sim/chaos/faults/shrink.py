@@ -1,12 +1,11 @@
-"""The shrinker: makes a schedule that fails as small as it gets, as long as the same invariant fails.
+"""The shrinker: minimizes a failing schedule as long as the same invariant is violated.
 
-First actions are left out, half of them and then fewer at a time (delta debugging); then its kind of
-schedule gets simpler; then messages get quicker and the run shorter; then actions concern fewer, get
-shorter and begin at rounder times. All of it again until nothing helps or the limits are reached.
+It leaves out actions, first half of them, then fewer at a time (delta debugging); applies the simplifications of
+the kind of schedule; reduces latency and duration; and gives actions fewer targets, shorter durations and rounder
+times. This repeats until nothing helps or the limits are reached.
 
-The order of a seeded run stays seeded meanwhile: chance finds a bad order in each of these runs, while the
-deviations of one run only fit its times. Then its deviations become a part of the schedule, and as many as
-possible are left out.
+Meanwhile a seeded order stays seeded: chance finds a bad order in each of these runs, while the deviations of one
+run fit only its times. Then the deviations become part of the schedule, and as many as possible are left out.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ S = TypeVar("S", bound=FaultSchedule)
 S_co = TypeVar("S_co", bound=FaultSchedule, covariant=True)
 
 MAX_MS: Final = 60_000
-"""Maximum real time of a search."""
+"""Maximum real time of shrinking, in ms."""
 MAX_TRIES: Final = 100
-"""Maximum number of runs of a search."""
+"""Maximum number of runs of shrinking."""
 MAX_TRIES_OF_ORDERS: Final = 300
-"""The same for a run with deviations, of which there is more to leave out."""
+"""The same for a run with deviations, which has more items to leave out."""
 UNIT_MS: Final = 1_000
-"""Runs get shorter by multiples of it."""
+"""Runs are shortened by multiples of this time."""
 SHORTEST_MS: Final = 100
 ROUND_MS: Final = (1_000, 500, 100)
 
 
 class Ran(Protocol[S_co]):
-    """The result of a run that has ended, of an application's test or a random one."""
+    """The result of a finished run, of an application's test or a random run."""
 
     @property
     def schedule(self) -> S_co:
@@ -52,27 +51,27 @@ class Ran(Protocol[S_co]):
 
     @property
     def invariant(self) -> str | None:
-        """The name of what did not hold; None if the run passed."""
+        """The name of the violated invariant; None if the run passed."""
 
     @property
     def text(self) -> str:
-        """The broken invariant, in words; empty if the run passed."""
+        """The violated invariant in words; empty if the run passed."""
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """Places where the run was not first in, first out."""
+        """Points at which the run was not first in, first out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk(Generic[S]):
-    """The smallest schedule that was found, and the number of runs that it took."""
+    """The smallest schedule that was found, and the number of runs needed."""
 
     schedule: S
     tries: int
 
 
 class _Shrinking(Minimizer[S]):
-    """Keeps the smallest schedule, and of its deviations those that its run has taken."""
+    """Keeps the smallest schedule with only those deviations that its run has taken."""
 
     def __init__(
         self, first: Ran[S], run: Callable[[S], Ran[S]], *, max_tries: int, max_ms: int, clock: Clock | None
@@ -88,7 +87,7 @@ class _Shrinking(Minimizer[S]):
         return self._last.invariant == self._invariant
 
     def accepts(self, candidate: S) -> bool:
-        """Run a candidate; if it still fails it is the best one, without what did not happen."""
+        """Run a candidate; if it still fails it becomes the best one, without deviations that did not happen."""
         if not super().accepts(candidate):
             return False
         self.taken = self._last.deviations
@@ -107,7 +106,7 @@ def shrink(
 ) -> Shrunk[S]:
     """Return the smallest schedule found whose run still fails as `first` did.
 
-    `simpler` yield simpler schedules of its kind. The time behind the last action is left out in whole units.
+    `simpler` are functions that yield simpler schedules. Time after the last action is cut in units of `unit_ms`.
     """
     if max_tries is None:
         max_tries = MAX_TRIES_OF_ORDERS if first.deviations else MAX_TRIES
@@ -124,7 +123,7 @@ def shrink(
 
 
 def _make_smaller(search: _Shrinking[S], steps: Iterable[Callable[[S], Iterable[S]]]) -> None:
-    """Let the search come to its smallest schedule."""
+    """Repeat all simplifications until the schedule gets no smaller."""
     before = None
     while search.best != before:
         before = search.best
@@ -135,7 +134,7 @@ def _make_smaller(search: _Shrinking[S], steps: Iterable[Callable[[S], Iterable[
 
 
 def _leave_items_out(search: _Shrinking[S], name: str) -> None:
-    """Leave items of that field out as long as the rest still fails."""
+    """Leave out items of that field as long as the rest still fails."""
     search.leave_out(
         lambda each: getattr(each, name),
         lambda each, rest: replace(each, **{name: tuple(rest)}),  # type: ignore[arg-type]

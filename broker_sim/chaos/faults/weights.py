@@ -1,4 +1,4 @@
-"""How often kinds of faults and plots are drawn."""
+"""The weights with which kinds of faults and plots are drawn."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 
 
 def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
-    """Return how often each kind and plot is drawn, in the order of `KINDS` and `PLOTS`.
+    """Return the weight of each kind and plot, in the order of `KINDS` and `PLOTS`.
 
-    None stands for all kinds that have a weight; names have their usual weights, plots 1; a mapping has weights of
-    its own.
-    Raises ValueError for an unknown kind, a negative weight, or none.
+    None stands for all kinds with a default weight. Names get their default weight, or 1 if they have none; a mapping
+    has explicit weights. Raises ValueError for an unknown kind, a negative weight, or no weight above 0.
     """
     if faults is None:
         return {name: kind.weight for name, kind in KINDS.items() if kind.weight}
@@ -31,21 +30,21 @@ def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, 
     unknown = sorted(set(weights) - set(names))
     if unknown:
         hint = did_you_mean(unknown[0], names)
-        raise ValueError(f"there is no fault {unknown[0]!r}{hint}; choose from {', '.join(names)}")
+        raise ValueError(f"unknown fault {unknown[0]!r}{hint}; choose from {', '.join(names)}")
     if any(weight < 0 for weight in weights.values()) or not sum(weights.values()):
-        raise ValueError(f"faults={weights}: give weights above 0")
+        raise ValueError(f"faults={weights}: weights must not be negative, and one must be above 0")
     return {name: weights[name] for name in names if weights.get(name)}
 
 
 def kinds_beside_a_command() -> list[str]:
-    """Return the kinds that can happen in real time."""
+    """Return the kinds that are possible in real time."""
     return [name for name, kind in KINDS.items() if kind.beside_a_command]
 
 
 def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
-    """Return how often each kind is drawn in real time: those of clusters, unless some are named.
+    """Return the weights of kinds in real time, by default of those that affect the cluster.
 
-    Raises ValueError as `weights_of`, and for a kind that cannot happen then.
+    Raises ValueError as `weights_of`, and for a kind that is impossible in real time.
     """
     possible = kinds_beside_a_command()
     names = (
@@ -55,5 +54,5 @@ def weights_beside_a_command(faults: Iterable[str] | None) -> dict[str, float]:
     )
     for name in names:
         if name in {*KINDS, *PLOTS} and name not in possible:
-            raise ValueError(f"{name} happens in virtual time only; beside a command choose from {', '.join(possible)}")
+            raise ValueError(f"{name} is possible in virtual time only; choose from {', '.join(possible)}")
     return weights_of(names)

@@ -1,4 +1,4 @@
-"""Runs with random faults in virtual time: schedule, run, checks, and a smaller schedule that still fails.
+"""Runs with random faults in virtual time: schedules, runs, checks and shrinking.
 
 run_schedule(draw_schedule(seed=7))
 """

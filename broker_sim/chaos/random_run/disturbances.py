@@ -1,4 +1,4 @@
-"""Present disturbances of the cluster of a random run, and the time since when there are none."""
+"""The present disturbances of a random run's cluster, and the time since the last one ended."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ if TYPE_CHECKING:
 _HAMPERING: Final = {
     "pause", "kill", "stop", "lose_power", "isolate", "full_disk", "slow_disk", "lag"
 }  # fmt: skip
-"""Kinds with which a broker cannot work, or not with the controller; links to that are some too."""
+"""Kinds of faults during which a broker cannot work, or cannot reach the controller; besides faults of links to
+it."""
 
 
 class Disturbances:
-    """The faults of one run, and what they have led to so far."""
+    """The faults of one run, and their effects so far."""
 
     def __init__(self, cluster: VirtualCluster, on_started: Callable[[int], object] = lambda _: None) -> None:
-        """`on_started(broker_id)` hears of each start of a broker."""
+        """`on_started(broker_id)` is called after each start of a broker."""
         self.done = 0
-        """Number of actions that were carried out."""
+        """Number of executed actions."""
         self.removed_ms = -1
-        """Time at which an admin client last removed members from groups; -1 if never."""
+        """Time in ms when an admin client last removed members from groups; -1 if never."""
         self.paused_ms: dict[int, int] = dict.fromkeys(cluster.nodes.nodes, 0)
-        """Total time for which each broker has been paused."""
+        """Total time in ms for which each broker has been paused."""
         self._cluster = cluster
         self._faults = Faults(
             cluster.loop,
@@ -54,18 +55,18 @@ class Disturbances:
 
     @property
     def quiet_since_ms(self) -> int | None:
-        """Time since which no action is in force and no broker shuts down or starts; None while one is."""
+        """Time in ms since which no fault is in force and no broker is shutting down or starting; None otherwise."""
         return None if self._faults.are_in_force else self._quiet_since_ms
 
     def is_undisturbed(self, broker_id: int, since_ms: int) -> bool:
-        """Whether the broker has run, with healthy links to and from the controller, since then."""
+        """Whether the broker has been running with healthy links to and from the controller since then."""
         name = broker_name(broker_id)
         return not self._hampered[name] and self._calm_since_ms[name] <= since_ms
 
     # -- what happens ---------------------------------------------------------------------------------
 
     def begun(self, action: Action) -> None:
-        """Take in that an action was carried out."""
+        """Handle an action that was executed."""
         self.done += 1
         self._cluster.trace.record(*action[1:])
         for name in _hampers(action):
@@ -74,7 +75,7 @@ class Disturbances:
             self.removed_ms = self._cluster.now_ms
 
     def ended(self, action: Action) -> None:
-        """Take in that it is undone."""
+        """Handle the end of an action."""
         self._cluster.trace.record("undo", *action[1:3])
         self._quiet_since_ms = now_ms = self._cluster.now_ms
         for name in _hampers(action):
@@ -85,7 +86,7 @@ class Disturbances:
             self.paused_ms[broker_id] += action.for_ms
 
     def not_done(self, action: Action, error: Exception) -> None:
-        """Do nothing: another fault was there before."""
+        """Do nothing: another fault was in the way."""
 
     def _about_to_start(self, broker_id: int) -> None:
         self._calm_since_ms[broker_name(broker_id)] = self._cluster.now_ms
@@ -95,7 +96,7 @@ class Disturbances:
 
 
 def _hampers(action: Action) -> list[str]:
-    """Return the brokers that cannot work, or not with the controller, while it is in force."""
+    """Return the brokers that cannot work, or cannot reach the controller, during the action."""
     if action.kind in _HAMPERING or CONTROLLER in action.on:
         return [name for name in action.on if name != CONTROLLER]
     return []

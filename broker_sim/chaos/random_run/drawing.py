@@ -1,7 +1,7 @@
-"""Draws what goes wrong in a run; it knows the cluster, and nothing of who uses it.
+"""Draws the faults of a run, independent of its clients.
 
-A run has plots (`faults.plots`), and single faults beside them. And each run leaves most kinds of both out:
-what it has comes often then, and nothing else prevents what it leads to ("swarm testing").
+A run has plots (`faults.plots`) and single faults. Each run leaves out most kinds of both: the others then happen
+often, and nothing else masks their consequences ("swarm testing").
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_ACTIONS: Final = 30
 
 
 def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
-    """Return the actions of a run, in the order of their time; all are over when it ends."""
+    """Return the actions of a run, in the order of their time; all end within it."""
     return _Drawing(rng, setting).faults()
 
 
@@ -31,17 +31,17 @@ _STOPPING: Final = (
     "pause", "kill", "stop", "isolate", "cut_link", "slow_link", "deaf", "mute", "shift_clock", "transfer"
 )  # fmt: skip
 _NOT_DRAWN: Final = ("lose_power", "hold", "damage")
-"""Kinds that a schedule names, or that come with simulated disks."""
+"""Kinds that happen only if a schedule names them, or with simulated disks."""
 _HINDERING: Final = tuple(
     name for name, kind in KINDS.items() if not kind.is_of_workers and name not in {*_STOPPING, *_NOT_DRAWN}
 )
-"""Kinds that are drawn beside the others, not in their place."""
+"""Kinds that are drawn in addition to the others, not in their place."""
 HINDERED_SHARE: Final = 0.4
 MOST_HINDRANCES: Final = 3
 _OF_COORDINATORS: Final = {
     "move_groups": GROUPS, "move_transactions": TRANSACTIONS, "rebalance": GROUPS
 }  # fmt: skip
-"""Kinds that need the clients of a coordinator."""
+"""Kinds that need clients of a coordinator."""
 TOGETHER_SHARE: Final = 0.35
 
 

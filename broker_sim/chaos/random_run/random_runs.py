@@ -1,4 +1,4 @@
-"""Random runs of the simulator itself, as a search sees them: schedules of seeds, their runs, and simpler ones."""
+"""Random runs of the simulator itself, for a search: schedules of seeds, their runs, and simpler schedules."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ MAX_TRIES: Final = 300
 
 
 class RandomOutcome(NamedTuple):
-    """End of a random run: a summary, or the broken invariant."""
+    """End of a random run: a summary, or the violated invariant."""
 
     schedule: Schedule
     summary: RunSummary | None = None
     invariant: str | None = None
     text: str = ""
     deviations: tuple[()] = ()
-    """None: no order is left to chance."""
+    """Always empty: the order of random runs is fixed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RandomRuns:
-    """Random runs of so many virtual milliseconds of faults, perhaps with power losses."""
+    """Random runs with that many virtual ms of faults, perhaps with power failures."""
 
     duration_ms: int = DEFAULT_DURATION_MS
     power_loss: bool = False
@@ -56,7 +56,7 @@ class RandomRuns:
 
 
 def fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
-    """Yield schedules with one client less."""
+    """Yield schedules with one client fewer."""
     for name in ("producers", "transactional"):
         items = getattr(schedule, name)
         for index in range(len(items)):
@@ -67,7 +67,7 @@ def fewer_clients(schedule: Schedule) -> Iterator[Schedule]:
 
 
 def simpler_cluster(schedule: Schedule) -> Iterator[Schedule]:
-    """Yield schedules with a partition or a broker less, or disks that are faster."""
+    """Yield schedules with one partition or broker fewer, or with faster disks."""
     if schedule.partitions > 1:
         yield replace(schedule, partitions=schedule.partitions - 1)
     if schedule.brokers > max(schedule.replication_factor, 2):

@@ -1,8 +1,8 @@
-"""Runs a schedule on a cluster in virtual time and checks that everything holds that should.
+"""Runs a schedule on a cluster in virtual time and checks all invariants.
 
-While it runs: `InvariantChecker` after every step, `Watch` every few milliseconds and at every new
-image, and the clients at every answer. At the end every fault is undone; then the cluster has to be
-in sync within `RECOVERY_LIMIT_MS`, and `check_end` looks at the logs.
+During the run: `InvariantChecker` after every step, `Watch` every few milliseconds and at every new
+image, and the clients at every response. At the end all faults are undone; then the cluster has to be
+in sync within `RECOVERY_LIMIT_MS`, and `check_end` checks the logs.
 """
 
 from __future__ import annotations
@@ -86,25 +86,25 @@ CONFIGS: Final = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 300,
     "request.timeout.ms": 1_500,
 }
-"""Configurations of every run: waits short enough that some seconds see all of them end."""
+"""Configurations of every run: timeouts short enough that all of them end within seconds."""
 FLUSH_CONFIGS: Final = {"log.flush.interval.messages": 1}
 RECOVERY_LIMIT_MS: Final = 6_000
 CALM_MS: Final = 1_000
-"""Time that clients go on after the recovery, when every request has to be answered."""
+"""Time in ms that clients continue after the recovery, in which every request must be answered."""
 STABLE_LIMIT_MS: Final = 8_000
-"""Maximum time until a streams group is stable: silent members are fenced, and come back."""
+"""Maximum time in ms until a streams group is stable: silent members are fenced and come back."""
 ANSWER_LIMIT_MS: Final = 3_000
 LETTERS_LIMIT_MS: Final = 45_000
 """Maximum time until dead letters are written after the last fault: brokers try five times, with longer waits."""
 LETTERS_LOOK_MS: Final = 500
 END_LIMIT_MS: Final = LONGEST_TIMEOUT_MS + 2_500
-"""Maximum time that a transaction is open after the recovery: its timeout, and what its end takes."""
+"""Maximum time in ms that a transaction is open after the recovery: its timeout and the time to end it."""
 SHOWN_EVENTS: Final = 30
 LONGEST_ACTION_MS: Final = 60_000
 
 
 class RunFailedError(SimulationError):
-    """A run has failed; `invariant` is the short name of what did not hold."""
+    """A run has failed; `invariant` is the short name of the violated invariant."""
 
     def __init__(self, schedule: Schedule, invariant: str, text: str) -> None:
         super().__init__(f"{invariant}: {text}")
@@ -114,12 +114,12 @@ class RunFailedError(SimulationError):
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """The result of a run that passed; `digest` is the hash of its whole trace."""
+    """The result of a passed run; `digest` is the hash of its whole trace."""
 
     seed: int
     digest: str
     acknowledged: int
-    """Number of batches that were acknowledged to producers without transactions."""
+    """Number of acknowledged batches of producers without transactions."""
     actions: int
     generations: int
     epochs: int
@@ -132,11 +132,11 @@ class RunSummary:
     """Number of records that a share group has rejected; each has a dead letter."""
     producers_fenced: int
     lost: tuple[Acknowledged, ...] = ()
-    """Acknowledged records that were lost with the power, on disks that were not flushed."""
+    """Acknowledged records lost in power failures, on disks that were not flushed."""
 
 
 def run_schedule(schedule: Schedule) -> RunSummary:
-    """Run it to its end; raises RunFailedError with what did not hold."""
+    """Run a schedule to its end; raises RunFailedError if an invariant is violated."""
     run = _Run(schedule)
     try:
         run.run()
@@ -155,7 +155,7 @@ def run_schedule(schedule: Schedule) -> RunSummary:
 
 
 def _close_unstarted(loop: asyncio.AbstractEventLoop) -> None:
-    """Close what waits for its first step when a run ends, or Python warns that it was never awaited."""
+    """Close coroutines that have not started when a run ends; Python would warn that they were never awaited."""
     for task in asyncio.all_tasks(loop):
         coroutine = task.get_coro()
         if isinstance(coroutine, CoroutineType) and inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
@@ -186,7 +186,7 @@ class _Run:
         cluster, schedule, around = self.cluster, self._schedule, self._around
         self._create_topic()
         for disk in cluster.disks.values():
-            # Not before: a directory that nobody has ever flushed is nobody's.
+            # Not earlier: a directory that was never flushed would not exist after a power failure.
             disk.sync_all()
             disk.fsync_lies = schedule.disk == LYING
         watch = Watch(cluster, schedule, self._disturbances, around.high_watermarks)
@@ -213,7 +213,7 @@ class _Run:
         check_group(cluster, STREAMS_GROUP, around.streams_history)
 
     def summary(self) -> RunSummary:
-        """Return what has happened up to now."""
+        """Return the counts so far."""
         around = self._around
         return RunSummary(
             seed=self._schedule.seed,
@@ -308,10 +308,10 @@ class _Run:
         following.check()
 
     def _end_transactions(self) -> None:
-        """Wait until every transaction is decided, and everything committed is read.
+        """Wait until every transaction is decided, and all committed records are read.
 
-        What is open times out; if clocks have jumped, that may take hours, and the next producer of
-        the id ends it.
+        Open transactions time out; if clocks have jumped, that may take hours, so the next producer of the id ends
+        them.
         """
         cluster, schedule, around = self.cluster, self._schedule, self._around
         if any(action.kind == "shift_clock" for action in schedule.actions):
@@ -343,7 +343,7 @@ class _Run:
         self.cluster.loop.after_step = check
 
     def _is_in_order(self) -> bool:
-        """Whether all brokers are back, also in the eyes of the controller, and in sync."""
+        """Whether all brokers are back, also for the controller, and in sync."""
         nodes = self.cluster.nodes
         return len(nodes.brokers) == self._schedule.brokers and nodes.is_ready and nodes.is_in_sync
 

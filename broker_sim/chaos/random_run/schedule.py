@@ -1,8 +1,7 @@
-"""The schedule of a random run: all that is done to a cluster and when, as data.
+"""The schedule of a random run: its cluster, clients and faults, as data.
 
-A schedule is drawn from its seed before anything runs. So it can be printed, edited, run again, and
-made smaller while the run still fails. What goes wrong is drawn in `drawing`, apart from who uses the
-cluster meanwhile; each run leaves some kinds of clients out.
+A schedule is drawn from its seed before the run starts, so it can be printed, edited, repeated and shrunk. Faults are
+drawn in `drawing`, independently of the clients; each run leaves out some kinds of clients.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _TRANSACTIONAL: Final[tuple[tuple[int, ...], ...]] = ((0,), (0, 0), (0, 1), (0, 
 
 
 IDEMPOTENT: Final = "idempotent"
-"""A producer that sends each batch until it is acknowledged, in order."""
+"""A producer that repeats each batch until it is acknowledged, in order."""
 ACKS: Final = {"acks_all": ACKS_ALL, IDEMPOTENT: ACKS_ALL, "acks_1": 1, "acks_0": 0}
 """The kinds of producers, and their acks."""
 _PRODUCERS: Final = (
@@ -54,42 +53,42 @@ class Schedule(FaultSchedule):
     min_insync_replicas: int = 2
     unclean_elections: bool = False
     producers: tuple[str, ...] = ("acks_all",)
-    """The kind of each, one of `ACKS`."""
+    """The kind of each producer, one of `ACKS`."""
     consumers: int = 1
     group_members: int = 0
-    """Members of one group, which share the partitions."""
+    """Number of members of a classic group."""
     consumer_members: int = 0
-    """Members of another group, which speak the consumer protocol (KIP-848)."""
+    """Number of members of a group of the consumer protocol (KIP-848)."""
     streams_members: int = 0
-    """Members of a streams group (KIP-1071)."""
+    """Number of members of a streams group (KIP-1071)."""
     share_members: int = 0
-    """Members of a share group with a dead-letter queue (KIP-1191)."""
+    """Number of members of a share group with a dead-letter queue (KIP-1191)."""
     transactional: tuple[int, ...] = ()
     """Number of the transactional id of each transactional producer; producers with the same id fence
     each other."""
     transaction_version: int = 2
-    """The level of `transaction.version`, which says how transactional producers speak: 1 or 2."""
+    """The level of `transaction.version`, 1 or 2."""
     disk: str = MEMORY
     """Storage of logs: `MEMORY`, or simulated disks: `FLUSHED` on each append, `UNFLUSHED`, or `LYING`."""
     sync_ms: int = 0
-    """Maximum duration of a flush."""
+    """Maximum duration of a flush in ms."""
 
     @property
     def has_groups(self) -> bool:
-        """Whether it has members of groups, of whichever protocol."""
+        """Whether it has group members of any protocol."""
         return bool(self.group_members or self.consumer_members or self.streams_members or self.share_members)
 
     @property
     def may_lose_records(self) -> bool:
-        """Whether a power loss may take what was acknowledged."""
+        """Whether a power failure may lose acknowledged records."""
         return self.disk in {UNFLUSHED, LYING}
 
 
 def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_loss: bool = False) -> Schedule:
-    """Return the schedule that follows from the seed.
+    """Return the schedule of a seed.
 
-    With `power_loss` it is the same one on simulated disks, with power losses; where they may take what
-    was acknowledged, without groups and transactions.
+    With `power_loss` it is the same schedule on simulated disks, with power failures; if these may lose acknowledged
+    records, it has no groups and transactions.
     """
     rng = random.Random(f"{seed}/schedule")
     clients = [draw for share, draw in _CLIENTS if rng.random() < share] or [_log_clients]
@@ -106,7 +105,7 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_lo
     )
     for draw in clients:
         schedule = replace(schedule, **draw(rng))
-    # Numbers of their own: whether they are there changes no other client.
+    # A random stream of its own, so that streams members do not change other clients.
     streams = random.Random(f"{seed}/streams")
     if streams.random() < STREAMS_SHARE:
         schedule = replace(schedule, streams_members=streams.choice((2, 3, 4)))
@@ -119,9 +118,9 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_lo
         coordinators.append(TRANSACTIONS)
     elif rng.random() < UNCLEAN_SHARE:
         # Not with transactions: an unclean election may lose a marker.
-        # Nor with a share group: what it has rejected may be lost.
+        # Nor with a share group, whose rejected records may be lost.
         schedule = replace(schedule, unclean_elections=not schedule.share_members)
-    # Numbers of their own: what clients draw changes no fault.
+    # A random stream of its own, so that clients do not change the faults.
     faults = random.Random(f"{seed}/faults")
     setting = Setting(schedule.brokers, schedule.partitions, duration_ms, tuple(coordinators))
     schedule = replace(schedule, actions=tuple(draw_faults(faults, setting)))
@@ -144,14 +143,14 @@ _CLIENTS: Final[tuple[tuple[float, Callable[[random.Random], dict[str, Any]]], .
     (0.25, lambda rng: {"consumer_members": rng.choice((2, 3, 4))}),
     (0.4, _transactional_producers),
 )
-"""The fields of each kind of clients, with the share of the runs that have it."""
+"""The share of runs with each kind of client, and a function that draws its fields."""
 STREAMS_SHARE: Final = 0.2
 SHARE_SHARE: Final = 0.15
 UNCLEAN_SHARE: Final = 0.15
 
 
 def _with_power_losses(schedule: Schedule) -> Schedule:
-    """Put the logs on simulated disks, and let one, some or all brokers lose their power."""
+    """Put the logs on simulated disks, and add power failures of one, some or all brokers."""
     rng = random.Random(f"{schedule.seed}/power")
     brokers = broker_names(schedule.brokers)
     losses = []

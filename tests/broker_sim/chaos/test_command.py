@@ -68,7 +68,7 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
     schedule.write_text(f"{head}\n{action}\n")
     again = chaos(wanted[0], "--schedule", str(schedule), "--link", "http://127.0.0.1:8765/", code=1)
     assert f"trace {failure['digest'][:16]}" in again.stdout
-    assert "it opens in a browser: http://127.0.0.1:8765/#chaos=" in again.stdout
+    assert "open it in a browser: http://127.0.0.1:8765/#chaos=" in again.stdout
 
     lines = results.read_text().splitlines()
     results.write_text("\n".join((*lines[:-1], lines[-1][:20])))
@@ -98,7 +98,7 @@ def test_passing_schedule_is_shown_too(chaos, tmp_path):
     arguments = ["applications:forget", "--schedule", str(schedule), "--timeline", "--json", str(report)]
     shown = chaos(*arguments).stdout.splitlines()
     assert shown[0].split() == ["time", "who", "what"]
-    assert "30.000  FAULT     crash worker-1 for 0.5 s: not done, worker-1 does not run" in "\n".join(shown)
+    assert "30.000  FAULT     crash worker-1 for 0.5 s: not done, worker-1 is not running" in "\n".join(shown)
     assert shown[-1] == "the test passes under this schedule"
     ((passed,),) = [json.loads(report.read_text())]
     assert [moment["what"] for moment in passed["timeline"]][:2] == ["is done", "is done"]
@@ -107,7 +107,7 @@ def test_passing_schedule_is_shown_too(chaos, tmp_path):
 def test_orders_are_explored_and_the_one_that_fails_repeats(chaos, tmp_path):
     told = tmp_path / "told.json"
     found = chaos("applications:hand_over", "--exhaustive", "--json", str(told), code=1)
-    assert found.stdout.splitlines()[0] == "2 orders explored, the last of them fails"
+    assert found.stdout.splitlines()[0] == "2 orders explored, the last one fails"
     assert "1 deviation from first in, first out -> 1 deviation, in " in found.stdout
     (failure,) = json.loads(told.read_text())
     assert failure["repeats"]
@@ -120,7 +120,7 @@ def test_orders_are_explored_and_the_one_that_fails_repeats(chaos, tmp_path):
 
 def test_orders_of_brokers_are_explored_too(chaos):
     found = chaos("applications:forget_a_broker", "--exhaustive-brokers", code=1)
-    assert found.stdout.splitlines()[0] == "6 orders explored, the last of them fails"
+    assert found.stdout.splitlines()[0] == "6 orders explored, the last one fails"
     assert "2 deviations from first in, first out -> 2 deviations, in " in found.stdout
     assert "the controller hears broker 3 before broker 1" in found.stdout
     assert "s of virtual time, trace " in found.stdout
@@ -129,7 +129,7 @@ def test_orders_of_brokers_are_explored_too(chaos):
 
 def test_wrong_usage_is_one_line(chaos):
     refused = chaos("applications:commit_last", "--faults", "explode", code=2)
-    assert "there is no fault 'explode'" in refused.stderr
+    assert "unknown fault 'explode'" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -158,7 +158,7 @@ class TestProgramsAsWorkers:
         search = chaos(*self.SEARCH, "--json", str(report), "--", *self.COMMAND, code=1)
         (failure,) = json.loads(report.read_text())
         assert failure["invariant"] == "no worker ends with an exit code other than 0"
-        assert failure["error"].endswith("has 1, and printed last: the clock is off")
+        assert failure["error"].endswith("ended with 1; its last output: the clock is off")
         assert failure["repeats"]
         head, fault = failure["schedule"]
         assert fault.split()[1] == "clock"
@@ -204,7 +204,7 @@ class TestProgramsAsWorkers:
         (["--virtual", "--exhaustive", "--", sys.executable], "--exhaustive is an option of a test in Python"),
         (["--virtual", "--begin-with", "x", "--", sys.executable], "a command after -- in real time"),
         (["--check", "program_check.py", "--", sys.executable], "--check is an option of --virtual"),
-        (["--virtual", "--judge", "lost", "--", sys.executable], "there is no judgement 'lost'"),
+        (["--virtual", "--judge", "lost", "--", sys.executable], "unknown judgement 'lost'"),
         (["--judge", "lost=orders", "applications:forget"], "--judge is an option of a command after --"),
     ],
 )

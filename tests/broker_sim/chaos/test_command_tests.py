@@ -62,11 +62,11 @@ def module(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        ("without_async", "is not written with async def"),
+        ("without_async", "is not an async function"),
         ("without_argument", "add the argument chaos, which starts the workers"),
         (
             "with_fixture",
-            "takes database, which pytest alone can give it: run it with pytest, or let it take chaos and",
+            "has the arguments database, which only pytest can provide: run it with pytest, or",
         ),
     ],
 )
@@ -86,8 +86,8 @@ def test_what_is_no_test_is_refused(module, function, message):
         ("slow/shop_tests.py:with_directory", "as slow.shop_tests:with_directory"),
         ("../shop_tests.py:with_directory", "go to the directory [.][.], and name it shop_tests:with_directory"),
         ("shop-tests.py:with_directory", "Python cannot import shop-tests.py: rename it"),
-        ("node", "a command is written behind --"),
-        ("./run.sh", "a command is written behind --"),
+        ("node", "a command is written after --"),
+        ("./run.sh", "a command is written after --"),
         ("shop_test:with_directory", r"did you mean shop_tests\?"),
         ("shop_tests:with_direktory", r"did you mean with_directory\?"),
     ],
@@ -105,9 +105,9 @@ def test_misspelt_argument_of_the_marker_is_refused(module):
 
 
 def test_kind_that_there_is_not_is_refused_before_anything_runs():
-    with pytest.raises(ConfigError, match="schedule: 100 explode broker-1: there is no kind 'explode'"):
+    with pytest.raises(ConfigError, match="schedule: 100 explode broker-1: unknown kind 'explode'"):
         Settings(schedule="seed=1\n100 explode broker-1")
-    with pytest.raises(ScheduleError, match="there is no kind 'explode'"):
+    with pytest.raises(ScheduleError, match="unknown kind 'explode'"):
         run_chaos(None, Schedule.parse("seed=1\n100 explode broker-1"))
 
 

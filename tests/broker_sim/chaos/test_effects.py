@@ -123,9 +123,9 @@ def test_fault_of_nobody_does_not_happen(test):
 @pytest.mark.parametrize(
     ("test", "faults", "advice"),
     [
-        ("forget_the_faults", {"crash"}, "await chaos.faults_over() in the test, and start as many workers"),
-        ("start_nobody", {"freeze"}, "await chaos.faults_over() in the test, and start as many workers"),
-        ("send_once", {"cut"}, "give the workers work until the last fault is over"),
+        ("forget_the_faults", {"crash"}, "await chaos.faults_over() in the test, after starting as many workers"),
+        ("start_nobody", {"freeze"}, "await chaos.faults_over() in the test, after starting as many workers"),
+        ("send_once", {"cut"}, "keep the workers busy until the last fault is over"),
     ],
 )
 def test_search_without_effect_fails_with_what_to_do(test, faults, advice):

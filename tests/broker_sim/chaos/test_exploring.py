@@ -116,7 +116,7 @@ def test_turn_that_another_one_brings_about_is_not_before_it():
 
 def test_race_is_found_with_the_fewest_changes_and_repeats_as_text():
     found = explored(hand_over)
-    assert str(found) == "2 orders explored, the last of them fails"
+    assert str(found) == "2 orders explored, the last one fails"
     assert len(found.failure.schedule.deviations) == 1
     again = Schedule.parse(str(found.failure.schedule))
     outcome = ScheduledRun(again).run_whole(hand_over)
@@ -144,7 +144,7 @@ def test_example_fails_in_one_order_only_and_its_twin_in_none(monkeypatch):
     assert wrong.settings.exhaustive
     assert wrong.run(wrong.draw(0)).error is None
     found = wrong.explore(wrong.draw(0))
-    assert str(found) == "2 orders explored, the last of them fails"
+    assert str(found) == "2 orders explored, the last one fails"
     failure = wrong.shrink(found.failure)
     assert len(failure.small.schedule.deviations) == 1
     assert failure.repeats
@@ -192,7 +192,7 @@ def test_defect_that_one_order_of_brokers_shows_is_found_and_repeats_as_text():
     calm = Schedule(1, brokers=3, workers=1, duration_ms=0)
     assert ScheduledRun(calm).run_whole(forget_a_broker).error is None
     found = explored_brokers(forget_a_broker)
-    assert str(found) == "6 orders explored, the last of them fails"
+    assert str(found) == "6 orders explored, the last one fails"
     assert len(found.failure.schedule.deviations) == 2
     again = Schedule.parse(str(found.failure.schedule))
     assert " arrival " in str(again)

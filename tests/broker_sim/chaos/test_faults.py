@@ -226,8 +226,8 @@ def test_brokers_lose_their_power_together_and_what_is_not_flushed():
 
     outcome = play(test, "100 lose_power broker-1 broker-2 broker-3 for=500", observe=True)
     assert lost == [("orders", 0)] * 3
-    told = [moment.what for moment in outcome.moments if "with its power" in moment.what]
-    assert sorted(told) == [f"broker {number} has lost with its power: orders-0 0-0" for number in (1, 2, 3)]
+    told = [moment.what for moment in outcome.moments if "in the power failure" in moment.what]
+    assert sorted(told) == [f"broker {number} lost in the power failure: orders-0 0-0" for number in (1, 2, 3)]
 
 
 def test_role_is_who_has_it_when_the_fault_begins():
@@ -265,18 +265,18 @@ def test_leadership_moves_to_the_broker():
         ("100 hold brokers for=1000 value=EndTx", "there is no API 'EndTx'"),
         ("100 damage brokers for=1000 value=half", "damage must be crc or cut, not 'half'"),
         ("100 lose brokers for=1000 value=Produce", None),
-        ("100 explode broker-1", "there is no kind 'explode'"),
-        ("100 pause worker-1", "say on which broker, as broker-1"),
-        ("100 crash worker", "say on which worker, as worker-1"),
-        ("100 kill controller", "say on which broker, as broker-1"),
-        ("100 kill broker-1 broker-2", "say on which broker, as broker-1"),
-        ("100 cut_link broker-1", "say on which link, as broker-1 controller"),
-        ("100 slow_disk broker-1 for=100", "give a value, as value=20"),
-        ("100 slow_disk broker-1 for=100 value=1.5", "give a value, as value=20"),
-        ("100 slow worker-1 for=100 value=fast", "give a value, as value=50"),
+        ("100 explode broker-1", "unknown kind 'explode'"),
+        ("100 pause worker-1", "add a broker, such as broker-1"),
+        ("100 crash worker", "add a worker, such as worker-1"),
+        ("100 kill controller", "add a broker, such as broker-1"),
+        ("100 kill broker-1 broker-2", "add a broker, such as broker-1"),
+        ("100 cut_link broker-1", "add a link, such as broker-1 controller"),
+        ("100 slow_disk broker-1 for=100", "add a value, such as value=20"),
+        ("100 slow_disk broker-1 for=100 value=1.5", "add a value, such as value=20"),
+        ("100 slow worker-1 for=100 value=fast", "add a value, such as value=50"),
         ("100 clock worker-1 for=100 value=-1.5", None),
-        ("100 error brokers for=100", "give a value, as value=Produce/NOT_LEADER_OR_FOLLOWER"),
-        ("100 kill broker-1 for=100 value=9", "give no value"),
+        ("100 error brokers for=100", "add a value, such as value=Produce/NOT_LEADER_OR_FOLLOWER"),
+        ("100 kill broker-1 for=100 value=9", "leave out the value"),
     ],
 )
 def test_actions_that_mean_nothing_are_refused(action, error):

@@ -190,10 +190,10 @@ async def judge_late(chaos):
 
 
 def test_history_that_is_asked_for_too_late_says_so():
-    assert "ask for chaos.history before chaos.start" in run_chaos(judge_late, CALM).text
+    assert "read chaos.history before chaos.start" in run_chaos(judge_late, CALM).text
 
 
 @pytest.mark.parametrize("text", ["lost", "lost=", "once=orders", "back=a:b", "sum=orders"])
 def test_judgement_that_means_nothing_is_refused(text):
-    with pytest.raises(ConfigError, match="there is no judgement"):
+    with pytest.raises(ConfigError, match="unknown judgement"):
         read_judgement(text)

@@ -191,7 +191,7 @@ def test_error_of_a_future_that_nobody_awaits_is_judged_when_garbage_is_collecte
 
     outcome = run_chaos(test, CALM)
     assert outcome.invariant == invariant
-    assert whats(outcome, "python") == (["nobody takes OSError: cut off"] if not invariant else [])
+    assert whats(outcome, "python") == (["unhandled: OSError: cut off"] if not invariant else [])
 
 
 def test_what_must_hold_at_every_moment_is_checked_at_every_moment():

@@ -57,9 +57,9 @@ def test_latency_is_drawn_unless_it_is_given():
         ("brokers=3", "seed=N is required"),
         ("seed=x", "seed takes numbers"),
         ("seed=1 partitions=3", "unknown option 'partitions'"),
-        ("seed=1\ncrash worker-1", "write an action as"),
-        ("seed=1\n100", "write an action as"),
-        ("seed=1\n100 crash worker-1 for=long", "write an action as"),
+        ("seed=1\ncrash worker-1", "an action has the form"),
+        ("seed=1\n100", "an action has the form"),
+        ("seed=1\n100 crash worker-1 for=long", "an action has the form"),
         ("seed=1\n100 crash worker-1 until=3", "unknown option 'until'"),
         ("seed=1 order=any", "order is one of fifo, seeded"),
         ("seed=1\n5 kill broker-9", "^5 kill broker-9: .* has broker-1, broker-2, broker-3$"),
@@ -102,8 +102,8 @@ def test_weights_say_how_often():
 @pytest.mark.parametrize(
     ("faults", "message"),
     [
-        ({"crush"}, "there is no fault 'crush' .did you mean crash.*; choose from crash"),
-        ({"explode"}, "there is no fault 'explode'"),
+        ({"crush"}, "unknown fault 'crush' .did you mean crash.*; choose from crash"),
+        ({"explode"}, "unknown fault 'explode'"),
         ({"crash": -1}, "weights above 0"),
         ({"crash": 0}, "weights above 0"),
         ((), "weights above 0"),

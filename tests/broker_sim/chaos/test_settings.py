@@ -110,7 +110,7 @@ def test_searches_that_differ_in_their_runs_are_told_apart():
     ("settings", "message"),
     [
         ({"repair_aiokafka": "yes"}, "repair_aiokafka='yes': choose True or False"),
-        ({"duration_s": 0.5}, "duration_s=0.5: give seconds, at least 1"),
+        ({"duration_s": 0.5}, "duration_s=0.5: pass seconds, at least 1"),
         ({"topics": ["a:b"]}, "is not NAME:PARTITIONS:RF:KEY=VALUE"),
         ({"configs": {"group.share.record.lock.duration.ms": 500}}, "must be at "),
     ],

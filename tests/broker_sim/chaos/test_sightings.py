@@ -70,7 +70,7 @@ def test_error_of_a_condition_says_whose_it_is():
 
     outcome = run_chaos(test, QUIET)
     assert "KeyError" in outcome.text
-    assert "raised by the condition of 'is there', which is asked at every moment until it is true" in outcome.text
+    assert "raised by the condition of 'is there', which is called at every moment until it is true" in outcome.text
 
 
 def test_search_fails_for_what_no_seed_saw_and_a_single_seed_does_not():

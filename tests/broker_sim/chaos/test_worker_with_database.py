@@ -89,5 +89,5 @@ def test_condition_that_cannot_be_asked_is_named_with_its_place(path, verb, when
     assert outcome.invariant == "ProgrammingError"
     error, note = failure_text(outcome.error).splitlines()
     assert error.startswith("ProgrammingError: Cannot operate on a closed database. (at test_worker_with_database.py:")
-    assert note.startswith("  raised by the condition of 'it is stored', which is asked ")
+    assert note.startswith("  raised by the condition of 'it is stored', which is called ")
     assert when in note

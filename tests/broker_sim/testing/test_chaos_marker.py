@@ -182,7 +182,7 @@ def test_orders_are_explored_counted_and_told(run_tests):
     result.stdout.fnmatch_lines(
         [
             "seed 0: IndexError",
-            "1 deviation from first in, first out -> 1 deviation; 2 orders explored, the last of them fails, * runs *",
+            "1 deviation from first in, first out -> 1 deviation; 2 orders explored, the last one fails, * runs *",
             "* s of virtual time, trace *, repeats",
             "*ORDER*worker-2 runs before worker-1",
             '@pytest.mark.chaos(schedule="""',
@@ -317,15 +317,15 @@ def test_wrong_use_and_a_cluster_that_cannot_be_made_are_errors_of_one_line(run_
     result.stdout.fnmatch_lines(
         [
             "*seeds=0: pass a whole number of at least 1",
-            "*there is no fault 'explode'*",
-            "*latency_ms=(0, 5): give the maximum in whole milliseconds",
-            "*exhaustive=True: it has neither faults nor order; give a schedule",
+            "*unknown fault 'explode'*",
+            "*latency_ms=(0, 5): pass the maximum in whole milliseconds",
+            "*exhaustive=True excludes faults and order; pass a schedule instead",
             "*exhaustive='all': choose True, 'workers' or 'brokers'",
             "*max_runs=0: pass a whole number of at least 1",
             "*unknown argument 'length'; allowed: *",
             "*add the argument chaos, which starts the workers",
             "*mark it with @pytest.mark.chaos to use the fixture chaos",
-            "*write an action as '3200 crash worker-1 for=3000', in ms",
+            "*an action has the form '3200 crash worker-1 for=3000', in ms",
             "test_l: @pytest.mark.chaos: Unable to replicate the partition 9 time(s)*",
         ]
     )
@@ -349,8 +349,8 @@ def test_report_has_a_link_to_the_playground_or_says_why_not(run_tests):
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
         [
-            "it opens in a browser: http://localhost/play/#chaos=*",
-            "no link: test_with_a_fixture takes tmp_path; a link carries a function that takes only chaos",
+            "open it in a browser: http://localhost/play/#chaos=*",
+            "no link: test_with_a_fixture takes tmp_path; a link needs a function of chaos alone",
         ]
     )
     [link] = [line for line in result.outlines if line.startswith("it opens")]

@@ -1,1 +1,1 @@
-"""Invariants of a random run: while it goes on, in what clients have learned, and at its end."""
+"""Invariants of a random run: during the run, in the responses to clients, and at its end."""

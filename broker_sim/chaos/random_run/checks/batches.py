@@ -1,4 +1,4 @@
-"""The batches of a log, and of the answer to a fetch."""
+"""The batches of a log, and of a fetch response."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def batches_of(log: PartitionLog, end_offset: int | None = None) -> list[bytes |
         data = segment.read(segment.base_offset, 1 << 40, end, min_one_message=False)
         if data is not None:
             batches += data.records
-    # Those of a file come as one buffer.
+    # Batches read from a file come as one buffer.
     return list(batches_in(b"".join(batches))) if log.storage.is_persistent else batches
 
 
 def batches_in(data: Any) -> Iterator[memoryview]:
-    """Yield all whole batches of a fetch; the last one may be cut off."""
+    """Yield the complete batches of a fetch response; the last one may be cut off."""
     view = memoryview(data or b"")
     while len(view) >= BATCH_OVERHEAD_BYTES:
         size = parse_header(view).size_bytes

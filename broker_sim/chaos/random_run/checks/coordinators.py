@@ -1,17 +1,17 @@
-"""Liberties of coordinators in a random run: changes they may make although something acknowledged says otherwise.
+"""Exceptions for coordinators in a random run: when they may contradict acknowledged facts.
 
-Groups: a deposed coordinator that has not heard of it answers as before. And a new one may tell older offsets
-than were acknowledged: it has loaded its whole log, but an OffsetFetch without `require_stable` shows what
-is below the high watermark, and as a follower it heard of that one fetch late. It shows all once the
-in-sync replicas have fetched from it as far as its own epoch begins. Mirrors `CoordinatorLoaderImpl` and
+Groups: a deposed coordinator that does not know it answers as before. And a new coordinator may return older offsets
+than were acknowledged: it has loaded its whole log, but an OffsetFetch without `require_stable` shows only what is
+below the high watermark, which it learned one fetch late as a follower. It shows everything once the in-sync replicas
+have fetched up to the start of its own epoch. Mirrors `CoordinatorLoaderImpl` and
 `OffsetMetadataManager.fetchOffsets`; a real Kafka 4.3.1 was seen to do the same for nine seconds.
 
-Transactions: a new coordinator loads its log to the end, also beyond the high watermark, and acts on it at once:
-it sends the markers of a decision, and answers AddPartitionsToTxn for a partition that is in the transaction already.
-Mirrors `TransactionStateManager.loadTransactionMetadata`. If an in-sync replica without these records leads next,
-it goes on from what was before them. It may decide a transaction again, with markers that are refused where
-those of the other coordinator are, and does not know of a partition that was written to: such a transaction is
-read in part, or never ends.
+Transactions: a new coordinator loads its log to the end, even beyond the high watermark, and acts on it at once: it
+sends the markers of a decision, and answers AddPartitionsToTxn for a partition that is already in the transaction.
+Mirrors `TransactionStateManager.loadTransactionMetadata`. If an in-sync replica without these records leads next, it
+continues from the state before them. It may decide a transaction again, with markers that are refused where the other
+coordinator's markers exist, and does not know of a partition that was written to: such a transaction is read in part,
+or never ends.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 GROUPS_PARTITION: Final = COORDINATED[GROUPS]
-"""The partition that all groups of a random run are in."""
+"""The partition of all groups of a random run."""
 EXCUSED: Final = {
     "aborted-transactions-are-not-read",
     "committed-offsets-stay",
@@ -37,11 +37,11 @@ EXCUSED: Final = {
     "open-transactions-are-not-read",
     "transactions-end",
 }
-"""Invariants that need not hold once a coordinator lacks what an earlier one had loaded."""
+"""Invariants that may be violated once a coordinator lacks records that an earlier one had loaded."""
 
 
 def newest_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, int] | None:
-    """Return the broker and its leader epoch if it coordinates the groups, and knows it; else None."""
+    """Return the broker and its leader epoch if it coordinates the groups and knows that; otherwise None."""
     broker = cluster.nodes.brokers.get(broker_id)
     newest = cluster.nodes.controller.image.partition(GROUPS_PARTITION)
     partition = None if broker is None else broker.image.partition(GROUPS_PARTITION)
@@ -53,7 +53,7 @@ def newest_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, in
 
 
 def informed_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, int] | None:
-    """Do the same, but return None as long as it may show older offsets than were acknowledged."""
+    """Return the same, but None as long as the broker may return older offsets than were acknowledged."""
     coordinator = newest_coordinator(cluster, broker_id)
     if coordinator is None:
         return None
@@ -65,7 +65,7 @@ def informed_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, 
 
 
 class LostLoads:
-    """Looks at what the coordinators of the transactions of one run have loaded."""
+    """Detects transaction coordinators that loaded less than an earlier coordinator of the run."""
 
     def __init__(self) -> None:
         self.are_there = False
@@ -73,11 +73,11 @@ class LostLoads:
         self._loaded: list[bytes] = []
 
     def excuse(self, invariant: str) -> bool:
-        """Whether it may have been violated because a coordinator lacked what an earlier one had loaded."""
+        """Whether a violation may come from a coordinator without the records that an earlier one had loaded."""
         return self.are_there and invariant in EXCUSED
 
     def look_at(self, broker: Broker) -> None:
-        """Look at what a broker loads that was started or has heard of new metadata, if it was elected."""
+        """Inspect the log that a broker loads if it was elected; called after its start and after new metadata."""
         partition = broker.replica_manager.partitions.get(COORDINATED[TRANSACTIONS])
         if partition is None or not partition.is_leader:
             return

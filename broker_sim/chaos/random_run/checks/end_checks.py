@@ -1,6 +1,6 @@
-"""Invariants of the end of a random run, when all brokers are back and every transaction is decided.
+"""Invariants at the end of a random run, when all brokers are back and every transaction is decided.
 
-What is lost, there twice, gone back or read too early is judged by the checkers that users' tests have.
+Lost, duplicate, regressing and uncommitted items are found by the same checkers that users' tests have.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def replicas_are_equal(cluster: VirtualCluster, schedule: Schedule) -> bool:
 
 
 def check_end(cluster: VirtualCluster, schedule: Schedule, history: History) -> None:
-    """Compare the logs with what the clients have learned; raises InvariantViolationError."""
+    """Compare the logs with the responses to clients; raises InvariantViolationError."""
     for number in range(schedule.partitions):
         log = _logs(cluster, number)[0]
         records: dict[int, bytes | None] = {}
@@ -100,8 +100,8 @@ def _is_lost_with_power(cluster: VirtualCluster, one: Acknowledged) -> bool:
 def _was_replaced(log: PartitionLog, one: Acknowledged) -> bool:
     """Return whether a later leader did not have the record.
 
-    Then its epoch ends at the record's offset or before, or it had nothing at all of that epoch: with
-    an ISR below the minimum a member of the ELR may lead whose log ends in an older epoch.
+    Then the record's epoch ends at its offset or before, or the leader had nothing of that epoch: with an ISR below the
+    minimum, a member of the ELR whose log ends in an older epoch may lead.
     """
     epochs = log.leader_epoch_cache
     epoch, end_offset = epochs.end_offset_for(one.leader_epoch, log.log_end_offset)
@@ -141,7 +141,7 @@ def _check_reads(history: History, number: int, records: dict[int, bytes | None]
 
 
 def check_group(cluster: VirtualCluster, group: str, history: GroupHistory) -> None:
-    """Compare a group's offsets at its coordinator with what its members have committed."""
+    """Compare a group's offsets at its coordinator with the commits of its members."""
     for number, committed in history.committed.items():
         coordinator = _leader_of(cluster, COORDINATED[GROUPS])
         assert coordinator is not None
@@ -151,7 +151,7 @@ def check_group(cluster: VirtualCluster, group: str, history: GroupHistory) -> N
 
 
 def _offset_of(coordinator: Broker, group: str, number: int) -> int:
-    """Return the offset that a group has committed of a partition; -1 without one."""
+    """Return the committed offset of a group in a partition; -1 without one."""
     offset = coordinator.groups.shard(group).offsets.get(group, TOPIC, number)
     return -1 if offset is None else offset.offset
 
@@ -176,7 +176,7 @@ def without_letter(cluster: VirtualCluster, topic: str, rejected: Collection[tup
 
 
 def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> bool:
-    """Return whether no transaction is open: not for its coordinator, not in any partition."""
+    """Return whether no transaction is open, neither at the coordinator nor in any partition."""
     coordinator = _leader_of(cluster, COORDINATED[TRANSACTIONS])
     if coordinator is not None and not all(
         each.state.is_complete and each.pending_state is None for each in coordinator.transactions.states.each()
@@ -189,7 +189,7 @@ def transactions_are_decided(cluster: VirtualCluster, schedule: Schedule) -> boo
 def check_transactions(
     cluster: VirtualCluster, schedule: Schedule, acknowledged: History, history: TransactionHistory
 ) -> None:
-    """Compare what was read with what producers know; raises InvariantViolationError."""
+    """Compare the records read with the outcomes that producers know; raises InvariantViolationError."""
     for transaction in history.transactions:
         _check_all_or_nothing(transaction)
     own = [
@@ -214,7 +214,7 @@ def check_transactions(
 def _check_all_or_nothing(transaction: Transaction) -> None:
     """Check that nothing of an aborted transaction was read, and all of a committed one.
 
-    One that is in doubt was committed if any of it was read.
+    A transaction in doubt was committed if any of it was read.
     """
     all_values = [value for values in transaction.written.values() for value in values]
     missing = checkers.lost(all_values, transaction.seen)
@@ -226,7 +226,7 @@ def _check_all_or_nothing(transaction: Transaction) -> None:
 
 
 def _check_offsets(cluster: VirtualCluster, schedule: Schedule, history: TransactionHistory) -> None:
-    """Check that the committed steps of each group follow on one another, up to its offset."""
+    """Check that the committed steps of each group are contiguous, up to its committed offset."""
     coordinator = _leader_of(cluster, COORDINATED[GROUPS])
     if coordinator is None:
         return

@@ -1,7 +1,7 @@
-"""Facts the members of a random run's groups have learned; nothing may contradict them later.
+"""Facts that members of a random run's groups have learned, which nothing may contradict later.
 
-An assignment counts once the coordinator has answered with it: then it is committed in
-`__consumer_offsets`, and no later coordinator may know less.
+An assignment counts once the coordinator has answered with it: then it is committed in `__consumer_offsets`, and
+every later coordinator must know it.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
 
 
 class GroupHistory:
-    """Owners and commits of one group, in the order in which members were told of them.
+    """Owners and commits of one group, in the order in which members learned of them.
 
     An epoch is a generation of the classic protocol, or the epoch of a member.
     """
 
     def __init__(self) -> None:
         self.epoch = 0
-        """The newest epoch in which a member was told of its assignment."""
+        """The newest epoch in which a member got its assignment."""
         self.commits = 0
-        """Number of commits that were acknowledged."""
+        """Number of acknowledged commits."""
         self.committed: dict[int, int] = {}
         """The highest acknowledged offset of each partition."""
         self._owners: dict[tuple[int, int], str] = {}
 
     def add_commit(self, partition: int, offset: int) -> None:
-        """Add a commit that was acknowledged."""
+        """Add an acknowledged commit."""
         self.commits += 1
         self.committed[partition] = max(self.committed.get(partition, -1), offset)
 
     def check_committed(self, member: str, epoch: int, partition: int, offset: int) -> None:
-        """Compare what an owner has read; raise if it is behind what was acknowledged."""
+        """Raise if the committed offset that an owner has read is behind the acknowledged one."""
         committed = self.committed.get(partition, -1)
         if offset < committed and self._is_owner(member, epoch, partition):
             violated(
@@ -47,15 +47,15 @@ class GroupHistory:
             )
 
     def _is_owner(self, member: str, epoch: int, partition: int) -> bool:
-        """Whether the member, which has owned the partition in that epoch, still does."""
+        """Whether the member, which owned the partition in that epoch, still does."""
         raise NotImplementedError
 
 
 class ClassicHistory(GroupHistory):
-    """A group of the classic protocol, which has one assignment in each generation."""
+    """A group of the classic protocol, with one assignment in each generation."""
 
     def add_owner(self, generation: int, member_id: str, partitions: Collection[int]) -> None:
-        """Add what a member was given; raise if another one has been given the same."""
+        """Add the assignment of a member; raise if another member has been assigned the same partition."""
         self.epoch = max(self.epoch, generation)
         for partition in partitions:
             owner = self._owners.setdefault((generation, partition), member_id)
@@ -66,21 +66,21 @@ class ClassicHistory(GroupHistory):
                 )
 
     def _is_owner(self, member: str, epoch: int, partition: int) -> bool:  # noqa: ARG002 - of its generation
-        # A member of an old generation may still ask a coordinator that does not know that it is none.
+        # A member of an old generation may still ask a coordinator that does not know that it was deposed.
         return epoch == self.epoch
 
 
 class Term(NamedTuple):
-    """The time for which a member owns a partition that an answer gave it."""
+    """The time for which a member owns a partition that a response has assigned to it."""
 
     since_ms: int
-    """Time of the member's request: if it was removed since, the group owes it nothing."""
+    """Time of the member's request; if the member was removed since, its ownership has ended."""
     until_ms: int
-    """Before that time no coordinator may give it to another one."""
+    """Time before which no coordinator may assign the partition to another member."""
 
 
 class _Claim(NamedTuple):
-    """The claim of an owner to its partition."""
+    """A member's ownership of a partition."""
 
     owner: str
     epoch: int
@@ -90,8 +90,8 @@ class _Claim(NamedTuple):
 class ModernHistory(GroupHistory):
     """A group whose coordinator assigns: of the consumer protocol (KIP-848), or of streams (KIP-1071).
 
-    A member owns a partition from the answer that gives it until it says that it has given it up, leaves,
-    is silent for its session, or is removed by an admin client.
+    A member owns a partition from the response that assigns it until the member reports that it has given it up,
+    leaves, is silent for its session timeout, or is removed by an admin client.
     """
 
     def __init__(self, disturbances: Disturbances) -> None:
@@ -100,7 +100,7 @@ class ModernHistory(GroupHistory):
         self._claims: dict[int, _Claim] = {}
 
     def add_owner(self, member: str, epoch: int, partitions: Collection[int], now_ms: int, term: Term) -> None:
-        """Add an answer to a member, which owns these partitions in that epoch; raise if another one does."""
+        """Add a response that assigns partitions to a member in that epoch; raise if another member owns one."""
         self.epoch = max(self.epoch, epoch)
         for partition in partitions:
             owner = self._owners.setdefault((epoch, partition), member)
@@ -109,7 +109,7 @@ class ModernHistory(GroupHistory):
             claim = self._claims.get(partition)
             if claim is not None and claim.owner != member:
                 if epoch < claim.epoch:
-                    continue  # The answer was on its way for longer than its member's session.
+                    continue  # The response took longer than the member's session timeout.
                 since_ms, until_ms = claim.term
                 if now_ms < until_ms and not self.may_be_removed_since(since_ms):
                     violated(
@@ -120,16 +120,16 @@ class ModernHistory(GroupHistory):
             self._claims[partition] = _Claim(member, epoch, term)
 
     def may_be_removed_since(self, time_ms: int) -> bool:
-        """Whether members were removed since then."""
+        """Whether an admin client may have removed members since then."""
         return self._disturbances.removed_ms >= time_ms
 
     def give_up(self, member: str, kept: Collection[int] = ()) -> None:
-        """Take in that the member says that it owns nothing but these partitions."""
+        """Handle a member's report that it owns only these partitions."""
         for partition, claim in list(self._claims.items()):
             if claim.owner == member and partition not in kept:
                 del self._claims[partition]
 
     def _is_owner(self, member: str, epoch: int, partition: int) -> bool:  # noqa: ARG002 - in any epoch
-        # Who is not the owner any more may read an offset that its successor has not gone on from.
+        # A former owner may read an offset from which its successor has not continued.
         claim = self._claims.get(partition)
         return claim is not None and claim.owner == member

@@ -1,4 +1,4 @@
-"""Facts the producers and consumers of a random run have learned; nothing may contradict them later."""
+"""Facts that producers and consumers of a random run have learned, which nothing may contradict later."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ if TYPE_CHECKING:
 
 
 class Acknowledged(NamedTuple):
-    """One record that a broker has acknowledged at that offset."""
+    """A record that a broker has acknowledged."""
 
     partition: int
     offset: int
     value: bytes
     acks: int
     leader_epoch: int
-    """The leader epoch in which it was appended, or one before, if its leader had lost it when the
-    answer came."""
+    """The leader epoch of the append, or an earlier one, if the leader had lost the record when the response came."""
 
 
 def lost_text(records: Iterable[Acknowledged]) -> str:
-    """Return which acknowledged records were lost, such as `partition 0: 17 (b'0-9'), 18 (b'0-10')`."""
+    """Return a text on lost acknowledged records, such as `partition 0: 17 (b'0-9'), 18 (b'0-10')`."""
     by_partition = defaultdict(list)
     for one in sorted(records):
         by_partition[one.partition].append(f"{one.offset} ({one.value!r})")
@@ -35,24 +34,24 @@ def lost_text(records: Iterable[Acknowledged]) -> str:
 
 @dataclass(slots=True)
 class History:
-    """Answers to producers and reads of consumers, in the order of their arrival.
+    """Responses to producers and reads of consumers, in the order of their arrival.
 
-    `reads_are_final` is whether a record that was read stays: true without unclean elections.
+    `reads_are_final` is whether a record that was read can never change: true without unclean elections.
     """
 
     reads_are_final: bool
     batches: int = 0
-    """Number of batches that were acknowledged."""
+    """Number of acknowledged batches."""
     acknowledged: list[Acknowledged] = field(default_factory=list)
     refused: set[bytes] = field(default_factory=set)
-    """Values that a broker has refused before it would have appended them."""
+    """Values that a broker refused before appending them."""
     read: dict[tuple[int, int], bytes | None] = field(default_factory=dict)
-    """The value of every record that was read, by partition and offset."""
+    """The values of all records that were read, by partition and offset."""
     lost: list[Acknowledged] = field(default_factory=list)
-    """Acknowledged records that are gone because brokers lost their power."""
+    """Acknowledged records lost in power failures."""
 
     def add_read(self, partition: int, offset: int, value: bytes | None) -> None:
-        """Add a record that a consumer has read; raise if another read has shown another one."""
+        """Add a record that a consumer has read; raise if an earlier read returned a different one."""
         before = self.read.setdefault((partition, offset), value)
         if before != value and self.reads_are_final:
             violated(
@@ -62,19 +61,19 @@ class History:
 
 
 class HighWatermarks:
-    """The high watermarks that the leaders of each partition have reached, with their times."""
+    """The high watermarks of the leaders of each partition over time."""
 
     def __init__(self) -> None:
         self._offsets_seen: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
 
     def note(self, broker_id: int, partition: int, now_ms: int, high_watermark: int) -> None:
-        """Note what a leader's is now."""
+        """Note a leader's current high watermark."""
         offsets = self._offsets_seen[broker_id, partition]
         if not offsets or offsets[-1][1] != high_watermark:
             offsets.append((now_ms, high_watermark))
 
     def at(self, broker_id: int, partition: int, time_ms: int) -> int:
-        """Return what was noted last up to that time; -1 if nothing was."""
+        """Return the high watermark noted last up to that time; -1 without one."""
         offsets = self._offsets_seen[broker_id, partition]
         place = bisect_right(offsets, time_ms, key=lambda each: each[0])
         return offsets[place - 1][1] if place else -1

@@ -1,4 +1,4 @@
-"""Invariant of a streams group once all brokers are back: it is stable, and its next coordinator knows it."""
+"""Invariant of a streams group once all brokers are back: it becomes stable, and its next coordinator loads it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 LOAD_LIMIT_MS = 2_000
-"""Maximum time until a new coordinator has heard of it and has loaded the group."""
+"""Maximum time in ms until a new coordinator has learned of its election and loaded the group."""
 
 
 def streams_group_is_stable(cluster: VirtualCluster, group_id: str, members: int) -> bool:
-    """Return whether the group has so many members, which have what is meant for them, and the replicas know it."""
+    """Return whether the group is stable with that number of members, and its log is fully replicated."""
     group = _group_at(live_leader(cluster.nodes, GROUPS_PARTITION), group_id)
     log = leaders_log(cluster.nodes, GROUPS_PARTITION)
     if group is None or log is None:
@@ -30,10 +30,10 @@ def streams_group_is_stable(cluster: VirtualCluster, group_id: str, members: int
 
 
 class NextCoordinator:
-    """Another broker that is to coordinate a group, which must be there as it was."""
+    """Another broker that takes over the coordination of a group, which must load it unchanged."""
 
     def __init__(self, cluster: VirtualCluster, group_id: str) -> None:
-        """Let another in-sync replica coordinate, if there is one."""
+        """Make another in-sync replica the coordinator, if there is one."""
         self._cluster = cluster
         self._group_id = group_id
         group = _group_at(live_leader(cluster.nodes, GROUPS_PARTITION), group_id)
@@ -48,14 +48,14 @@ class NextCoordinator:
             cluster.nodes.transfer_leadership(topic, number, self._broker_id)
 
     def has_loaded(self) -> bool:
-        """Return whether it knows the group."""
+        """Return whether the new coordinator has loaded the group."""
         return self._group() is not None
 
     def _group(self) -> StreamsGroup | None:
         return _group_at(self._cluster.nodes.brokers.get(self._broker_id), self._group_id)
 
     def check(self) -> None:
-        """Compare the group there with what it was before; raises InvariantViolationError."""
+        """Compare the loaded group with its former state; raises InvariantViolationError."""
         after = self._group()
         assert after is not None
         before, now = self._before, _state(after)
@@ -68,7 +68,7 @@ class NextCoordinator:
 
 
 def _group_at(broker: Broker | None, group_id: str) -> StreamsGroup | None:
-    """Return the group of a broker that coordinates it; None as long as it does not."""
+    """Return the group at its coordinating broker; None as long as the broker does not coordinate it."""
     if broker is None:
         return None
     try:
@@ -79,7 +79,7 @@ def _group_at(broker: Broker | None, group_id: str) -> StreamsGroup | None:
 
 
 def _state(group: StreamsGroup) -> dict[str, Any]:
-    """Return all of the group that is in the log."""
+    """Return the part of the group's state that is in the log."""
     return {
         "group epoch": group.group_epoch,
         "assignment epoch": group.assignment_epoch,

@@ -1,12 +1,12 @@
-"""Facts about the transactions of a random run; nothing may contradict them later.
+"""Facts about the transactions of a random run, which nothing may contradict later.
 
 | a transaction is | after | of its records a read_committed reader sees |
 |---|---|---|
-| open | the first request of it | none |
-| ending | a commit that was asked for, without an answer yet | all or none |
+| open | its first request | none |
+| ending | a commit request without a response yet | all or none |
 | committed | its commit was acknowledged | all |
-| aborted | its abort was acknowledged, or its producer ended without ever asking for a commit | none |
-| in doubt | its producer ended after a commit of which it has heard nothing | all or none |
+| aborted | its abort was acknowledged, or its producer ended without a commit request | none |
+| in doubt | its producer ended after a commit request without a response | all or none |
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from broker_sim.cluster.virtual.invariants import violated
 
 
 def group_of(transactional_id: str) -> str:
-    """Return the group whose offsets the producers of an id commit."""
+    """Return the group whose offsets the producers of a transactional id commit."""
     return f"group-of-{transactional_id}"
 
 
@@ -36,7 +36,7 @@ class Outcome(Enum):
 
 
 class OffsetStep(NamedTuple):
-    """The step of a group's committed offset in a transaction: where it begins and where it ends."""
+    """The change of a group's committed offset in a transaction, from `begin` to `end`."""
 
     partition: int
     begin: int
@@ -45,21 +45,21 @@ class OffsetStep(NamedTuple):
 
 @dataclass(slots=True)
 class Transaction:
-    """One transaction of one producer; `number` counts those of the producer."""
+    """One transaction of one producer, with its number at the producer."""
 
     transactional_id: str
     producer: str
     number: int
     outcome: Outcome = Outcome.OPEN
     written: dict[int, list[bytes]] = field(default_factory=lambda: defaultdict(list))
-    """The acknowledged values by partition, in their order."""
+    """The acknowledged values by partition, in order."""
     step: OffsetStep | None = None
     seen: set[bytes] = field(default_factory=set)
-    """The values that read_committed readers have read."""
+    """The values that read_committed readers have seen."""
 
     @property
     def may_be_committed(self) -> bool:
-        """Whether its commit was asked for."""
+        """Whether a commit was requested."""
         return self.outcome in {Outcome.ENDING, Outcome.COMMITTED, Outcome.IN_DOUBT}
 
     def __str__(self) -> str:
@@ -67,23 +67,23 @@ class Transaction:
 
 
 class TransactionHistory:
-    """Transactions by the values that they write, in the order of the answers to clients."""
+    """The transactions of a run, in the order of the responses to clients."""
 
     def __init__(self) -> None:
         self.transactions: list[Transaction] = []
         self.fenced = 0
-        """Number of times that a producer was told that another one has taken its place."""
+        """Number of times that a producer got the error that it was fenced."""
         self.committed_values: set[bytes] = set()
-        """Records that a read_committed reader has read, in transactions and outside."""
+        """Values that a read_committed reader has read, in transactions and outside."""
         self.committed_reads: list[tuple[tuple[str, int, int], bytes]] = []
         """Places and values of these records, in the order of the reads."""
         self._zombies = 0
         self._by_value: dict[bytes, Transaction] = {}
         self._producers: dict[str, tuple[int, int]] = {}
-        """The producer id and the highest epoch that each transactional id was given."""
+        """The producer id and the highest epoch of each transactional id."""
 
     def count(self, outcome: Outcome) -> int:
-        """Return how many transactions have ended so."""
+        """Return the number of transactions with that outcome."""
         return sum(each.outcome is outcome for each in self.transactions)
 
     def begin(self, transactional_id: str, producer: str) -> Transaction:
@@ -94,18 +94,18 @@ class TransactionHistory:
         return transaction
 
     def add_zombie(self, transactional_id: str, producer: str) -> Transaction:
-        """Return what a fenced producer writes to: aborted from the start, and not counted."""
+        """Return the transaction of a fenced producer: aborted from the start, and not counted."""
         self._zombies += 1
         return Transaction(transactional_id, producer, self._zombies, Outcome.ABORTED)
 
     def add_value(self, transaction: Transaction, value: bytes) -> None:
-        """Note that a value is about to be written."""
+        """Note a value that is about to be written."""
         self._by_value[value] = transaction
 
     # -- producers --------------------------------------------------------------------------------
 
     def add_producer(self, transactional_id: str, producer_id: int, epoch: int) -> None:
-        """Add what InitProducerId has answered; raise if the id is another one's."""
+        """Add a response to InitProducerId; raise if the transactional id had another producer id."""
         before_id, before_epoch = self._producers.get(transactional_id, (producer_id, -1))
         if before_id != producer_id:
             violated(
@@ -115,13 +115,13 @@ class TransactionHistory:
         self._producers[transactional_id] = (producer_id, max(epoch, before_epoch))
 
     def is_replaced(self, transactional_id: str, epoch: int) -> bool:
-        """Whether another producer has begun since the one that was given that epoch."""
+        """Whether a newer producer has started since the one with that epoch."""
         return self._producers[transactional_id][1] > epoch
 
     def check_offset(self, transactional_id: str, partition: int, offset: int) -> None:
-        """Check the offset that the only live producer of the id finds for its group.
+        """Check the offset that the only live producer of the id fetches for its group.
 
-        Raise if it is of no transaction, of one that was not committed, or before one that was.
+        Raise if it belongs to no transaction or to one without a commit, or is before a committed one.
         """
         steps = [
             (each.step.end, each)
@@ -145,7 +145,7 @@ class TransactionHistory:
     # -- readers ----------------------------------------------------------------------------------
 
     def add_committed_read(self, partition: int, offset: int, value: bytes | None) -> None:
-        """Add a record that was read as committed; raise if it cannot be."""
+        """Add a record that was read as committed; raise if it cannot be committed."""
         if value is None:
             return
         self.committed_values.add(value)

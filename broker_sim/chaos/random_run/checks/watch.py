@@ -1,8 +1,7 @@
-"""Invariants that hold while a random run goes on, beyond those of every simulated cluster.
+"""Invariants during a random run, beyond those of every simulated cluster.
 
-`InvariantChecker` looks after every step at single brokers and at high watermarks. Here every new
-image of the metadata is compared with the one before, and the logs of the replicas with each other
-every few milliseconds.
+`InvariantChecker` checks single brokers and high watermarks after every step. Here every new metadata image is
+compared with the previous one, and the logs of the replicas with each other every few milliseconds.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ LAG_TIME_MAX_MS: Final = 500
 PERIOD_MS: Final = 50
 COMPARE_EVERY: Final = 5
 SHRINK_LIMIT_MS: Final = LAG_TIME_MAX_MS * 2 + 300
-"""A leader checks every half lag time, and misses one check while another change is in flight."""
+"""Maximum time until the ISR shrinks: a leader checks every half lag time, and may miss a check during a change."""
 OPERATION_SLACK_MS: Final = 5
-"""Maximum time that a parked operation ends after its delay: timers have ticks of 1 ms."""
+"""Maximum lateness of a parked operation in ms; timers have ticks of 1 ms."""
 
 
 def check_recovered(cluster: VirtualCluster, schedule: Schedule, broker_id: int) -> None:
-    """Look at the logs of a broker that has just been started.
+    """Check the logs of a broker that has just been started.
 
-    Every batch has the records that its CRC says; and where each append was flushed, nothing is gone.
+    Every batch must match its CRC; and if each append was flushed, nothing may be lost.
     """
     node = cluster.nodes.nodes[broker_id]
     for key, batches in kept_batches(node.logs).items():
@@ -61,7 +60,7 @@ def check_recovered(cluster: VirtualCluster, schedule: Schedule, broker_id: int)
 
 
 class Watch:
-    """Looks at one cluster from its topic's creation on; raises InvariantViolationError."""
+    """Checks one cluster from its topic's creation on; raises InvariantViolationError."""
 
     def __init__(
         self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances, high_watermarks: HighWatermarks
@@ -91,7 +90,7 @@ class Watch:
                     partition.compare_replicas(leader)
 
     def check_image(self) -> None:
-        """Compare the controller's image with the one of the last call; cheap without a new one."""
+        """Compare the controller's image with that of the last call; cheap if it is the same."""
         image = self._cluster.nodes.controller.image
         if image is not self._image:
             self._image = image
@@ -115,24 +114,24 @@ class Watch:
 
 @dataclass(slots=True)
 class _PartitionWatch:
-    """Looks at one partition; it keeps what it has seen of it."""
+    """Checks one partition against its earlier states."""
 
     key: TopicPartition
     state: PartitionState
-    """Epoch of the newest image."""
+    """State in the newest image."""
     cluster: VirtualCluster
     schedule: Schedule
     disturbances: Disturbances
     committed: list[bytes | memoryview] = field(default_factory=list)
-    """The batches that were below a high watermark."""
+    """All batches that were ever below a high watermark."""
     led: tuple[int, int] | None = None
-    """The leader that was looked at last, and its epoch."""
+    """The leader at the last check, and its epoch."""
     leader_ends: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
-    """Ends of the leader's log with their times, by leader epoch."""
+    """(time, log end offset) of the leader, by leader epoch."""
     joined_ms: dict[int, int] = field(default_factory=lambda: defaultdict(int))
-    """Time at which each replica was last outside the ISR."""
+    """Time in ms when each replica was last outside the ISR."""
     under_min_isr: tuple[int, int, int] | None = None
-    """The leader's epochs and its high watermark, if too few replicas were in sync the last time."""
+    """The leader's epochs and high watermark, if too few replicas were in sync at the last check."""
 
     @property
     def may_lose(self) -> bool:
@@ -142,7 +141,7 @@ class _PartitionWatch:
     # -- metadata -----------------------------------------------------------------------------------
 
     def check_image(self, image: MetadataImage) -> None:
-        """Compare an image with the one before."""
+        """Compare an image with the previous one."""
         old, new = self.state, image.topics[TOPIC].partitions[self.key.partition]
         self.state = new
         if old is not new:
@@ -164,7 +163,7 @@ class _PartitionWatch:
         is_alone = new.isr == (new.leader,) or new.partition_epoch > old.partition_epoch + 1
         if new.leader in old.elr and is_alone:
             return
-        # With nobody eligible left, the last leader may lead again: no other one has led since.
+        # If no replica is eligible, the last leader may lead again, because no other has led since.
         if new.elr or not is_alone or new.leader not in old.last_known_elr:
             violated(
                 "leader-is-eligible",
@@ -175,7 +174,7 @@ class _PartitionWatch:
     # -- the leader's log -----------------------------------------------------------------------------
 
     def find_leader(self) -> Partition | None:
-        """Return the partition at its leader, if that knows that it leads."""
+        """Return the partition at its leader, if the leader knows that it leads."""
         broker = self.cluster.nodes.brokers.get(self.state.leader)
         partition = None if broker is None else broker.replica_manager.partitions.get(self.key)
         if partition is None or not partition.is_leader:
@@ -183,7 +182,7 @@ class _PartitionWatch:
         return partition if partition.leader_epoch == self.state.leader_epoch else None
 
     def check_leader(self, leader: Partition) -> None:
-        """Compare the leader's log with the one before, and with its ISR."""
+        """Compare the leader's log with the previous leader's, and with its ISR."""
         led = (leader.broker_id, leader.leader_epoch)
         if self.led != led and not self.may_lose:
             self._check_leader_is_complete(leader)
@@ -203,7 +202,7 @@ class _PartitionWatch:
             )
 
     def _check_min_isr(self, leader: Partition) -> None:
-        """Check that the high watermark stands while too few replicas are in sync (KIP-966)."""
+        """Check that the high watermark does not advance while too few replicas are in sync (KIP-966)."""
         high_watermark = leader.log.high_watermark
         before, self.under_min_isr = self.under_min_isr, None
         if len(leader.isr_state.isr) >= leader.effective_min_isr:
@@ -220,7 +219,7 @@ class _PartitionWatch:
     # -- the replicas' logs ---------------------------------------------------------------------------
 
     def _logs_in_sync(self, leader: Partition) -> Iterator[tuple[int, PartitionLog]]:
-        """Yield the members of the ISR that have lost nothing, with their logs."""
+        """Yield the members of the ISR that have lost no records, with their logs."""
         for member in self.state.isr:
             node = self.cluster.nodes.nodes[member]
             log = node.logs.get(self.key, leader.topic_id)
@@ -239,13 +238,13 @@ class _PartitionWatch:
                 )
 
     def _check_isr_shrinks(self, leader: Partition) -> None:
-        """Check that no follower stays in the ISR that lacks what the leader has had for too long."""
+        """Check that no follower stays in the ISR if it lacks records that the leader has had for too long."""
         now_ms = self.cluster.now_ms
         for replica in self.state.replicas:
             if replica not in self.state.isr:
-                # To join it needs no more than the high watermark, which may be far behind.
+                # To join the ISR it only has to reach the high watermark, which may be far behind.
                 self.joined_ms[replica] = now_ms
-        # Also while nothing is held against the leader: what it has then may be missing afterwards.
+        # Recorded even while the leader is disturbed: records of that time may be missing afterwards.
         limit_ms = now_ms - SHRINK_LIMIT_MS
         end = self._end_at(limit_ms, leader)
         if not self.disturbances.is_undisturbed(leader.broker_id, limit_ms):
@@ -264,7 +263,7 @@ class _PartitionWatch:
                 )
 
     def _end_at(self, time_ms: int, leader: Partition) -> int:
-        """Return where the leader's log ended at that time; -1 if it did not lead then."""
+        """Return the leader's log end offset at that time; -1 if it did not lead then."""
         ends = self.leader_ends[leader.leader_epoch]
         if not ends or ends[-1][1] != leader.log.log_end_offset:
             ends.append((self.cluster.now_ms, leader.log.log_end_offset))

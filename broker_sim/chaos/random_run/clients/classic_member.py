@@ -1,7 +1,6 @@
-"""Members of a consumer group in a random run: they join, assign, beat, commit, leave and die.
+"""Members of a classic consumer group in a random run: they join, assign, send heartbeats, commit, leave and die.
 
-Each is a classic consumer reduced to what its group sees of it. What members learn is kept in
-`ClassicHistory`, which says what may never happen.
+Each is a classic consumer reduced to its group protocol. `ClassicHistory` checks what members learn.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 GROUP: Final = "group"
 PROTOCOL: Final = "numbers"
-"""Both the type of the protocol and the only one of this type."""
+"""Name of the protocol type and of its only protocol."""
 
 
 class ClassicMember(GroupMember):
@@ -59,7 +58,7 @@ class ClassicMember(GroupMember):
         await self._take_step(partial(self._sync, member_ids))
 
     async def _join_group(self) -> list[str]:
-        """Join; return the members, of which only the leader is told."""
+        """Join; return the ids of all members, [] unless this member leads."""
         self._positions = {}
         request = messages.JoinGroupRequest
         message = request(
@@ -80,11 +79,11 @@ class ClassicMember(GroupMember):
         return [member.member_id for member in response.members]
 
     async def _sync(self, member_ids: list[str]) -> None:
-        """Ask for the assignment; the leader, who is told the members, deals the partitions out."""
+        """Request the assignment; the leader, which has the members' ids, assigns the partitions."""
         request = messages.SyncGroupRequest
-        dealt: dict[str, list[int]] = {member_id: [] for member_id in member_ids}
+        assignments: dict[str, list[int]] = {member_id: [] for member_id in member_ids}
         for partition in range(self._around.schedule.partitions if member_ids else 0):
-            dealt[self._chance.choice(member_ids)].append(partition)
+            assignments[self._chance.choice(member_ids)].append(partition)
         message = request(
             group_id=GROUP,
             generation_id=self._epoch,
@@ -93,7 +92,7 @@ class ClassicMember(GroupMember):
             protocol_name=PROTOCOL,
             assignments=[
                 request.SyncGroupRequestAssignment(member_id, bytes(partitions))
-                for member_id, partitions in dealt.items()
+                for member_id, partitions in assignments.items()
             ],
         )
         response = await self._request(message)

@@ -1,12 +1,11 @@
-"""A client of a random run: a coroutine that sends one request after the other, and rests between them.
+"""A client of a random run: a coroutine that sends one request after the other, with pauses in between.
 
-It is run by the callback that ends its wait, at once, not as a task of the virtual loop: that would
-look one step later, behind whatever else is ready, and much is checked by comparing an answer with what
-the brokers are when it comes. A client's error ends the run where it is raised. Tasks were measured: as
-quick, with a fifth more steps.
+The callback that ends its wait runs it at once. A task of the virtual loop would run one step later, after other
+ready callbacks, but many checks compare a response with the state of the brokers at the moment when it arrives. (Tasks
+were as fast, with 20 % more steps.) A client's error ends the run.
 
-A client keeps the leader that it knows until a broker refuses it, does not answer, or is gone, as
-real clients do. So after a failover it may speak to the old leader. Each has random numbers of its own.
+Like a real client it keeps the leader that it knows until a broker refuses a request, does not answer, or is gone.
+So after a failover it may use the old leader. Each client has a random stream of its own.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 
 TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
 ANSWER_SLACK_MS: Final = 1_000
-"""Time that a client waits beyond the maximum of a broker before it closes the connection."""
+"""Time in ms that a client waits beyond a broker's maximum before it closes the connection."""
 REFRESH_SHARE: Final = 0.1
-"""Share of requests before which a client refreshes the leader although nothing was refused: its metadata gets old."""
+"""Share of requests before which a client refreshes the leader without an error, as old metadata is."""
 _RANGES: Final[Mapping[int | None, tuple[int, int]]] = {
     int(key): versions for key, versions in find_release().apis.items()
 }
-"""The versions that the clusters of runs advertise."""
+"""The API versions that the clusters of runs advertise."""
 VERSIONS: Final[Mapping[type, int]] = {
     messages.FetchRequest: FETCH_VERSION,
     messages.ProduceRequest: PRODUCE_VERSION,
@@ -45,11 +44,11 @@ VERSIONS: Final[Mapping[type, int]] = {
     messages.AddPartitionsToTxnRequest: 3,
     messages.AddOffsetsToTxnRequest: 3,
 }
-"""Versions of requests that are not sent in their newest one: in these topics have names, not ids."""
+"""Versions of requests that are not sent in the newest version, because these have topic names, not ids."""
 
 
 class _Wait:
-    """Suspends a client until its timer or its answer."""
+    """Suspends a client until its timer expires or its response arrives."""
 
     def __await__(self) -> Generator[None, Any, Any]:
         return (yield)
@@ -59,7 +58,7 @@ _WAIT: Final = _Wait()
 
 
 class Client:
-    """A client; `_live` is what it does as long as the run goes on."""
+    """A client; subclasses implement its behaviour in `_live`."""
 
     def __init__(self, around: Surroundings, name: str) -> None:
         self._around = around
@@ -68,12 +67,12 @@ class Client:
         self._rng = random.Random(f"{around.schedule.seed}/{name}")
         self._client = around.cluster.client()
         self._leaders: dict[int, tuple[int, int]] = {}
-        """The leader of each partition and its epoch, as this client knows them."""
+        """The leader and leader epoch of each partition that this client knows."""
         self._life: Coroutine[Any, Any, None] | None = None
         self._resting: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Begin to live, anew if it lives; then nothing of it must be on its way to a broker."""
+        """Start, or restart, the client; for a restart none of its requests may be in flight."""
         if self._resting is not None:
             self._resting.cancel()
         self._life = self._live()
@@ -92,7 +91,7 @@ class Client:
         return self._around.cluster.scheduler.clock.wall_clock_ms()
 
     def _record(self, *what: Any) -> None:
-        """Add to the trace of the run."""
+        """Add an entry to the trace of the run."""
         self._around.cluster.trace.record(*what)
 
     # -- waiting ------------------------------------------------------------------------------------
@@ -105,7 +104,7 @@ class Client:
             self._life = None
 
     async def _rest(self, longest_ms: int) -> None:
-        """Do nothing for a while: for ever, if the run is over by then."""
+        """Pause for up to `longest_ms`; for ever if the run is over by then."""
         delay_ms = self._rng.randint(1, longest_ms)
         self._resting = self._around.cluster.scheduler.call_later(delay_ms, self._wake)
         await _WAIT
@@ -115,7 +114,7 @@ class Client:
             self._resume()
 
     async def _send(self, broker_id: int, message: Any, timeout_ms: int) -> PendingResponse:
-        """Return a request once it was answered, or its connection was lost."""
+        """Send a request; return it once it was answered or its connection was lost."""
         around = self._around
         timer = around.cluster.scheduler.call_later(
             timeout_ms + ANSWER_SLACK_MS, lambda: self._give_up(broker_id, pending)
@@ -141,7 +140,7 @@ class Client:
     # -- partitions ---------------------------------------------------------------------------------
 
     def _leader(self, partition: int) -> tuple[int, int]:
-        """Return the leader and its epoch; any broker, and -1 for the epoch, without one."""
+        """Return the leader and its epoch; without a leader any broker, with the epoch -1."""
         leader = self._leaders.get(partition)
         if leader is None or self._rng.random() < REFRESH_SHARE:
             state = self._around.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]

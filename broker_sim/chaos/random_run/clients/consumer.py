@@ -1,4 +1,4 @@
-"""Consumers of a random run, in no group."""
+"""Consumers of a random run without a group."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Consumer(Client):
             await self._rest(LONGEST_REST_MS)
 
     async def _read(self, partition: int, max_wait_ms: int) -> None:
-        """Fetch from where it is, and take what has come."""
+        """Fetch from the current offset, and process the records."""
         leader, epoch = self._leader(partition)
         if epoch < 0:
-            # A follower would serve it too, as far as its log goes (KIP-392).
+            # A follower would answer too, up to the end of its log (KIP-392).
             return
         offset = self._offsets[partition]
         request = fetch_request(
@@ -86,7 +86,7 @@ class Consumer(Client):
 class CommittedReader(Consumer):
     """Reads the committed records of all partitions from their beginning, each once.
 
-    What it skips follows `CompletedFetch` of Kafka's consumer.
+    It skips aborted records as `CompletedFetch` of Kafka's consumer does.
     """
 
     isolation_level = READ_COMMITTED
@@ -94,16 +94,16 @@ class CommittedReader(Consumer):
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, "committed-reader")
         self._unread: list[int] = []
-        """At the end: the partitions that it has not read to their end yet."""
+        """After `finish`: the partitions that it has not read to their end yet."""
 
     def finish(self) -> None:
-        """Read on to the end of every partition, where nothing is written any more."""
+        """Read to the end of every partition; nothing may be written any more."""
         self._unread = list(self._offsets)
         self.start()
 
     @property
     def is_done(self) -> bool:
-        """Whether all is read, after `finish`."""
+        """Whether all partitions are read, after `finish`."""
         return not self._unread
 
     @property
@@ -117,7 +117,7 @@ class CommittedReader(Consumer):
         await super()._live()
 
     def _take(self, partition: int, answer: Any) -> None:
-        """Take the records of committed transactions, and those of none."""
+        """Process the records of committed transactions, and those outside transactions."""
         aborted = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
         aborted_ids: set[int] = set()
         for batch in batches_in(answer.records):

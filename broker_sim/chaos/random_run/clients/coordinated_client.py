@@ -1,4 +1,4 @@
-"""A client that asks coordinators: it finds them, forgets them, and repeats what they have not answered."""
+"""A client of coordinators: it finds them, forgets them after errors, and repeats unanswered requests."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ SHORT_REST_MS: Final = 50
 
 
 class StepError(Exception):
-    """A step could not be done; the subclass says what follows."""
+    """A step has failed; subclasses say what to do next."""
 
 
 class AgainError(StepError):
-    """The step has to be done again, perhaps with another broker."""
+    """The step has to be repeated, perhaps with another broker."""
 
 
 class CoordinatedClient(Client):
-    """A client that takes step after step, each with a rest behind it."""
+    """A client that takes step after step, with a rest after each."""
 
     parked_ms: ClassVar[int]
     """Maximum time that a request is parked."""
@@ -42,11 +42,11 @@ class CoordinatedClient(Client):
         super().__init__(around, name)
         self._transactional_id = ""
         self._chance = random.Random(f"{around.schedule.seed}/{chance}")
-        """Decides what it does."""
+        """Random stream of its decisions."""
         self._coordinators: dict[str, int] = {}
         """Coordinators by group or transactional id."""
         self._is_unsure = False
-        """Whether a request got no answer, so that it may have had its effect."""
+        """Whether a request got no response, so that it may have taken effect."""
         self._rest_ms = SHORT_REST_MS
         """Maximum rest after the current step."""
 
@@ -54,7 +54,7 @@ class CoordinatedClient(Client):
         return self._chance.random() < share
 
     async def _repeat(self, step: Callable[[], Awaitable[T]], then: Callable[[], Awaitable[None]] | None = None) -> T:
-        """Take a step again and again until it is done, with `then` behind each attempt; return its result."""
+        """Repeat a step until it succeeds, with `then` after each attempt; return its result."""
         while True:
             try:
                 result, is_done = await step(), True
@@ -76,7 +76,10 @@ class CoordinatedClient(Client):
         return pending.response
 
     async def _ask_coordinator(self, key: str, message: Any, rest_ms: int | None = None) -> Any:
-        """Do the same with the coordinator of a group or a transactional id."""
+        """Return the response of the coordinator of a group or a transactional id.
+
+        Raises AgainError if there is none.
+        """
         coordinator = await self._coordinator(key)
         try:
             return await self._ask(coordinator, message, rest_ms or self.short_rest_ms, self.parked_ms)
@@ -87,14 +90,14 @@ class CoordinatedClient(Client):
     async def _ask_newest(
         self, key: str, message: Any, look: Callable[[VirtualCluster, int], object] = newest_coordinator
     ) -> tuple[Any, bool]:
-        """Return the response, and whether it is of the coordinator that `look` finds before and after it."""
+        """Return the response, and whether `look` returns the same coordinator before and after it."""
         cluster, coordinator = self._around.cluster, self._coordinators.get(key, -1)
         before = look(cluster, coordinator)
         response = await self._ask_coordinator(key, message)
         return response, before is not None and before == look(cluster, coordinator)
 
     async def _coordinator(self, key: str) -> int:
-        """Return the coordinator if it is known; otherwise ask for it, and raise AgainError."""
+        """Return the known coordinator; otherwise look it up and raise AgainError."""
         broker_id = self._coordinators.get(key)
         if broker_id is not None:
             return broker_id

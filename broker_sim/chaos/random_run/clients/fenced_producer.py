@@ -1,4 +1,4 @@
-"""A producer that was fenced and has not heard of it: what it does then must be refused."""
+"""A producer that was fenced and does not know it: its requests must be refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITE: Final = "a write"
 OFFSET: Final = "an offset"
 COMMIT: Final = "a commit"
 ZOMBIE_OFFSET: Final = 1_000_000
-"""No transaction commits it."""
+"""An offset that no transaction commits."""
 
 
 class FencedProducer(CoordinatedClient):
@@ -40,7 +40,7 @@ class FencedProducer(CoordinatedClient):
         self._history = around.transactions
         self._group = group_of(self._transactional_id)
         self._begun_epoch = -1
-        """The epoch that InitProducerId has answered; later ones are of its own transactions."""
+        """The epoch from InitProducerId; its own transactions may have raised it since."""
         self._sequences: dict[int, int] = {}
 
     @property
@@ -49,21 +49,21 @@ class FencedProducer(CoordinatedClient):
 
     @contextmanager
     def _fenced_if_replaced(self, what: str) -> Iterator[None]:
-        """Raise if what is done here succeeds, although another producer had begun before."""
+        """Raise if the block succeeds although another producer had started before it."""
         was_replaced = self._is_replaced
         yield
         if was_replaced:
             violated(
                 "fenced-producers-stay-fenced",
-                f"{self._name} was replaced before it asked for {what}, which has succeeded",
+                f"{self._name} was replaced before it requested {what}, which succeeded",
             )
 
     async def _haunt(self) -> None:
-        """Go on as if nothing had been: write, commit an offset, or commit what it was fenced in."""
+        """Continue as if not fenced: write, commit an offset, or commit the transaction it was fenced in."""
         while self._chance.random() >= 1 / LONGEST_HAUNT:
             what = self._chance.choice((WRITE, OFFSET, COMMIT))
             if what == COMMIT and not self._is_replaced:
-                # It has timed out: what tells it so may not be written yet.
+                # Its transaction has timed out, but the record of that may not be written yet.
                 self._rest_ms = 50
             else:
                 with suppress(AgainError), self._fenced_if_replaced(what):
@@ -75,7 +75,7 @@ class FencedProducer(CoordinatedClient):
         await self._rest(LONGEST_ABSENCE_MS)
 
     async def _do_as_zombie(self, what: str) -> Any:
-        """Return the error with which it is answered."""
+        """Send a request as a fenced producer; return the error code of the response."""
         if what == WRITE:
             return await self._write_as_zombie()
         if what == OFFSET:

@@ -1,6 +1,6 @@
-"""Common part of members of both protocols: they join, take part, commit offsets, and look at them.
+"""The common part of group members of all protocols: they join, take part, commit and fetch offsets.
 
-Offsets that a member commits only grow.
+The offsets that a member commits only grow.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REBALANCE_TIMEOUT_MS: Final = 1_500
 LONGEST_PARKED_MS: Final = 2 * REBALANCE_TIMEOUT_MS
 LONGEST_ABSENCE_MS: Final = 2_500
 ASKS_AGAIN_SHARE: Final = 0.3
-"""Share of steps at which a member checks its committed offsets instead of committing one."""
+"""Share of steps in which a member fetches its committed offset instead of committing one."""
 STABLE_SHARE: Final = 0.5
 """Share of OffsetFetch requests with `require_stable`."""
 
@@ -37,7 +37,7 @@ WRONG_BROKER: Final = frozenset(
 
 
 class JoinAgainError(StepError):
-    """The member was removed, or is one of an old generation."""
+    """The member was removed or belongs to an old generation, and has to join again."""
 
 
 class GroupMember(CoordinatedClient):
@@ -45,7 +45,7 @@ class GroupMember(CoordinatedClient):
 
     parked_ms = LONGEST_PARKED_MS
     strays_share: ClassVar[float]
-    """Share of steps at which it leaves; it dies as often, and is silent as often."""
+    """Share of steps in which it leaves; the same share each for dying and for being silent."""
     commits_share: ClassVar[float]
 
     def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: GroupHistory) -> None:
@@ -54,7 +54,7 @@ class GroupMember(CoordinatedClient):
         self._history = history
         self._member_id = ""
         self._epoch = NO_EPOCH
-        """Its generation, or its member epoch."""
+        """The member's generation or member epoch."""
         self._positions: dict[int, int | None] = {}
         """The next offset of each owned partition; None until it is fetched."""
 
@@ -68,7 +68,7 @@ class GroupMember(CoordinatedClient):
                 await self._rest(self._rest_ms)
 
     async def _take_step(self, step: Callable[[], Awaitable[T]]) -> T:
-        """Take a step with the coordinator of the time, until it is done."""
+        """Repeat a step with the current coordinator until it succeeds."""
 
         async def with_coordinator() -> T:
             await self._coordinator(self._group)
@@ -83,15 +83,15 @@ class GroupMember(CoordinatedClient):
         raise NotImplementedError
 
     def _leaving(self) -> Any:
-        """Return the request with which it leaves."""
+        """Return the request to leave the group."""
         raise NotImplementedError
 
     def _begin_anew(self) -> None:
-        """Go on as a new process would."""
+        """Restart as a new member."""
         raise NotImplementedError
 
     def _check(self, error_code: int) -> None:
-        """Raise what an error asks for."""
+        """Raise the exception that fits an error code."""
         if error_code in WRONG_BROKER:
             self._forget(self._group)
             raise AgainError
@@ -102,13 +102,13 @@ class GroupMember(CoordinatedClient):
         return self._member_id
 
     async def _request(self, message: Any) -> Any:
-        """Return what the coordinator answers."""
+        """Return the coordinator's response."""
         return await self._ask_coordinator(self._group, message)
 
     # -- taking part ------------------------------------------------------------------------------
 
     async def _take_part(self) -> None:
-        """Beat, commit, leave, die, or be silent and go on as if nothing had been."""
+        """Send a heartbeat, commit, leave, die, or be silent for a while."""
         chance, share = self._chance.random(), self.strays_share
         if chance < share:
             await self._leave()
@@ -131,7 +131,7 @@ class GroupMember(CoordinatedClient):
         raise JoinAgainError
 
     def _die(self) -> None:
-        """Be silent for a while, perhaps for longer than the session, and come back as another."""
+        """Be silent for a while, perhaps longer than the session timeout, and come back as a new member."""
         self._client.disconnect(self._coordinators[self._group])
         self._begin_anew()
         self._rest_ms = LONGEST_ABSENCE_MS
@@ -140,7 +140,7 @@ class GroupMember(CoordinatedClient):
     # -- offsets ----------------------------------------------------------------------------------
 
     async def _commit(self, partition: int) -> None:
-        """Commit the next offset; who does not know where to begin asks first, and others now and then."""
+        """Commit the next offset; fetch the committed one first if it is unknown, and now and then otherwise."""
         position = self._positions[partition]
         if position is None or self._is_drawn(ASKS_AGAIN_SHARE):
             await self._fetch_offset(partition)
@@ -170,7 +170,7 @@ class GroupMember(CoordinatedClient):
         offset = answer.topics[0].partitions[0]
         self._check(offset.error_code)
         if not counts:
-            return  # It asks again: going on from there might commit an older offset.
+            return  # Fetched again later: continuing from here might commit an older offset.
         self._history.check_committed(self._owner, self._epoch, partition, offset.committed_offset)
         if self._positions[partition] is None:
             self._positions[partition] = max(offset.committed_offset, 0)

@@ -1,8 +1,8 @@
 """Members of groups whose coordinator assigns (KIP-848, KIP-1071) in a random run.
 
-Each does what Kafka's `AbstractMembershipManager` does: it sends heartbeats, gives up what is not in its
-assignment and says so, and begins anew when it is fenced. Some take long to give up. What members learn is
-kept in a `ModernHistory`, which says what may never happen.
+Each does what Kafka's `AbstractMembershipManager` does: it sends heartbeats, revokes partitions that are not in its
+assignment and reports that, and starts again when it is fenced. Some take long to revoke. A `ModernHistory` checks
+what members learn.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from broker_sim.protocol import messages
 
 IS_SLOW_SHARE: Final = 0.2
-"""Share of revocations after which a member keeps its partitions for a while."""
+"""Share of revocations that a member delays."""
 GIVES_UP_SHARE: Final = 0.1
-"""Share of heartbeats before which it then gives it up; otherwise it is fenced after the rebalance timeout."""
+"""Share of heartbeats before which it ends the delay; otherwise it is fenced after the rebalance timeout."""
 JOINS: Final = 0
-"""The epoch of a member that joins."""
+"""The epoch of a joining member."""
 
 FENCED: Final = frozenset(
     {
@@ -41,11 +41,11 @@ FENCED: Final = frozenset(
     }
 )
 LATER: Final = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.STALE_MEMBER_EPOCH})
-"""Errors after which it goes on: another one has its instance id yet, or its next heartbeat helps."""
+"""Errors after which it retries: another member still has its instance id, or its next heartbeat helps."""
 
 
 class ModernMember(GroupMember):
-    """One member; subclasses know how a heartbeat says what."""
+    """One member; subclasses build the heartbeats of their protocol."""
 
     strays_share = 0.02
     commits_share = 0.4
@@ -56,15 +56,15 @@ class ModernMember(GroupMember):
         super().__init__(around, name, group, chance, history)
         self._lives = 0
         self._assigned: tuple[int, ...] = ()
-        """The partitions that it owns once it has given up the others."""
+        """The assigned partitions, which it owns once it has revoked the others."""
         self._tells_all = True
         self._tells_owned = True
         self._oldest_request_ms: int | None = None
-        """Time of the first heartbeat whose answer might have revoked partitions that it still owns."""
+        """Time of the first heartbeat whose response might have revoked partitions that it still owns."""
         self._safe_until_ms: int | None = None
-        """Time until which no coordinator may fence it; None if an answer was lost, and its epoch may be old."""
+        """Time until which no coordinator may fence it; None if a response was lost, so that its epoch may be old."""
         self._safe_since_ms = 0
-        """Time of the heartbeat that extended `safe_until_ms`: an admin client may have removed it since."""
+        """Time of the heartbeat that extended `safe_until_ms`; an admin client may have removed the member since."""
         self._begin_anew()
 
     def _begin_anew(self) -> None:
@@ -105,7 +105,7 @@ class ModernMember(GroupMember):
         if self._oldest_request_ms is None:
             self._oldest_request_ms = sent_ms
         safe_until_ms = self._safe_until_ms
-        # It is unsure until the answer is there.
+        # Unknown until the response arrives.
         self._tells_all, self._safe_until_ms = True, None
         response, is_newest = await self._ask_newest(self._group, request)
         if is_newest and response.error_code in FENCED:
@@ -115,20 +115,20 @@ class ModernMember(GroupMember):
 
     @property
     def _may_have_missed(self) -> bool:
-        """Whether it might have been given or have lost something without hearing of it."""
+        """Whether its assignment may have changed without its knowledge."""
         return False
 
     @property
     def _is_giving_up(self) -> bool:
-        """Whether it owns what is not assigned to it any more."""
+        """Whether it still owns partitions that are no longer assigned to it."""
         return not self._positions.keys() <= set(self._assigned)
 
     def _heartbeat(self) -> Any:
-        """Return what it has to tell: all after a lost answer, otherwise what has changed."""
+        """Return the next heartbeat: a full one after a lost response, otherwise with the changes."""
         raise NotImplementedError
 
     def _assigned_in(self, response: Any) -> tuple[int, ...] | None:
-        """Return which partitions an answer gives it; None if they are the same as before."""
+        """Return the partitions that a response assigns; None if they have not changed."""
         raise NotImplementedError
 
     def _check_may_be_fenced(self, error_code: int, safe_until_ms: int | None) -> None:
@@ -167,7 +167,7 @@ class ModernMember(GroupMember):
             self._take_assigned()
 
     def _take_assigned(self) -> None:
-        """Own what is assigned, and nothing else; the next heartbeat says so."""
+        """Own exactly the assigned partitions; the next heartbeat reports that."""
         self._positions = {number: self._positions.get(number) for number in self._assigned}
         self._tells_owned = True
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.random_run.clients.surroundings import Surroundings
 
 FIRST_PRODUCER_ID: Final = 1_000_000_000
-"""First producer id of idempotent producers: controllers do not get that far for transactional ones."""
+"""First producer id of idempotent producers, above those that controllers give to transactional ones."""
 LONGEST_REST_MS: Final = 150
 
 NOT_WRITTEN: Final = frozenset(
@@ -34,7 +34,7 @@ NOT_LEADER_OR_FOLLOWER is not one of them: a parked produce ends with it when it
 
 
 class Producer(Client):
-    """Sends batches of one to three records, each with a value of its own."""
+    """Sends batches of one to three records with unique values."""
 
     def __init__(self, around: Surroundings, number: int, kind: str) -> None:
         super().__init__(around, f"producer-{number}")
@@ -69,7 +69,7 @@ class Producer(Client):
         )
 
     async def _send_batch(self, partition: int, values: list[bytes], batch: bytes) -> bool:
-        """Send it once; return whether it was acknowledged, or a retry could not succeed."""
+        """Send a batch once; return whether it was acknowledged or a retry cannot succeed."""
         timeout_ms = self._rng.choice(TIMEOUTS_MS)
         request = produce_request((TOPIC, partition), acks=self._acks, batch=batch, timeout_ms=timeout_ms)
         leader, epoch = self._leader(partition)
@@ -89,7 +89,7 @@ class Producer(Client):
             self._sequences[partition] = self._sequences.get(partition, 0) + len(values)
             return True
         if error_code == ErrorCode.REQUEST_TIMED_OUT:
-            if base_offset >= 0:  # otherwise it is an injected error, and nothing was appended
+            if base_offset >= 0:  # otherwise the error was injected, and nothing was appended
                 over_ms = pending.sent_ms + timeout_ms - 1
                 self._check_waits(partition, leader, base_offset + len(values), over_ms)
             return False
@@ -97,7 +97,7 @@ class Producer(Client):
         return self._take_refusal(error_code, values)
 
     def _check_waits(self, partition: int, leader: int, end_offset: int, over_ms: int) -> None:
-        """Check that the high watermark was not beyond the batch before its time was over."""
+        """Check that the high watermark had not passed the batch before its timeout."""
         around = self._around
         reached = around.high_watermarks.at(leader, partition, over_ms)
         if reached >= end_offset and around.history.reads_are_final:
@@ -108,7 +108,7 @@ class Producer(Client):
             )
 
     def _take_refusal(self, error_code: int, values: list[bytes]) -> bool:
-        """Begin again with a new producer id where a retry could not succeed; return whether it is so."""
+        """Start with a new producer id if a retry cannot succeed; return whether that is so."""
         history = self._around.history
         if error_code in NOT_WRITTEN and not self._is_idempotent:
             history.refused.update(values)

@@ -1,7 +1,7 @@
-"""Members of a streams group (KIP-1071) in a random run: a topology that reads the topic, one task a partition.
+"""Members of a streams group (KIP-1071) in a random run: a topology that reads the topic, one task per partition.
 
-A real coordinator tells a member its tasks in the one answer after they have changed. Who has lost an answer may
-not know of a task, so it joins again; some members first go on for a while in the epoch that they know.
+A coordinator sends a member its tasks only in the one response after they have changed. A member that lost a response
+may not know of a task, so it joins again; some members first continue for a while in the epoch that they know.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STREAMS_GROUP: Final = "streams-group"
 SUBTOPOLOGY: Final = "0"
 JOINS_AGAIN_SHARE: Final = 0.5
-"""Share of heartbeats before which a member that has lost an answer joins again."""
+"""Share of heartbeats before which a member that has lost a response joins again."""
 Request = messages.StreamsGroupHeartbeatRequest
 
 

@@ -1,4 +1,4 @@
-"""The parts that clients of a random run share: the cluster, and the history of what they have learned of it."""
+"""The state that clients of a random run share: the cluster, and the histories of what they have learned."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Surroundings:
-    """The cluster of a run, and what its clients have learned of it."""
+    """The cluster of a run, and the histories of its clients."""
 
     def __init__(self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances) -> None:
         self.cluster = cluster
@@ -42,9 +42,9 @@ class Surroundings:
         self.running = True
         """Whether clients send new requests."""
         self.is_steady = False
-        """Whether members of streams groups only send heartbeats, so that their group can get stable."""
+        """Whether members of streams groups only send heartbeats, so that their group can become stable."""
         self.waiting = 0
-        """Number of requests without an answer."""
+        """Number of unanswered requests."""
 
     def broker(self, broker_id: int) -> Broker | None:
         """Return the process of a broker; None if it is dead."""
@@ -53,11 +53,11 @@ class Surroundings:
     def add_acknowledged(
         self, first: Acknowledged, values: Sequence[bytes], leader: int, broker: Broker | None
     ) -> None:
-        """Add a batch to the history: its first record, in the epoch that its producer knew, and all values.
+        """Add an acknowledged batch: its first record, with the epoch that its producer knew, and all values.
 
-        `broker` is the process of the leader that the batch was sent to.
+        `broker` is the process of the leader to which the batch was sent.
         """
-        # Where the leader does not have it any more, the epoch that the client sent it in counts.
+        # If the leader does not have it any more, the epoch that the client knew counts.
         written_in = self._epoch_of(leader, first)
         if first.acks == ACKS_ALL:
             self._check_replicated(broker, first.partition, first.offset + len(values), written_in)
@@ -69,7 +69,7 @@ class Surroundings:
         ]
 
     def _epoch_of(self, broker_id: int, one: Acknowledged) -> int:
-        """Return the leader epoch of a record in that broker's log; -1 if it is not there any more."""
+        """Return the leader epoch of a record in that broker's log; -1 if the log does not have it any more."""
         nodes = self.cluster.nodes
         topic_id = nodes.controller.image.topics[TOPIC].topic_id
         log = nodes.nodes[broker_id].logs.get(TopicPartition(TOPIC, one.partition), topic_id)
@@ -81,10 +81,10 @@ class Surroundings:
         return parse_header(batch).partition_leader_epoch
 
     def _check_replicated(self, broker: Broker | None, partition: int, end_offset: int, epoch: int) -> None:
-        """Check that what acks=all has acknowledged is below the high watermark of its leader.
+        """Check that a batch acknowledged with acks=all is below the high watermark of its leader.
 
-        `broker` is the process that acknowledged it, `epoch` that of the batch: a broker that is killed and started
-        in the same epoch goes on from an older checkpoint.
+        `broker` is the process that acknowledged it, `epoch` is the batch's: a broker that is killed and restarted in
+        the same epoch continues from an older checkpoint.
         """
         if broker is None or broker is not self.broker(broker.broker_id):
             return

@@ -1,12 +1,12 @@
 """Transactional producers of a random run: they consume, transform and produce, and fence each other.
 
 Each reads the committed offset of its group, writes to several partitions and commits the next offset
-in one transaction, or aborts it. At random it is silent for longer than its timeout, dies, or goes on
-although it was fenced. What it may rely on is checked by `TransactionHistory`.
+in one transaction, or aborts it. At random it is silent for longer than its timeout, dies, or continues
+although it was fenced. `TransactionHistory` checks what it learns.
 
-A request that was not answered may still arrive, as long as its connection was only cut. With
-`transaction.version` 1 nothing tells it from one of the next transaction, so the producer asks for a
-new epoch after a transaction with such a request; version 2 does that for all (KIP-890).
+An unanswered request may still arrive if its connection was only cut. With `transaction.version` 1 it cannot be
+distinguished from a request of the next transaction, so the producer requests a new epoch after such a
+transaction; version 2 does that after every transaction (KIP-890).
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ RETRIABLE: Final = WRONG_COORDINATOR | {
     ErrorCode.NETWORK_EXCEPTION,
     ErrorCode.KAFKA_STORAGE_ERROR,
 }
-"""Errors after which the same request is sent again; it may have had its effect already."""
+"""Errors after which the same request is sent again; it may already have taken effect."""
 
 
 class FencedError(StepError):
-    """Another one has taken its place."""
+    """Another producer has taken over the transactional id."""
 
 
 class RefusedError(StepError):
-    """Its transaction cannot go on."""
+    """The transaction cannot continue."""
 
 
 class _GivenUpError(Exception):
@@ -77,16 +77,16 @@ class TransactionalProducer(FencedProducer):
     def __init__(self, around: Surroundings, number: int, id_number: int) -> None:
         super().__init__(around, number, id_number)
         self.has_begun = False
-        """Whether it has got an epoch since its start, or since `finish`."""
+        """Whether it has received an epoch since its start or since `finish`."""
         self._transaction: Transaction | None = None
         self._registered: set[int | str] = set()
-        """Partitions and groups that the coordinator has added to the transaction, in version 1."""
+        """Partitions and groups added to the transaction, in version 1."""
         self._commits_twice = False
-        """Whether a commit before the last one may have had its effect."""
+        """Whether an earlier commit request than the last may have taken effect."""
         self._stays_alive = False
 
     def finish(self) -> None:
-        """Begin anew, once, whatever is open: that ends the last transaction of the id."""
+        """Start again once, which ends any open transaction of the id."""
         self._stays_alive = True
         self.has_begun = False
         self._transaction = None
@@ -112,7 +112,7 @@ class TransactionalProducer(FencedProducer):
                 await self._rest(self._rest_ms)
 
     def _check(self, error_code: int, key: str | None = None) -> None:
-        """Raise what an error asks for; `key` says which coordinator has answered."""
+        """Raise the exception that fits an error code; `key` identifies the coordinator that answered."""
         self._record(self._name, error_code, self._requests.epoch)
         if not error_code:
             return
@@ -136,7 +136,7 @@ class TransactionalProducer(FencedProducer):
         request = self._requests.init_producer_id(timeout_ms, keeps_id=keeps_id)
         response = await self._ask_coordinator(key, request)
         if response.error_code in FENCED:
-            # It asked for the next epoch of one that is not the newest any more.
+            # It requested the next epoch for an epoch that is no longer the newest.
             self._begun_epoch = -1
         self._check(response.error_code, key)
         self._history.add_producer(key, response.producer_id, response.producer_epoch)
@@ -169,7 +169,7 @@ class TransactionalProducer(FencedProducer):
         return await self._repeat(partial(self._end, transaction, is_commit=is_commit))
 
     async def _work(self, transaction: Transaction) -> None:
-        """Commit the group's next offset, perhaps, and write to some partitions."""
+        """Perhaps commit the group's next offset, and write to some partitions."""
         partitions = range(self._around.schedule.partitions)
         count = self._chance.randint(1, MOST_WRITES)
         numbers = [self._chance.choice(partitions) for _ in range(count)]
@@ -190,7 +190,7 @@ class TransactionalProducer(FencedProducer):
         return await self._repeat(step, self._risk)
 
     async def _risk(self) -> None:
-        """Do nothing for a while, now and then, or die, or give up what may have failed."""
+        """Sometimes stall, die, or give up a transaction that may have failed."""
         while (chance := self._chance.random()) < DIES_SHARE + STALLS_SHARE:
             if chance < DIES_SHARE:
                 self._die()
@@ -208,7 +208,7 @@ class TransactionalProducer(FencedProducer):
     # -- writing --------------------------------------------------------------------------------------
 
     def _plan_write(self, transaction: Transaction) -> list[bytes]:
-        """Return the values of a batch, which is sent until it is acknowledged."""
+        """Return the values of the next batch."""
         first = sum(map(len, transaction.written.values()))
         count = self._chance.randint(1, 2)
         name = self._name.encode()
@@ -218,7 +218,7 @@ class TransactionalProducer(FencedProducer):
         return values
 
     async def _add(self, what: int | str, request: Any) -> None:
-        """Tell the coordinator what the transaction writes to, as before version 2."""
+        """Add a partition or group to the transaction at the coordinator, as needed before version 2."""
         if self._requests.version < 2 and what not in self._registered:
             await self._work_on(partial(self._add_once, what, request))
 
@@ -248,10 +248,10 @@ class TransactionalProducer(FencedProducer):
     # -- offsets --------------------------------------------------------------------------------------
 
     async def _fetch_offset(self, number: int) -> OffsetStep:
-        """Return what the transaction does to the offset of its group.
+        """Return the step that the transaction makes in the offset of its group.
 
-        A member of a group would learn from its generation that a coordinator is deposed; this producer has
-        none, so what such a coordinator tells does not count.
+        A group member would learn from its generation that a coordinator was deposed; this producer has none, so
+        responses of such a coordinator do not count.
         """
         request = offset_fetch_request(self._group, (TOPIC, number), require_stable=True)
         response, counts = await self._ask_newest(self._group, request)
@@ -275,7 +275,7 @@ class TransactionalProducer(FencedProducer):
     # -- the end --------------------------------------------------------------------------------------
 
     def _give_transaction_up(self) -> None:
-        """Note what is known of the transaction of a producer that ends."""
+        """Set the outcome of the transaction of a producer that ends."""
         transaction, self._transaction = self._transaction, None
         if transaction is None:
             return
@@ -287,7 +287,7 @@ class TransactionalProducer(FencedProducer):
     async def _end(self, transaction: Transaction, *, is_commit: bool) -> bool:
         """Commit or abort; return whether the next transaction may have the same epoch."""
         if not is_commit and self._requests.version < 2 and not self._registered:
-            # Nothing was added, so there is nothing to abort; the next epoch ends what nobody knows of.
+            # Nothing was added, so there is nothing to abort; the next epoch ends anything unknown.
             self._give_transaction_up()
             self._rest_ms = 30
             return False
@@ -298,7 +298,7 @@ class TransactionalProducer(FencedProducer):
             if response.error_code in RETRIABLE:
                 self._commits_twice = True
             elif response.error_code and not is_commit:
-                # Another one has ended it.
+                # Another producer has ended it.
                 transaction.outcome = Outcome.ABORTED
             self._check(response.error_code, self._transactional_id)
         transaction.outcome = Outcome.COMMITTED if is_commit else Outcome.ABORTED
@@ -308,7 +308,7 @@ class TransactionalProducer(FencedProducer):
         return self._requests.version >= 2 or not self._is_unsure
 
     async def _ask_to_end(self, is_commit: bool) -> Any:
-        """Return the answer; now and then it hangs up meanwhile, and dies without an answer."""
+        """Return the response; now and then the producer disconnects before, and dies without a response."""
         key = self._transactional_id
         coordinator = await self._coordinator(key)
         hangs_up = self._is_drawn(HANGS_UP_SHARE)

@@ -1,4 +1,4 @@
-"""The requests of a transactional producer, in the versions that its `transaction.version` stands for."""
+"""The requests of a transactional producer, in the versions for its `transaction.version`."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ NO_PRODUCER: Final = (-1, -1)
 
 
 class TransactionalRequests:
-    """Builds what one producer sends, with the producer id and epoch that it has at the time."""
+    """Builds the requests of one producer, with its current producer id and epoch."""
 
     def __init__(self, transactional_id: str, version: int) -> None:
         self.version = version
-        of_version = {each: by[version] for each, by in TRANSACTION_VERSIONS.items()}
-        self.versions = {**VERSIONS, **of_version}
-        """Versions in which requests are sent."""
+        transactional = {each: by[version] for each, by in TRANSACTION_VERSIONS.items()}
+        self.versions = {**VERSIONS, **transactional}
+        """Versions of requests by type."""
         self.epoch = -1
         self._id = transactional_id
         self._producer_id = -1
 
     def take_epoch(self, producer_id: int, epoch: int) -> None:
-        """Send as this producer from now on."""
+        """Use this producer id and epoch from now on."""
         self._producer_id, self.epoch = producer_id, epoch
 
     def init_producer_id(self, timeout_ms: int, *, keeps_id: bool) -> messages.InitProducerIdRequest:
-        """Ask for the next epoch; with `keeps_id` only if nobody has asked since (KIP-360)."""
+        """Request the next epoch; with `keeps_id` only if no other producer has done so since (KIP-360)."""
         producer = (self._producer_id, self.epoch) if keeps_id else NO_PRODUCER
         return messages.InitProducerIdRequest(self._id, timeout_ms, *producer)
 
@@ -59,7 +59,7 @@ class TransactionalRequests:
 
     @staticmethod
     def error_of_added(response: Any) -> int:
-        """Return the error of the answer to `add_partition` or `add_group`."""
+        """Return the error code of a response to `add_partition` or `add_group`."""
         if isinstance(response, messages.AddOffsetsToTxnResponse):
             return response.error_code
         (topic,) = response.results_by_topic_v3_and_below

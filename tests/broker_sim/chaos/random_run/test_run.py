@@ -121,9 +121,9 @@ def test_acknowledged_records_may_be_lost_with_unclean_elections_only():
 @pytest.mark.parametrize(
     ("action", "error"),
     [
-        ("10 explode broker-1", "there is no kind 'explode'"),
-        ("10 crash worker-1 for=100", "there are no workers here"),
-        ("10 transfer broker-1", "give a value, as value=0"),
+        ("10 explode broker-1", "unknown kind 'explode'"),
+        ("10 crash worker-1 for=100", "this run has no workers"),
+        ("10 transfer broker-1", "add a value, such as value=0"),
     ],
 )
 def test_action_that_means_nothing_is_refused(action, error):

@@ -150,5 +150,5 @@ def test_marker_of_the_test_says_what_is_not_given(plan):
     assert (marked.workers, marked.brokers, marked.duration_s, marked.seeds) == (1, 2, 4, 1_000)
     assert marked.faults == {"crash": 1}
     assert set(load("forgetful:forget", faults=["crash", "pause"]).settings.faults) == {"crash", "pause"}
-    with pytest.raises(PipelineError, match="there is no fault 'explode'"):
+    with pytest.raises(PipelineError, match="unknown fault 'explode'"):
         load("forgetful:forget", faults=["explode"])
