@@ -1,1 +1,1 @@
-"""The ground that brokers run on: processes that can be paused and killed, a scheduler, links between nodes."""
+"""What brokers run on: processes that can be paused and killed, a scheduler, links between nodes."""

@@ -1,11 +1,11 @@
 """Accepts the connections of a listening socket; mirrors `kafka.network.Acceptor`.
 
-asyncio's own servers do not survive the limit of open files: asyncio reports each try with a
-traceback and tries ever more often, and uvloop closes the port. Here, what cannot be accepted waits
-in the backlog; it is tried again a little later and logged once.
+asyncio's own servers handle the limit of open files badly: asyncio logs a traceback for each attempt and
+retries ever more often, and uvloop closes the port. Here a connection that cannot be accepted stays in the
+backlog; accepting is retried a little later, and the problem is logged once.
 
-A thousand clients may come at the same time. One is accepted in each turn of the loop, so that other
-connections get their turn; with TLS, `Handshakes` has them then.
+A thousand clients may connect at the same time. One is accepted in each turn of the loop, so that open
+connections are served in between; with TLS the new connection then goes to `Handshakes`.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 NO_FILE: Final = -1
 RETRY_DELAY_S: Final = 0.2
 ACCEPTS_AT_ONCE: Final = 1
-"""Then the connections that there are get their turn. Each takes 0.2 ms in this turn and the next ones."""
+"""Connections accepted in one turn of the loop. Each takes 0.2 ms, in this turn and the next ones."""
 EXHAUSTED: Final = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 log = get_logger(__name__)
 
 
 class Accepting(Protocol):
-    """Accepts connections until it is closed; the listening socket is its own."""
+    """Accepts connections until it is closed; owns the listening socket."""
 
     def close(self) -> None:
-        """Stop accepting and close the listening socket; connections stay."""
+        """Stop accepting and close the listening socket; open connections stay open."""
 
     def hold(self) -> None:
-        """Leave clients that connect from now on to the operating system: nobody answers them."""
+        """Leave new connections in the operating system's backlog: they get no answer until `release`."""
 
     def release(self) -> None:
-        """Serve those that have waited, and all others."""
+        """Accept the connections that have waited, and all later ones."""
 
 
 async def accept_connections(
@@ -57,9 +57,9 @@ async def accept_connections(
     tls: ssl.SSLContext | None = None,
     turns: ReadTurns | None = None,
 ) -> Accepting:
-    """Listen and give each connection a protocol, with TLS if asked, until the result is closed.
+    """Listen, and give each connection a protocol (over TLS if `tls` is given) until the returned object is closed.
 
-    With `turns` TLS handshakes begin in turns.
+    With `turns`, TLS handshakes take turns, see `Handshakes`.
     """
     if isinstance(listening, StandardSocket):
         acceptor = _Acceptor(loop, listening, make_protocol, tls, turns)
@@ -74,7 +74,7 @@ async def accept_connections(
 
 
 class _LoopServer:
-    """A server of the loop's own: of a virtual network, which can hold clients, or on Windows, which cannot."""
+    """The event loop's own server: on the virtual network, which can hold clients, or on Windows, which cannot."""
 
     def __init__(self, server: asyncio.AbstractServer, listening: Any) -> None:
         self._server = server
@@ -111,7 +111,7 @@ class _Acceptor:
         self._is_exhausted = False
         self._is_held = False
         self._spare = NO_FILE
-        """Open but while the log is written: its first event imports modules, which takes a file."""
+        """A spare file, closed only while the log is written: the first event imports modules, which needs a file."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshakes = None if tls is None else Handshakes(loop, turns, self._begin_to_serve)
 
@@ -154,16 +154,16 @@ class _Acceptor:
 
     def _served(self, connection: StandardSocket, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        if task.cancelled():  # maybe before its first step, so not in `_serve`
+        if task.cancelled():  # possibly before its first step, so `_serve` cannot handle it
             connection.close()
 
     async def _serve(self, connection: StandardSocket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._make_protocol, connection, ssl=self._tls)
         except OSError as error:
-            from ssl import SSLError  # noqa: PLC0415 - slow to import, and seldom needed
+            from ssl import SSLError  # noqa: PLC0415 - slow to import, and rarely needed
 
-            # It has ended already, or its TLS handshake has failed.
+            # The connection has ended already, or its TLS handshake has failed.
             level = log.warning if isinstance(error, SSLError) else log.debug
             level("connection_not_served", reason=str(error))
             connection.close()
@@ -185,7 +185,7 @@ class _Acceptor:
                 "connections_wait",
                 address=address_text(*self._socket.getsockname()[:2]),
                 reason=error.strerror,
-                advice=f"they are accepted when others end; {LIMIT_ADVICE}",
+                advice=f"they are accepted when other connections end; {LIMIT_ADVICE}",
             )
         finally:
             self._spare = open_descriptor(os.devnull, os.O_RDONLY)

@@ -1,12 +1,12 @@
 """Completions that wait until the handler has returned; mirrors `DelayedActionQueue`.
 
-An append can complete parked fetches. To complete them at once would run the callbacks of other
-requests in the middle of the append, so they are queued. The queue runs when the handler has returned:
+An append can complete parked fetches. Completing them at once would run the callbacks of other requests
+in the middle of the append, so the completions are queued. The queue runs when the handler has returned:
 
-    actions.serve(handler, request)       requests of clients and of other brokers, answers of brokers, metadata
-    process.complete_soon()               what timers have appended: in the next turn of the loop
+    actions.serve(handler, request)       requests from clients and brokers, answers from brokers, metadata
+    process.complete_soon()               appends made by timers: in the next turn of the loop
 
-Only the fetch of a follower runs it earlier, see `ReplicaManager`.
+Only a follower's fetch runs the queue earlier, see `ReplicaManager`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def _raise(message: str, error: Exception) -> None:
 
 
 class ActionQueue:
-    """A queue of callbacks; callbacks that are added meanwhile run in the same call.
+    """A queue of callbacks; callbacks added while it runs still run in the same call.
 
-    An exception of a callback goes to `report_error` (which raises it unless given), and the other
-    callbacks run, because they belong to other requests.
+    An exception in a callback goes to `report_error` (by default it is raised), and the other callbacks
+    still run, because they belong to other requests.
     """
 
     __slots__ = ("_actions", "_is_running", "_report_error")
@@ -38,12 +38,12 @@ class ActionQueue:
         self._is_running = False
 
     def add(self, action: Callable[[], object]) -> None:
-        """Run `action` when what is served now has been handled."""
+        """Run `action` once the current request has been handled."""
         self._actions.append(action)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether something is queued that nobody has begun to run."""
+        """Whether the queue has actions and is not running."""
         return bool(self._actions) and not self._is_running
 
     def serve(self, handler: Callable[..., object], *args: Any) -> None:

@@ -1,6 +1,6 @@
 """Checks of the arguments of public classes and verbs: names, texts and durations.
 
-Some arguments are secrets, by their names: they are in no trace and in no error.
+Arguments with certain names are secrets: they appear in no trace and no error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ P = ParamSpec("P")
 HIDDEN: Final = "<hidden>"
 SECRET_ARGUMENTS: Final = frozenset({"password"})
 LONGEST_MS: Final = 2**31 - 1
-"""Longest duration that an argument may have: 25 days. Responses that tell a throttle time have no room for more."""
+"""Maximum duration of an argument: 25 days. The throttle time field of responses has no room for more."""
 
 
 def can_be_sent(text: str) -> bool:
-    """Whether a text can be encoded: it has no half of a surrogate pair.
+    """Whether a text can be encoded as UTF-8: it has no lone surrogate.
 
-    Python reads a command line or a variable that is not UTF-8 as such halves, and JSON may have them. Kept in the
-    metadata, one of them would break every response with that text.
+    Python turns a command line or variable that is not UTF-8 into lone surrogates, and JSON may contain them. Stored
+    in the metadata, one of them would break every response with that text.
     """
     try:
         text.encode()
@@ -38,11 +38,11 @@ def check_can_be_sent(*texts: str | None) -> None:
     """Raise ValueError for a text that cannot be encoded."""
     for text in texts:
         if text is not None and not can_be_sent(text):
-            raise ValueError(f"{text!r} is not Unicode: it has half of a surrogate pair")
+            raise ValueError(f"{text!r} is not valid Unicode: it has a lone surrogate")
 
 
 def names_checked(init: Callable[Concatenate[Any, P], None]) -> Callable[Concatenate[Any, P], None]:
-    """Let an `__init__` raise TypeError for an unknown argument, with the names of all arguments."""
+    """Make an `__init__` raise TypeError for an unknown argument, with a list of the allowed ones."""
     names = [name for name in inspect.signature(init).parameters if name != "self"]
 
     @wraps(init)
@@ -58,7 +58,7 @@ def names_checked(init: Callable[Concatenate[Any, P], None]) -> Callable[Concate
 def traced_arguments(
     method: Callable[..., Any], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> tuple[object, ...]:
-    """Return the arguments of a call of the method for a trace: without `self`, and with secrets hidden."""
+    """Return the arguments of a call for a trace: without `self`, and with secrets hidden."""
     if SECRET_ARGUMENTS.isdisjoint(method.__annotations__):
         return (*args, *kwargs.values())
     names = list(inspect.signature(method).parameters)[1:]
@@ -67,7 +67,7 @@ def traced_arguments(
 
 
 def checked_ms(name: str, value: int) -> int:
-    """Return the duration. Raises ValueError for a negative one, and for one of more than 25 days."""
+    """Return a duration in ms. Raises ValueError if it is negative or more than 25 days."""
     _check(name, value, LONGEST_MS)
     return value
 

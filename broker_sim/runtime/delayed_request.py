@@ -1,9 +1,9 @@
-"""A client's request that waits: a delayed operation that knows its API and its client.
+"""A waiting client request: a delayed operation that knows its API and its client.
 
 Kafka has no counterpart; traces and `broker-sim ctl purgatory` show it.
 
-Deliberate difference to Kafka: a broker tries and expires its operations on one thread, so they are
-made with `one_thread` and have no lock.
+Deliberate difference to Kafka: a broker tries and expires its operations on one thread, so they have no
+lock (`one_thread`).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class DelayedRequest(DelayedOperation):
 
     @property
     def error_code(self) -> ErrorCode | None:
-        """The answer's first error once it is completed, NONE without one, None if not known."""
+        """The first error of the answer once the request is completed; NONE if it has none, None if unknown."""
         return None
 
 
 def first_error(error_codes: Iterable[ErrorCode]) -> ErrorCode:
-    """Return the first that is an error, or NONE."""
+    """Return the first code that is not NONE, or NONE."""
     return next(filter(None, error_codes), ErrorCode.NONE)

@@ -1,15 +1,14 @@
-"""Events of a cluster: loggers that cost nothing where nobody listens.
+"""Events of a cluster: loggers that cost next to nothing while their level is disabled.
 
-Each room of the package has one logger, such as `broker_sim.replica`; `bind` adds the node that
-speaks and the clock that it lives by. As for every library, `logging` decides what is shown: warnings
-and errors on stderr, unless the program says otherwise:
+Each subpackage has one logger, such as `broker_sim.replica`; `bind` adds the node and its clock. As for
+every library, `logging` decides what is shown: by default warnings and errors, on stderr. To see more:
 
     logging.getLogger("broker_sim").setLevel("INFO")    # what Kafka's own log would say
     logging.getLogger("broker_sim.replica").setLevel("DEBUG")
 
-A program that has configured structlog gets the events through that; else they are records of
-`logging`, with the node's time, which may be virtual. structlog is not imported here: that takes
-longer than a cluster takes to start.
+A program that has configured structlog gets the events through it; otherwise they are `logging` records
+with the node's time, which may be virtual. structlog is not imported here: the import takes longer than
+starting a cluster.
 
     error      something is lost: a trace, the control port, room for records
     warning    a user should know: refused clients, configurations without effect
@@ -31,12 +30,12 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import Clock
 
 EVENT_ATTRIBUTE: Final = "broker_sim_event"
-"""The attribute of a log record that has the event's name and values, for formatters."""
+"""The attribute of a log record that holds the event's name and values, for formatters."""
 _ROOM_DEPTH: Final = 2
 
 
 def get_logger(module: str) -> EventLogger:
-    """Return the logger of the room that the module (`__name__`) is in."""
+    """Return the logger of the subpackage that `module` (its `__name__`) is in."""
     return EventLogger(logging.getLogger(".".join(module.split(".")[:_ROOM_DEPTH])))
 
 
@@ -53,12 +52,12 @@ class EventLogger:
         self._bound = bound or {}
 
     def bind(self, clock: Clock | None = None, **values: object) -> EventLogger:
-        """Return a logger whose events have these values too, and the time of that clock."""
+        """Return a logger that adds these values, and the clock's time, to its events."""
         return EventLogger(self._logger, clock or self._clock, {**self._bound, **values})
 
     @property
     def is_enabled_for_info(self) -> bool:
-        """Whether events of the level info are shown; ask before work that only they need."""
+        """Whether info events are shown; check it before work that only they need."""
         return self._logger.isEnabledFor(logging.INFO)
 
     def debug(self, event: str, **values: object) -> None:
@@ -83,7 +82,7 @@ class EventLogger:
             return
         values = {**self._bound, **values}
         structlog = sys.modules.get("structlog")
-        # Another thread may be importing it, and then it has nothing yet.
+        # Another thread may still be importing the module, which is empty then.
         is_configured = getattr(structlog, "is_configured", None)
         if structlog is not None and is_configured is not None and is_configured():
             if self._clock is not None:
@@ -112,7 +111,7 @@ def _iso(seconds: float) -> str:
 
 @contextmanager
 def quiet_logs() -> Iterator[None]:
-    """Disable all logging inside: faults make warnings by the thousand that nobody reads."""
+    """Disable all logging inside: faults cause thousands of warnings that nobody reads."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

@@ -1,10 +1,11 @@
-"""TLS handshakes of one listener, a few at a time, so that requests of other clients come in between.
+"""TLS handshakes of one listener, a few at a time, so that requests of other clients are served in between.
 
 A handshake takes much more of the loop's time than any request, most of it for the client's first message. It
-begins when that message has come and it is the connection's turn: no two begin in one turn of the loop. A client
-that says nothing takes a socket only.
+starts when that message has arrived and it is the connection's turn: at most one starts in each turn of the loop.
+A client that sends nothing costs a socket only.
 
-Deliberate difference: Kafka closes who says nothing after `connections.max.idle.ms`, here it is `SILENT_S`.
+Deliberate difference: Kafka closes a silent connection after `connections.max.idle.ms`, this broker after
+`SILENT_S`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 HANDSHAKES_AT_ONCE: Final = 4
 HANDSHAKE_WAIT_S: Final = 0.005
-"""If `HANDSHAKES_AT_ONCE` are under way, one more begins after this time: they may hang."""
+"""Time after which one more handshake starts although `HANDSHAKES_AT_ONCE` are under way: they may hang."""
 SILENT_S: Final = 60.0
-"""Time after which a silent client is cut off; asyncio gives a handshake as long."""
+"""Time after which a silent client is disconnected; asyncio's limit for a handshake is the same."""
 
 
 class Handshakes:
@@ -35,7 +36,10 @@ class Handshakes:
         turns: ReadTurns | None,
         serve: Callable[[StandardSocket], asyncio.Task[None]],
     ) -> None:
-        """Serve connections: a task of `serve` ends with the handshake. Without `turns` they begin at once."""
+        """Serve connections; the task that `serve` returns ends with the handshake.
+
+        Without `turns` it starts at once.
+        """
         self._loop = loop
         self._turns = turns
         self._serve = serve
@@ -43,12 +47,12 @@ class Handshakes:
         self._waiting: deque[StandardSocket] = deque()
         self._under_way = 0
         self._has_begun = False
-        """Whether one has begun in this turn of the loop."""
+        """Whether a handshake has started in this turn of the loop."""
         self._next: asyncio.TimerHandle | None = None
         self._is_held = False
 
     def add(self, connection: StandardSocket) -> None:
-        """Take over a connection that was accepted."""
+        """Take over an accepted connection."""
         if self._turns is None:
             self._wait(connection)
             return
@@ -58,7 +62,7 @@ class Handshakes:
             self._turns.wait(connection.fileno(), silent)
 
     def spoke(self, silent: _Silent) -> None:
-        """Let a connection whose first message is there wait for its handshake."""
+        """Queue a connection for its handshake: its first message has arrived."""
         self._silent.pop(silent).cancel()
         self._wait(silent.connection)
 
@@ -73,7 +77,7 @@ class Handshakes:
         self._begin()
 
     def _begin(self) -> None:
-        """Begin one if there is room for it, and one in each of the next turns."""
+        """Start a handshake if there is room for one, and one more in each of the next turns."""
         if self._waiting and not self._has_begun and self._under_way < HANDSHAKES_AT_ONCE:
             self._begin_one()
         if self._waiting and self._next is None:
@@ -90,7 +94,7 @@ class Handshakes:
         self._begin()
 
     def _begin_anyway(self) -> None:
-        """Begin one more, whatever is under way."""
+        """Start one more handshake, however many are under way."""
         self._next = None
         if self._waiting:
             self._begin_one()
@@ -101,21 +105,21 @@ class Handshakes:
         self._begin()
 
     def hold(self) -> None:
-        """Begin none of those that have said nothing yet."""
+        """Start no handshake of a connection that is still silent."""
         self._is_held = True
         if self._turns is not None:
             for silent in self._silent:
                 self._turns.leave(silent.connection.fileno(), silent)
 
     def release(self) -> None:
-        """Go on."""
+        """Undo `hold`."""
         self._is_held = False
         if self._turns is not None:
             for silent in self._silent:
                 self._turns.wait(silent.connection.fileno(), silent)
 
     def close(self) -> None:
-        """Close all connections whose handshakes have not begun."""
+        """Close all connections whose handshakes have not started."""
         if self._next is not None:
             self._next.cancel()
         for silent in list(self._silent):
@@ -126,7 +130,7 @@ class Handshakes:
 
 
 class _Silent:
-    """A connection that has said nothing yet."""
+    """A connection that has sent nothing yet."""
 
     __slots__ = ("_handshakes", "connection")
 

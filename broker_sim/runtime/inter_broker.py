@@ -1,15 +1,15 @@
 """Requests to other brokers, at most one of a kind at a time to each; mirrors `InterBrokerSendThread`.
 
-`InterBrokerSender` sends them. What becomes due for a broker that has not answered yet waits in an
-`InterBrokerQueue`, and goes with the next request:
+`InterBrokerSender` sends them. Items for a broker that has not answered yet wait in an `InterBrokerQueue`
+and go with the next request:
 
-    coordinators of transactions   markers to the leaders of partitions, all that wait together
-    leaders of partitions          questions about transactions to their coordinators, all that wait together
-    leaders of share partitions    reads and writes of state to share coordinators, those of one group together
-    group coordinators             questions for latest offsets to the leaders of partitions, one by one
+    coordinators of transactions   markers for partition leaders, all waiting ones in one request
+    leaders of partitions          transaction checks for coordinators, all waiting ones in one request
+    leaders of share partitions    state reads and writes for share coordinators, one request per group
+    group coordinators             latest-offset lookups for partition leaders, one by one
 
-Deliberate difference: to itself a broker does not speak over a link. In Kafka it does, over a connection
-to itself that nothing else shares.
+Deliberate difference: a broker does not use a link to reach itself. In Kafka it has a connection to itself
+of its own.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Response = TypeVar("Response")
 
 
 class RequestTimeouts:
-    """The requests of one sender that wait for an answer, all equally long. Thread rule: the broker's loop.
+    """Unanswered requests of one sender, all with the same timeout. Thread rule: the broker's loop.
 
     Stands for `request.timeout.ms` in Kafka's `NetworkClient`, whose poll looks for requests that are too old.
-    Nearly every request is answered at once, so a timer of its own for each would be made and cancelled for
-    nothing: one timer is set for the oldest request, and set again if that has been answered meanwhile.
+    Nearly every request is answered at once, so one timer for each would be wasted: a single timer is set for the
+    oldest request, and set again if that has been answered meanwhile.
     """
 
     __slots__ = ("_call_later", "_clock", "_is_set", "_last_number", "_timeout_ms", "_waiting")
@@ -51,7 +51,7 @@ class RequestTimeouts:
         self._is_set = False
 
     def begin(self, on_timeout: Callable[[], object]) -> int:
-        """Call `on_timeout()` after the timeout unless the request, whose number is returned, has ended."""
+        """Start the timeout of a request and return its number; `on_timeout()` is called unless `end` comes first."""
         self._last_number += 1
         self._waiting[self._last_number] = (self._clock.deadline_ms(self._timeout_ms), on_timeout)
         if not self._is_set:
@@ -59,7 +59,7 @@ class RequestTimeouts:
         return self._last_number
 
     def end(self, number: int) -> bool:
-        """Wait no more for that request; return False if it had ended already."""
+        """Stop the timeout of that request; return False if it was over already."""
         return self._waiting.pop(number, None) is not None
 
     def _set_timer(self, delay_ms: int) -> None:
@@ -67,7 +67,7 @@ class RequestTimeouts:
         self._call_later(delay_ms, self._expire)
 
     def _expire(self) -> None:
-        """End what is due, and set the timer for the oldest request that is left."""
+        """End the requests that are due, and set the timer for the oldest one left."""
         self._is_set = False
         now_ms = self._clock.now_ms()
         due = [number for number, (deadline_ms, _) in self._waiting.items() if deadline_ms <= now_ms]
@@ -91,7 +91,7 @@ class InterBrokerSender(Generic[Request, Response]):
         timeout_ms: int,
         serve: Callable[[int, Request, Callable[[Response], object]], object],
     ) -> None:
-        """`serve(receiver, request, respond)` is what the receiver does; it runs in its process."""
+        """`serve(receiver, request, respond)` handles a request; it runs in the receiver's process."""
         self._broker_id = broker_id
         self._links = links
         self._serve = serve
@@ -99,13 +99,13 @@ class InterBrokerSender(Generic[Request, Response]):
         self._in_flight: set[tuple[int, object]] = set()
 
     def is_busy(self, receiver: int, kind: object = None) -> bool:
-        """Whether that broker has not answered the request of that kind before."""
+        """Whether that broker has yet to answer a request of that kind."""
         return (receiver, kind) in self._in_flight
 
     def send(
         self, receiver: int, request: Request, on_answer: Callable[[Response | None], object], kind: object = None
     ) -> None:
-        """Send the request; `on_answer(None)` where the connection is lost, or no answer comes in time."""
+        """Send the request; `on_answer(None)` is called if the connection is lost or no answer comes in time."""
         assert not self.is_busy(receiver, kind)
         self._in_flight.add((receiver, kind))
 
@@ -144,10 +144,10 @@ class InterBrokerQueue(Generic[Waiting, Request, Response]):
         before_sending: Callable[[], object] = lambda: None,
         order: Callable[[Iterable[tuple[int, Any]]], Iterable[tuple[int, Any]]] = list,
     ) -> None:
-        """`make_waiting()` makes the collection of what waits for one broker, of one kind.
+        """`make_waiting()` returns a new collection for the items of one kind that wait for one broker.
 
-        `take(waiting)` takes the next request out of it, and returns that with what gets the answer; None if nothing
-        is left to send. `before_sending()` may add to the queue, whose brokers get their requests in that `order`.
+        `take(waiting)` removes the next request from it and returns the request and its answer callback; None if
+        nothing is left to send. `before_sending()` may add items. Brokers get their requests in the given `order`.
         """
         self._sender = sender
         self._make_waiting = make_waiting
@@ -162,14 +162,14 @@ class InterBrokerQueue(Generic[Waiting, Request, Response]):
         return bool(self._waiting)
 
     def waiting_for(self, receiver: int, kind: Any = None) -> Waiting:
-        """Return what waits for that broker, to add to it."""
+        """Return the collection that waits for that broker, to add to it."""
         waiting = self._waiting.get((receiver, kind))
         if waiting is None:
             waiting = self._waiting[receiver, kind] = self._make_waiting()
         return waiting
 
     def send_soon(self) -> None:
-        """Send what waits when the running handler has returned."""
+        """Send the waiting requests when the running handler has returned."""
         if not self._is_woken:
             self._is_woken = True
             self._after_serving(self._wake)
@@ -180,13 +180,13 @@ class InterBrokerQueue(Generic[Waiting, Request, Response]):
         self.send_all()
 
     def send_all(self) -> None:
-        """Send what waits for brokers that have answered the request before."""
+        """Send the waiting requests of all brokers that have answered the previous one."""
         for receiver, kind in self._order(list(self._waiting)):
             self.send(receiver, kind)
 
     def send(self, receiver: int, kind: Any = None) -> None:
-        """Send the next request to that broker, unless it has still to answer one, or nothing waits for it."""
-        # An answer that comes at once may have sent what was queued for the next broker.
+        """Send the next request to that broker, unless it has yet to answer one or nothing waits for it."""
+        # An immediate answer may already have sent the items that were queued for the next broker.
         waiting = self._waiting.get((receiver, kind))
         if waiting is None or self._sender.is_busy(receiver, kind):
             return
@@ -204,7 +204,7 @@ _JITTER: Final = 0.2
 
 
 def backoff_ms(attempts: int, rng: random.Random) -> int:
-    """Return how long to wait after so many attempts: doubling from 2 s to 30 s, a fifth more or less.
+    """Return the backoff after that number of attempts: doubling from 2 s to 30 s, with a jitter of 20 %.
 
     Mirrors `ExponentialBackoffManager` as Kafka's persister and its client for partition metadata use it.
     """

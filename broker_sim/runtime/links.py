@@ -1,16 +1,16 @@
 """The network between the nodes of one cluster: remote calls over links that can fail.
 
-They stand in for the sockets between brokers. A call is one message and its result another; each goes
-over the link from its sender to its receiver, which may be slow or cut.
+They stand in for the sockets between brokers. A call is one message and its result another; each takes the
+link from its sender to its receiver, which may be slow or cut.
 
-A link behaves as a TCP connection does: what is sent while it is cut is not lost; it arrives in order
-when the link is healthy again. A caller that cannot wait that long needs a timeout of its own. Calls to
-a node that is dead, or does not listen yet, fail at once, and so do calls that a node has not answered
-when it dies.
+A link behaves like a TCP connection: messages sent while it is cut are not lost; they arrive in order when
+the link is healthy again. A caller that cannot wait that long needs a timeout of its own. Calls to a node
+that is dead or not listening yet fail at once, and so do the calls that a node leaves unanswered when it
+dies.
 
-Messages that take no time arrive before anything that comes from outside afterwards: in the next turn of
-the event loop, in the order in which they were sent, and with them those that are sent in answer. So what
-brokers send each other for one client's request arrives before its next one is read.
+Messages without latency arrive in the next turn of the event loop, in the order in which they were sent, and
+so do the answers to them. So all messages that brokers exchange for one client's request arrive before the
+client's next request is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
 
 MOST_PER_TURN: Final = 256
-"""Number of messages that arrive in one turn of the event loop; then it is the clients' turn."""
+"""Maximum number of messages that arrive in one turn of the event loop; then clients are served."""
 
 Result = TypeVar("Result")
 
@@ -51,7 +51,7 @@ _Message = tuple["Process", "Callable[..., object]", tuple[Any, ...]]
 
 
 class Call:
-    """A call from one node to another, and its times if calls are kept."""
+    """A call from one node to another, with its times if calls are recorded."""
 
     __slots__ = ("_links", "begun_ms", "callee", "caller", "ended_ms", "on_failure", "on_result", "source", "subject")
 
@@ -81,7 +81,7 @@ class Call:
         self._links.send(self.callee, self.source, self._finish, result)
 
     def _finish(self, result: object) -> None:
-        """Hand the result over, unless the call has failed already."""
+        """Deliver the result, unless the call has failed already."""
         links = self._links
         if not links.open_calls.pop(self, False):
             return
@@ -91,9 +91,9 @@ class Call:
 
 
 def drawn_latency(rng: random.Random, most_ms: int) -> Callable[[int, int], int]:
-    """Return the latency of links that are all alike: 0 to `most_ms` milliseconds, as chance has it.
+    """Return a latency function for links: a random 0 to `most_ms` milliseconds for each message.
 
-    It draws what `rng.randint(0, most_ms)` does. That makes three calls more, and every message asks.
+    It draws the same numbers as `rng.randint(0, most_ms)`, with three calls fewer for each message.
     """
     getrandbits, width = rng.getrandbits, most_ms + 1
     bits = width.bit_length()
@@ -126,19 +126,19 @@ class Links:
         self.open_calls: dict[Call, bool] = {}
         """The calls that wait for their results, the oldest first; a call removes itself."""
         self.calls: deque[Call] | None = None
-        """The calls so far, for those who want to see them: they put a deque here."""
+        """The calls so far; None unless an observer has put a deque here."""
         self.choose_arrival: Callable[[Sequence[tuple[int, int]]], int] | None = None
-        """Returns the place of the next message, from the links of those that wait, the oldest first.
+        """Returns the index of the message that arrives next, given the links of the waiting messages, oldest first.
 
-        Only of messages that take no time. It keeps the order of each link.
+        It is called for messages without latency only, and must keep the order of each link.
         """
         self._arriving: deque[tuple[tuple[int, int], _Message]] = deque()
-        """Messages that take no time, with their links."""
+        """Messages without latency, with their links."""
         self._is_arriving = False
-        """Whether `_arrive_all` is due, or runs."""
+        """Whether `_arrive_all` is scheduled or running."""
 
     def attach(self, node_id: int, process: Process) -> None:
-        """Let a node send, call others and be sent to; a restarted node attaches its new process."""
+        """Connect a node's process, so that it can send and receive; a restarted node attaches its new process."""
         self._processes[node_id] = process
 
     def listen(self, node_id: int) -> None:
@@ -230,7 +230,7 @@ class Links:
         arriving.appendleft(message)
 
     def _arrive_delayed(self, link: tuple[int, int]) -> None:
-        """Deliver the oldest message: timers that are due in the same millisecond may run in any order."""
+        """Deliver the oldest message of the link: timers due in the same millisecond may run in any order."""
         process, callback, args = self._delayed[link].popleft()
         if self._processes.get(link[1]) is process:
             process.deliver_with(callback, args)
@@ -246,10 +246,9 @@ class Links:
     ) -> None:
         """Run `procedure(send_result)` at the target, then `on_result(result)` at the source.
 
-        `subject` is the request, for those who look at `calls`.
+        `subject` is the request, for readers of `calls`.
 
-        `on_failure()` runs instead when the target does not listen, or dies. Neither runs when the
-        source dies.
+        `on_failure()` runs instead if the target does not listen or dies. Neither runs if the source dies.
         """
         caller = self._processes[source]
         if target not in self._listening:
@@ -263,7 +262,7 @@ class Links:
         self._transmit((source, target), (self._processes[target], procedure, (call.send_result,)))
 
     def now_ms(self) -> int:
-        """Return the time that calls are kept with."""
+        """Return the time in ms that recorded calls have."""
         return self._scheduler.clock.now_ms()
 
     def _fail(self, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""The machine's memory: how much there is, and giving back what was freed."""
+"""The machine's memory: its size, and returning freed memory to the system."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ def parse_memory_limit(value: int | str) -> int:
 
 @cache
 def default_memory_limit() -> int:
-    """Return half of the memory that the machine has, or that its container may use."""
+    """Return half of the memory of the machine, or of its container's limit, in bytes."""
     sizes = [_UNKNOWN_MACHINE_BYTES]
     with suppress(AttributeError, OSError, ValueError):  # Windows has no sysconf
         sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for path in _CONTAINER_LIMITS:
-        with suppress(OSError, ValueError):  # not there, or "max"
+        with suppress(OSError, ValueError):  # no such file, or "max"
             sizes.append(int(path.read_text("ascii")))
     return min(sizes) // 2
 
 
 @cache
 def _malloc_trim() -> Any:
-    """Return glibc's function, None elsewhere."""
+    """Return glibc's `malloc_trim`, None with other C libraries."""
     with suppress(AttributeError, OSError, TypeError):  # TypeError: Windows
         return ctypes.CDLL(None).malloc_trim
     return None
 
 
 def return_freed_memory() -> bool:
-    """Give freed memory back to the machine; return whether any was.
+    """Return freed memory to the system; return whether there was any.
 
-    glibc keeps freed memory for itself otherwise. Elsewhere this does nothing.
+    glibc keeps freed memory otherwise. With other C libraries this does nothing.
     """
     malloc_trim = _malloc_trim()
     return malloc_trim is not None and bool(malloc_trim(0))

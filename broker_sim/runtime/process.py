@@ -1,9 +1,9 @@
-"""Processes of brokers: each can be paused, resumed and killed like one of the operating system.
+"""Simulated broker processes: each can be paused, resumed and killed like an operating system's.
 
-A `Scheduler` runs callbacks, in real time or in virtual time. A `Process` runs those of one broker, so
-that the broker can be paused, resumed and killed as SIGSTOP, SIGCONT and SIGKILL do: a paused process
-keeps the callbacks that are due and runs them when it is resumed, a killed one drops them. A process that
-waits for its disk is blocked: it keeps its callbacks too, and is neither paused nor resumed by that.
+A `Scheduler` runs callbacks, in real or virtual time. A `Process` runs those of one broker, so that the broker
+can be paused, resumed and killed as by SIGSTOP, SIGCONT and SIGKILL: a paused process keeps due callbacks and
+runs them when it is resumed, a killed one drops them. A process that waits for its disk is blocked: it keeps its
+callbacks too. Blocking is independent of pausing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Handle(Protocol):
-    """A callback that has been scheduled."""
+    """A scheduled callback."""
 
     def cancel(self) -> None:
         """Cancel the callback; does nothing once it has run."""
@@ -39,7 +39,7 @@ class CallLater(Protocol):
 
 
 class MachineClock(Clock):
-    """The clock of one machine: its monotonic time is that of all, its wall clock can be set."""
+    """The clock of one machine: all machines share the monotonic time, each has a wall clock that can be set."""
 
     __slots__ = ("_clock", "_shift_ms", "now_ms")
 
@@ -48,11 +48,11 @@ class MachineClock(Clock):
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._shift_ms = 0
-        # The other clock's method itself: a replicated record asks for the time a dozen times.
+        # The other clock's method itself, to save a call: a replicated record reads the time a dozen times.
         self.now_ms = clock.now_ms
 
     def shift(self, shift_ms: int) -> None:
-        """Let the wall clock jump forward, or back for a negative number; timers do not notice."""
+        """Move the wall clock forward, or back if negative; timers are not affected."""
         self._shift_ms += shift_ms
 
     def wall_clock_ms(self) -> int:
@@ -60,11 +60,11 @@ class MachineClock(Clock):
         return self._clock.wall_clock_ms() + self._shift_ms
 
     def deadline_ms(self, delay_ms: int) -> int:
-        """Return the first `now_ms` at which the delay is over."""
+        """Return the `now_ms` at which the delay is over."""
         return self._clock.deadline_ms(delay_ms)
 
     def seconds_until(self, deadline_ms: int) -> float:
-        """Return the seconds to that moment."""
+        """Return the seconds until then, negative if it has passed."""
         return self._clock.seconds_until(deadline_ms)
 
     def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
@@ -81,7 +81,7 @@ class ProcessState(Enum):
 
 
 class Process:
-    """One node's callbacks, in order. Thread rule: only the scheduler's thread."""
+    """Runs one node's callbacks in order. Thread rule: only the scheduler's thread."""
 
     __slots__ = (
         "_backlog",
@@ -97,7 +97,7 @@ class Process:
     )
 
     def __init__(self, name: str, scheduler: Scheduler, clock: Clock | None = None) -> None:
-        """`clock` is that of its machine, the scheduler's own unless given."""
+        """`clock` is its machine's clock, by default the scheduler's."""
         self.name = name
         self.clock = scheduler.clock if clock is None else clock
         """The clock of all its timers; it goes on while the process is paused."""
@@ -106,11 +106,11 @@ class Process:
         self.is_blocked = False
         """Whether it waits for its disk. Set by `block` and `unblock` only."""
         self.runs = True
-        """Whether callbacks that are due run: it is neither paused, dead nor blocked. Set by its own methods only."""
+        """Whether due callbacks run: the process is not paused, blocked or dead. Set by its own methods only."""
         self.actions = ActionQueue(self.report_error)
         """Completions that wait until the request that caused them has been handled."""
         self.on_turn: Callable[[], object] | None = None
-        """Called after each callback that has run, while somebody watches the process."""
+        """Called after each callback; None unless the process is being watched."""
         self._scheduler = scheduler
         self._completes_soon = False
         self._backlog: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
@@ -120,7 +120,7 @@ class Process:
         self.deliver_with(callback, args)
 
     def deliver_with(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        """Do the same with the arguments in a tuple."""
+        """Do the same as `deliver`, with the arguments in a tuple."""
         if self.runs:
             callback(*args)
             if self.on_turn is not None:
@@ -129,7 +129,7 @@ class Process:
             self._backlog.append((callback, args))
 
     def complete_soon(self) -> None:
-        """Run what is queued in the next turn of the loop, unless a request is served before."""
+        """Run the queued completions in the next turn of the loop, or with the next request if that is earlier."""
         if self.actions.is_waiting and not self._completes_soon:
             self._completes_soon = True
             self.call_soon(self.actions.serve, self._completing)
@@ -138,16 +138,16 @@ class Process:
         self._completes_soon = False
 
     def after_serving(self, action: Callable[[], object]) -> None:
-        """Run `action()` after the request that is served now, or soon if there is none."""
+        """Run `action()` after the current request, or soon if there is none."""
         self.actions.add(action)
         self.complete_soon()
 
     def call_soon(self, callback: Callable[..., object], *args: Any) -> None:
-        """Run `callback(*args)` after what is already due."""
+        """Run `callback(*args)` after all callbacks that are already due."""
         self._scheduler.call_soon(self.deliver, callback, *args)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
-        """Do the same, on any thread."""
+        """Do the same as `call_soon`, from any thread."""
         self._scheduler.call_soon_threadsafe(self.deliver, callback, *args)
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
@@ -155,14 +155,14 @@ class Process:
         return self._scheduler.call_later(delay_ms, self.deliver, callback, *args)
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
-        """Run `work()`, which must not raise, beside the process, then `on_done(result)` in it.
+        """Run `work()`, which must not raise, in another thread, then `on_done(result)` in the process.
 
-        The result is served as a request is. Work that `is_short` waits for other short work only.
+        The result is handled like a request. Work that `is_short` waits for other short work only.
         """
         self._scheduler.run_beside(work, partial(self.deliver, self.actions.serve, on_done), is_short=is_short)
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Run `work()`, which must not raise and waits for others, then `on_done(result)` in the process."""
+        """Do the same in a thread of its own, for work that may block."""
         self._scheduler.wait_beside(work, partial(self.deliver, on_done))
 
     def pause(self) -> None:
@@ -172,18 +172,18 @@ class Process:
             self.runs = False
 
     def resume(self) -> None:
-        """Run what has been kept, in order, and go on (SIGCONT); one that is blocked goes on later."""
+        """Run the kept callbacks in order and go on (SIGCONT); a blocked process goes on once it is unblocked."""
         if self.state is ProcessState.PAUSED:
             self.state = ProcessState.RUNNING
             self._go_on()
 
     def block(self) -> None:
-        """Keep all callbacks until `unblock`: it waits for its disk."""
+        """Keep all callbacks until `unblock`: the process waits for its disk."""
         self.is_blocked = True
         self.runs = False
 
     def unblock(self) -> None:
-        """Run what has been kept, in order, and go on; one that is paused goes on when it is resumed."""
+        """Run the kept callbacks in order and go on; a paused process goes on once it is resumed."""
         self.is_blocked = False
         self._go_on()
 
@@ -210,10 +210,10 @@ class Process:
 
 
 class PeriodicTask:
-    """Runs a callback every `period_ms`, first after `delay_ms` (one period unless said).
+    """Runs a callback every `period_ms`, first after `delay_ms` (by default one period).
 
-    As with Java's scheduleAtFixedRate a run that is late does not move the next ones. Deliberate
-    difference: those that a paused process has missed are made up for by one run, not by as many.
+    As with Java's scheduleAtFixedRate a late run does not delay the next ones. Deliberate difference: a
+    process that was paused makes up for all missed runs with a single one.
     """
 
     __slots__ = ("_callback", "_due_ms", "_handle", "_period_ms", "_process")

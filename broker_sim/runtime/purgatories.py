@@ -1,10 +1,9 @@
-"""Makes the purgatories of brokers, with their timers and observers.
+"""Creates the purgatories of brokers, with their timers and observers.
 
 As in Kafka each has a SystemTimer and, in real time, a thread `ExpirationReaper-<broker>-<purgatory>`,
-which purges; the first purge starts it. Deliberate difference: the timer is a `LoopTimer`, so operations
-expire on the event loop and not by way of that thread, which would first have to wait for the interpreter.
-In virtual time there are no threads. All of it runs in the broker's process: while that is paused nothing
-expires and nothing is purged.
+which purges; the first purge starts it. Deliberate difference: the timer is a `LoopTimer`, so operations expire on
+the event loop and not in that thread, which would first have to wait for the GIL. In virtual time there are no
+threads. All of it runs in the broker's process: while that is paused nothing expires and nothing is purged.
 """
 
 from __future__ import annotations
@@ -26,33 +25,33 @@ class OperationObserver(Protocol):
     """A `PurgatoryObserver` that also receives its purgatory."""
 
     def attach(self, purgatory: DelayedOperationPurgatory[Any]) -> None:
-        """Receive the purgatory that is observed; called once, before anything else."""
+        """Receive the observed purgatory; called once, before all other methods."""
 
     def tried(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
         """Observe that an operation is tried for the first time."""
 
     def parked(self, operation: DelayedOperation, keys: Collection[object], /) -> None:
-        """Observe that it has to wait."""
+        """Observe that the operation has to wait."""
 
     def completed(self, operation: DelayedOperation, by: str, /) -> None:
-        """Observe that it was completed before its time."""
+        """Observe that the operation was completed before its timeout."""
 
     def expired(self, operation: DelayedOperation, lateness_ms: int, /) -> None:
-        """Observe that its time was over."""
+        """Observe that the operation has timed out, `lateness_ms` after its deadline."""
 
     def cancelled(self, operation: DelayedOperation, /) -> None:
-        """Observe that it was dropped."""
+        """Observe that the operation was dropped."""
 
 
 class ObserverFactory(Protocol):
     """Makes the observers of one kind, such as those of the trace."""
 
     def observer(self, purgatory: str, broker_id: int, clock: Clock) -> OperationObserver:
-        """Return the observer of that purgatory on that broker, for one run of its process."""
+        """Return the observer of that purgatory on that broker, for one lifetime of the broker's process."""
 
 
 class PurgatoryFactory:
-    """Makes the purgatories of one cluster; each is observed by one observer of each factory."""
+    """Creates the purgatories of one cluster, each with one observer of each factory."""
 
     def __init__(self, scheduler: Scheduler, observers: Sequence[ObserverFactory] = ()) -> None:
         self._scheduler = scheduler
@@ -75,7 +74,7 @@ class PurgatoryFactory:
         return purgatory
 
     def make_timer(self, name: str, process: Process) -> LoopTimer:
-        """Return a timer whose tasks run in the broker's process; it is of no purgatory yet."""
+        """Return a timer whose tasks run in the broker's process, for a purgatory yet to be made."""
         return LoopTimer(
             name,
             self._scheduler.loop,
@@ -93,7 +92,7 @@ def _as_one(observers: Sequence[OperationObserver]) -> PurgatoryObserver | None:
 
 
 class _Observers:
-    """Several observers, told one after the other."""
+    """Passes each event to several observers, one after the other."""
 
     def __init__(self, observers: Sequence[OperationObserver]) -> None:
         self._observers = observers

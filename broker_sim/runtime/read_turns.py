@@ -1,12 +1,12 @@
-"""Limits from how many clients that have not logged in a broker reads in one turn of its loop.
+"""Limits how many clients that have not logged in a broker reads from in one turn of its loop.
 
-A loop reads from every socket that has bytes before it does anything else. If a thousand clients send a step of
-their logins at the same time, a client that has logged in would wait for a thousand reads. So the sockets of
-clients that have not logged in are not in the loop, but in an epoll of their own. In each turn of the loop one of
-those that have bytes is read, once, in the order in which the bytes came. Kafka has threads for that:
-a processor serves its own connections only.
+A loop reads from every readable socket before it does anything else. If a thousand clients send a login step at
+the same time, a client that has logged in would wait for a thousand reads. So the sockets of clients that have
+not logged in are not in the loop, but in an epoll of their own. In each turn of the loop one readable socket is
+read once, in the order in which the bytes came. Kafka has threads for that: a processor serves its own
+connections only.
 
-Only Linux has an epoll. On other systems, and in virtual time, these sockets are in the loop like all others.
+Only Linux has epoll. On other systems, and in virtual time, these sockets are in the loop like all others.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     import asyncio
 
 READS_AT_ONCE: Final = 1
-"""A step of a login takes up to 0.1 ms, the first of a TLS handshake 0.5 ms."""
+"""Reads in one turn of the loop. A login step takes up to 0.1 ms, the first step of a TLS handshake 0.5 ms."""
 
 
 class Reader(Protocol):
     """Something that wants to read from a socket."""
 
     def turn_came(self) -> None:
-        """Read once: the socket has something, maybe its end. To read more, wait again."""
+        """Read once: the socket has bytes or has ended. To read more, wait again."""
 
 
 class ReadTurns:
@@ -43,20 +43,20 @@ class ReadTurns:
         loop.add_reader(self._epoll.fileno(), self._next_turn)
 
     def wait(self, descriptor: int, reader: Reader) -> None:
-        """Call the reader when the socket has something, and its turn has come."""
+        """Call the reader when the socket is readable and its turn has come."""
         if descriptor not in self._waiting and not self._epoll.closed:
             self._epoll.register(descriptor, select.EPOLLIN)
             self._waiting[descriptor] = reader
 
     def leave(self, descriptor: int, reader: Reader) -> None:
-        """Let it wait no longer; does nothing if it does not wait. To be called before its socket is closed."""
+        """End the reader's wait, if there is one; to be called before its socket is closed."""
         if self._waiting.get(descriptor) is reader:
             del self._waiting[descriptor]
             self._epoll.unregister(descriptor)
 
     def _next_turn(self) -> None:
         for descriptor, _ in self._epoll.poll(0, READS_AT_ONCE):
-            # The reader before it may have ended its wait, or all.
+            # The previous reader may have ended this one's wait, or all waits.
             reader = self._waiting.get(descriptor)
             if reader is not None:
                 self.leave(descriptor, reader)
@@ -71,7 +71,7 @@ class ReadTurns:
 
 
 def read_turns(loop: asyncio.AbstractEventLoop, listening: object) -> ReadTurns | None:
-    """Return turns for connections of the listening socket, None where their sockets are read as they come."""
+    """Return turns for connections of the listening socket; None where the loop reads their sockets itself."""
     if epoll is None or not isinstance(listening, StandardSocket):
         return None
     return ReadTurns(loop)

@@ -1,4 +1,4 @@
-"""The scheduler of a cluster: an asyncio event loop, its clock, and threads beside it for work that takes long.
+"""The scheduler of a cluster: an asyncio event loop, its clock, and threads for long work.
 
 A loop in virtual time has a clock of its own; every other loop uses the system's.
 """
@@ -28,7 +28,7 @@ _NS_PER_SECOND = 1_000_000_000
 
 
 class _SelectorEventLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop, which would otherwise wake itself by a pair of replaced sockets."""
+    """asyncio's loop, with a self-pipe of real sockets even if a test has replaced those of `socket`."""
 
     def _make_self_pipe(self) -> None:
         self._ssock, self._csock = socket_pair()
@@ -40,7 +40,7 @@ class _SelectorEventLoop(asyncio.SelectorEventLoop):
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return uvloop's loop if it is installed (extra `fast`), otherwise asyncio's."""
-    # If uvloop were imported now, it would take the replaced sockets for those of the standard library, for good.
+    # If uvloop were imported now, it would use the replaced sockets for good.
     if "uvloop" in sys.modules or not are_sockets_replaced():
         with suppress(ImportError):
             import uvloop  # noqa: PLC0415 - an extra
@@ -51,16 +51,16 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
 
 
 def _real_time(loop: asyncio.AbstractEventLoop) -> None:
-    """Let a loop of asyncio count real time while `time.monotonic` is replaced: its timers would not run in time."""
+    """Make an asyncio loop use real time although `time.monotonic` is replaced, so that its timers run in time."""
     if isinstance(loop, asyncio.BaseEventLoop) and type(loop).time is asyncio.BaseEventLoop.time:
         loop.time = lambda: monotonic_ns() / _NS_PER_SECOND  # type: ignore[method-assign]
 
 
 class BesideLoop:
-    """A queue of long work that touches nothing of the loop's, and the thread that does it.
+    """A queue of long work that shares nothing with the loop, and the thread that does it.
 
-    Work that computes is done one piece at a time: more than one thread would take the interpreter from the loop
-    for longer. The end of the program does not wait for it. Thread rule: the loop's thread.
+    Work is done one piece at a time: more threads would keep the GIL from the loop for longer. The program's exit
+    does not wait for it. Thread rule: the loop's thread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -71,7 +71,7 @@ class BesideLoop:
     def run(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
         """Run `work()` in a thread, then `on_done(result)` on the loop.
 
-        If the work raises, against the rules, the loop's handler of exceptions gets the error.
+        Work must not raise; if it does, the loop's exception handler gets the error.
         """
         self._waiting.append((work, on_done))
         if not self._is_busy:
@@ -102,14 +102,14 @@ class BesideLoop:
 
 
 def wait_beside(loop: asyncio.AbstractEventLoop, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-    """Run `work()`, which must not raise, in a new thread, then `on_done(result)` on the loop if that is not closed."""
+    """Run `work()`, which must not raise, in a new thread, then `on_done(result)` on the loop if it is open."""
 
     def run() -> None:
         result = work()
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(on_done, result)
 
-    # Not a thread of the loop's executor: the end of the loop waits for those.
+    # Not a thread of the loop's executor: closing the loop waits for those.
     Thread(target=run, name="broker-sim-waits", daemon=True).start()
 
 
@@ -129,13 +129,13 @@ class Scheduler:
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
         self._beside = BesideLoop(loop)
         self._beside_short = BesideLoop(loop)
-        # In virtual time a process of the test may call a broker directly, and end before its timers.
+        # In virtual time a test's process may call a broker directly, and end before the timers that this sets.
         self.context = copy_context() if self.is_virtual else None
-        """Context of all callbacks; None in real time, where each has that of its caller."""
+        """Context of all callbacks; None in real time, where each runs in its caller's."""
         self._call_at_ns: Callable[..., asyncio.TimerHandle] | None
         self._call_at_ns = getattr(loop, "call_at_ns", None)
         self.call_soon = partial(loop.call_soon, context=self.context)
-        """Runs a callback after what is already due."""
+        """Runs a callback after all that are already due."""
         self.call_soon_threadsafe = loop.call_soon_threadsafe
         """Runs a callback soon; from any thread."""
 
@@ -154,7 +154,7 @@ class Scheduler:
         return self.loop.call_later(delay_ms / 1000, callback, *args, context=self.context)
 
     def run_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object], *, is_short: bool = False) -> None:
-        """Run `work()`, which must not raise, in a thread, then `on_done(result)` here; in virtual time both at once.
+        """Run `work()`, which must not raise, in a thread, then `on_done(result)` here; both at once in virtual time.
 
         Work that `is_short` has a queue of its own, so it does not wait for long work.
         """
@@ -166,12 +166,12 @@ class Scheduler:
             self._beside.run(work, on_done)
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Do the same with work that waits, in a thread of its own, for which the end of the loop does not wait."""
+        """Do the same with work that may block, in a thread of its own; closing the loop does not wait for it."""
         if self.is_virtual:
             on_done(work())
         else:
             wait_beside(self.loop, work, on_done)
 
     def report_error(self, message: str, error: Exception) -> None:
-        """Pass the error to the loop: a real one logs it, a virtual one ends the run with it."""
+        """Pass the error to the loop: a real loop logs it, a virtual one ends the run with it."""
         self.loop.call_exception_handler({"message": message, "exception": error})

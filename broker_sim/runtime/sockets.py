@@ -1,4 +1,4 @@
-"""Ports to listen on: real ones, or those of an event loop that has a network of its own."""
+"""Ports to listen on: real ones, or ports of an event loop with a network of its own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from broker_sim.runtime.system import StandardSocket
 
 PORT_ERRORS = {errno.EADDRINUSE, errno.EACCES}
-"""Errors that another port avoids."""
+"""Errors that can be avoided by another port."""
 OPEN_FILES_ERRORS = {errno.EMFILE, errno.ENFILE}
-"""Errors that a higher limit avoids; all other errors are about the host."""
+"""Errors that can be avoided by a higher limit; all other errors are about the host."""
 LIMIT_ADVICE = "raise the limit of open files (ulimit -n)"
 
 
@@ -36,12 +36,10 @@ def bind(
 ) -> StandardSocket:
     """Return a socket bound to `host` and `port`; it does not listen yet.
 
-    `port` 0 takes any free one. A loop with a method `bind(host, port)`, such as the virtual
-    loop, binds in its own network; what it returns has `getsockname` and `close`, and its
-    `create_server` takes it as `sock`.
+    `port` 0 takes any free one. A loop with a method `bind(host, port)`, such as the virtual loop, binds in its
+    own network; the result has `getsockname` and `close`, and the loop's `create_server` accepts it as `sock`.
 
-    Raises OSError with one line that says what to do; `argument` of Python and `option` of a
-    command are the names of what to change.
+    Raises OSError with one line of advice; it names the Python `argument` and the command's `option` to change.
     """
     in_network: Callable[[str, int], StandardSocket] = getattr(loop, "bind", _bind)
     try:
@@ -58,9 +56,9 @@ def bind(
 
 
 def _share_option() -> int:
-    """Return the option with which a port is free when its last owner has closed it, and taken before.
+    """Return the socket option that makes a port available again as soon as its owner has closed it, but not before.
 
-    On Windows that is so without SO_REUSEADDR, which would share the port with whoever listens on it.
+    Windows needs SO_EXCLUSIVEADDRUSE: SO_REUSEADDR would share the port with another listener there.
     """
     return getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
 

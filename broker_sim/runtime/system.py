@@ -1,10 +1,10 @@
-"""The functions of the operating system that brokers use, whatever a test has put in their place.
+"""The real operating system functions that brokers use, even if a test has replaced the standard library's.
 
 Tests replace sockets and threads of the standard library: HTTPretty, pytest-socket, `mock.patch("socket.socket")`. All
 modules of the package take them from here, and clocks from `broker_sim_purgatory.SystemClock`.
 
-A child that is forked from this process loses what was opened here: a port, a connection or a lock ends with its last
-descriptor.
+Files and sockets opened here are closed in a forked child: otherwise a port, a connection or a lock would live on
+in the child.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     StandardSocket = socket.socket
 else:
-    # Found by its base, because `socket.socket` may be replaced already.
+    # Looked up by its base class, because `socket.socket` may be replaced already.
     StandardSocket = next(each for each in _socket.socket.__subclasses__() if each.__module__ == "socket")
 
 Thread: Final = threading.Thread
@@ -46,7 +46,7 @@ class Socket(StandardSocket):
 
 
 class _Files:
-    """The functions as they are: pyfakefs looks through the names of modules. Numbers of its files are not real."""
+    """The real functions, out of reach of pyfakefs, which replaces names in modules."""
 
     open = staticmethod(os.open)
     close = staticmethod(os.close)
@@ -57,12 +57,12 @@ _descriptors: set[int] = set()
 
 
 def are_sockets_replaced() -> bool:
-    """Return whether `socket.socket` is another class now, such as a mock."""
+    """Return whether `socket.socket` has been replaced, for example by a mock."""
     return socket.socket is not StandardSocket
 
 
 def green_threads() -> str | None:
-    """Return the library that has made threads and sockets of this process its own: gevent or eventlet."""
+    """Return the name of the library that has patched threads and sockets, gevent or eventlet; None without one."""
     gevent, eventlet = sys.modules.get("gevent.monkey"), sys.modules.get("eventlet.patcher")
     names = ("socket", "thread")
     if gevent is not None and any(map(gevent.is_module_patched, names)):
@@ -86,7 +86,10 @@ def open_descriptor(path: str, flags: int, mode: int = 0o777) -> int:
 
 
 def close_descriptor(descriptor: int) -> None:
-    """Close a file of `open_descriptor`; in a forked child it is closed already. Raises OSError."""
+    """Close a file that `open_descriptor` has opened; does nothing in a forked child, where it is closed.
+
+    Raises OSError.
+    """
     if descriptor in _descriptors:
         _descriptors.remove(descriptor)
         _Files.close(descriptor)
@@ -94,7 +97,7 @@ def close_descriptor(descriptor: int) -> None:
 
 def _close_in_child() -> None:
     for each in list(_sockets):
-        descriptor = each.detach()  # `close` would wait for uvloop, which holds it too
+        descriptor = each.detach()  # `close` would wait for uvloop, which holds the socket too
         if descriptor >= 0:
             _socket.close(descriptor)
     for descriptor in list(_descriptors):

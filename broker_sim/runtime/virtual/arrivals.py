@@ -1,7 +1,7 @@
-"""Chooses which of the messages between brokers that take no time arrives first: the oldest one, or another one.
+"""Chooses which of the broker messages without latency arrives first: the oldest one, or another one.
 
-What a broker does depends on messages only, so two brokers meet where their messages reach the same node at the
-same time. Messages over one link keep their order, as they do on a TCP connection.
+Brokers act on messages only, so the order between two brokers matters where their messages reach the same node at
+the same time. Messages on one link keep their order, as on a TCP connection.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.meetings import Place
 
 Link = tuple[int, int]
-"""The node ids of sender and receiver."""
+"""Node ids of sender and receiver."""
 
 
 class ArrivalOrder:
-    """Chooses for `Links.choose_arrival`, and keeps what deviated from first in, first out."""
+    """Implements `Links.choose_arrival`; subclasses choose, and deviations from first in, first out are recorded."""
 
     def __init__(self, clock: LoopClock) -> None:
         self.on_deviation: Callable[[Link, Link], object] | None = None
-        """Called with the link of a message that arrives first, and with that of the oldest one."""
+        """Called at a deviation with the link of the message that arrives first, and the link of the oldest one."""
         self._clock = clock
         self._at_ns = -1
         self._step = 0
@@ -37,7 +37,7 @@ class ArrivalOrder:
         return tuple(self._deviations)
 
     def choose(self, waiting: Sequence[Link]) -> int:
-        """Return the place of the message that arrives next; 0 is the oldest."""
+        """Return the index of the message that arrives next; 0 is the oldest."""
         if self._at_ns != self._clock.now_ns:
             self._at_ns = self._clock.now_ns
             self._step = 0
@@ -50,19 +50,19 @@ class ArrivalOrder:
         return place
 
     def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
-        """Return the place of the next message; `at` is the time and the number of choices at that time before."""
+        """Return the index of the next message; `at` is the time and the number of earlier choices at that time."""
         raise NotImplementedError
 
 
 class GivenArrivals(ArrivalOrder):
-    """Takes given deviations, as far as there is a message at their place that may arrive first."""
+    """Repeats given deviations; one is skipped if no message at its index may arrive first."""
 
     def __init__(self, clock: LoopClock, deviations: Iterable[Deviation]) -> None:
         super().__init__(clock)
         self._given = {(each.at_ns, each.step): each.place for each in deviations if each.what == ARRIVAL}
 
     def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
-        """Return the given place, if no older message goes the same way and the oldest one to the same node."""
+        """Return the oldest message on the given one's link, or 0 if the oldest message has another receiver."""
         place = self._given.get(at, 0)
         if place < len(waiting) and waiting[place] in _meeting(waiting):
             return waiting.index(waiting[place])
@@ -70,7 +70,7 @@ class GivenArrivals(ArrivalOrder):
 
 
 class _Meeting(NamedTuple):
-    """A message that has arrived while others were on their way to the same node."""
+    """A message that arrived while other senders' messages were on their way to the same node."""
 
     at: Place
     others: tuple[str, ...]
@@ -78,9 +78,9 @@ class _Meeting(NamedTuple):
 
 
 class MeetingArrivals(ArrivalOrder):
-    """First in, first out, but where another broker's message is to arrive first.
+    """First in, first out, except where another broker's message is to arrive first.
 
-    `first` names its sender by the time and the step.
+    `first` maps the time and step of a choice to that broker.
     """
 
     has_missed = False
@@ -92,7 +92,7 @@ class MeetingArrivals(ArrivalOrder):
         self._meetings: list[_Meeting] = []
 
     def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
-        """Return the place of the sender's oldest message, and note who else could have been first."""
+        """Return the index of the chosen sender's oldest message, and record which others could have been first."""
         links = _meeting(waiting)
         link_of_turn = links[0]
         for link in links:
@@ -103,7 +103,7 @@ class MeetingArrivals(ArrivalOrder):
         return waiting.index(link_of_turn)
 
     def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
-        """Yield what other senders could be first, as `MeetingOrder.changes` does for processes."""
+        """Yield the other senders that could be first, as `MeetingOrder.changes` does for processes."""
         for index in range(behind, len(self._meetings)):
             at, others = self._meetings[index]
             for other in others:
@@ -111,5 +111,5 @@ class MeetingArrivals(ArrivalOrder):
 
 
 def _meeting(waiting: Sequence[Link]) -> list[Link]:
-    """Return the link of the oldest message, and others that lead to the same node."""
+    """Return the link of the oldest message, and the other links that lead to the same node."""
     return list(dict.fromkeys(link for link in waiting if link[1] == waiting[0][1]))

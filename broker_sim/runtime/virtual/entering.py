@@ -1,4 +1,4 @@
-"""The surroundings of callbacks that are run from outside: the same that `run_forever` sets up."""
+"""Sets up what `run_forever` does, for callbacks that are run from outside the loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _swap_current_task(
 ) -> asyncio.Task[Any] | None:
     """Set the current task of the running loop; return the one before.
 
-    From Python 3.14 on a thread has one such task, whatever its loops are, and no other may run in it.
+    From Python 3.14 on a thread has one current task over all of its loops, and no other task may run in it.
     """
     if sys.version_info >= (3, 14) and loop is not None:
         before: asyncio.Task[Any] | None = vars(asyncio.tasks)["_swap_current_task"](loop, task)
@@ -29,10 +29,10 @@ def _swap_current_task(
 
 @contextmanager
 def outside_of(outer: asyncio.AbstractEventLoop | None) -> Iterator[None]:
-    """Let another loop run for the duration of the block, although the loop `outer` of this thread waits for it.
+    """Let another loop run inside the block while the loop `outer` of this thread waits.
 
-    asyncio refuses that, because the outer loop stands still meanwhile. A run in virtual time takes no longer than
-    any other call.
+    asyncio refuses that, because the outer loop is blocked meanwhile. A run in virtual time takes no longer than any
+    other call.
     """
     if outer is None:
         yield
@@ -47,9 +47,9 @@ def outside_of(outer: asyncio.AbstractEventLoop | None) -> Iterator[None]:
 
 
 class Entering:
-    """A context in which a loop is the running one of this thread, and no garbage is collected.
+    """A context in which `loop` is this thread's running loop, and no garbage is collected.
 
-    Another loop may be running around it: a test in real time may step a virtual loop.
+    Another loop may be running outside: a test in real time may step a virtual loop.
     """
 
     __slots__ = ("_collects", "_hooks", "_loop", "_outer", "_outer_task", "_own_hooks")

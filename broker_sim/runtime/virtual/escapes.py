@@ -1,4 +1,4 @@
-"""The methods that a virtual loop refuses, because they would reach out of virtual time, in one table."""
+"""The methods that a virtual loop refuses because they would leave virtual time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ADVICE = {
     "subprocess_exec": _PROCESS,
     "subprocess_shell": _PROCESS,
 }
-"""Advice on the call to make instead, by method of an event loop."""
+"""The call to use instead, by event loop method."""
 
 Loop = TypeVar("Loop", bound=type[object])
 

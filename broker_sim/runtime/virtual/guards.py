@@ -1,7 +1,6 @@
 """Ends a run that would not end: a limit on virtual time, deadlocks, livelocks.
 
-A hung application with a periodic timer would otherwise run for ever, and in virtual time that
-means: at full speed.
+A hung application with a periodic timer would otherwise run for ever, in virtual time at full speed.
 """
 
 from __future__ import annotations
@@ -25,40 +24,40 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.core import Core
     from broker_sim.runtime.virtual.threads import Workers
 
-LOOKED_AT: Final = 1_000
-"""Number of callbacks of a livelock that its report is made from."""
+STEPS_IN_REPORT: Final = 1_000
+"""Number of further callbacks that the report of a livelock counts."""
 
 
 class TimeLimit:
-    """The limit on a run's virtual time, and the one on its end."""
+    """The limit on a run's virtual time, and on that of its shutdown."""
 
     def __init__(self, clock: LoopClock, limit_s: float | None) -> None:
         self._clock = clock
         self._given_ns = math.inf if limit_s is None else delay_to_ns(limit_s)
         self._given = "" if limit_s is None else f"more than the allowed {float(limit_s)} s pass"
         self.limit_ns = self._given_ns
-        """The clock may not move beyond that."""
+        """The time in ns that the clock may not pass."""
         self.what = self._given
         """The message for a run that reaches it."""
 
     def let_end(self, seconds: float) -> None:
-        """Give the run that many virtual seconds from now, no more and no less: it has failed or is over."""
+        """Limit the run, which has failed or is over, to that many virtual seconds from now, whatever was left."""
         self._given_ns = self._clock.now_ns + delay_to_ns(seconds)
-        self._given = _of_the_end(seconds)
+        self._given = _shutdown_message(seconds)
         self.lift()
 
     def shorten(self, seconds: float) -> None:
-        """Give the run at most that many virtual seconds from now, until `lift`: it seems to end."""
+        """Limit the run, which seems to end, to at most that many virtual seconds from now, until `lift`."""
         limit_ns = self._clock.now_ns + delay_to_ns(seconds)
         if limit_ns < self._given_ns:
-            self.limit_ns, self.what = limit_ns, _of_the_end(seconds)
+            self.limit_ns, self.what = limit_ns, _shutdown_message(seconds)
 
     def lift(self) -> None:
         """Undo `shorten`."""
         self.limit_ns, self.what = self._given_ns, self._given
 
 
-def _of_the_end(seconds: float) -> str:
+def _shutdown_message(seconds: float) -> str:
     return f"more than the allowed {seconds} s pass at the end of the run"
 
 
@@ -79,18 +78,18 @@ class Guards:
         """The step at which `on_checkpoint` is called next."""
 
     def check_limit(self, now_ns: int) -> None:
-        """Raise VirtualTimeLimitError if the run may not get to that time."""
+        """Raise VirtualTimeLimitError if that time is beyond the limit."""
         if now_ns > self.time_limit.limit_ns:
             raise VirtualTimeLimitError(self._report(self.time_limit.what))
 
     def deadlock(self) -> VirtualDeadlockError:
-        """Return the error for a loop with nothing ready and no timer."""
+        """Return the error for a loop without ready callbacks and timers."""
         return VirtualDeadlockError(self._report("nothing is ready and no timer runs"))
 
     def on_checkpoint(self, steps: int, next_steps: Iterator[Handle]) -> None:
-        """Collect garbage, and see whether the time moves: VirtualLivelockError if not.
+        """Collect garbage. Raises VirtualLivelockError if the time has not moved for too many callbacks.
 
-        `next_steps` runs the callbacks that come next and yields their handles, for the report.
+        `next_steps` runs the next callbacks and yields their handles, for the report.
         """
         gc.collect()
         self.checkpoint = steps + self._collect_every
@@ -104,9 +103,9 @@ class Guards:
             raise self._livelock(next_steps)
 
     def _livelock(self, next_steps: Iterator[Handle]) -> VirtualLivelockError:
-        """Run some more callbacks; return the error, which names those that run most."""
+        """Run some more callbacks; return the error, which names those that run most often."""
         next_checkpoint, self.checkpoint = self.checkpoint, sys.maxsize
-        ran: Counter[Any] = Counter(spinner_of(handle) for handle in islice(next_steps, LOOKED_AT))
+        ran: Counter[Any] = Counter(spinner_of(handle) for handle in islice(next_steps, STEPS_IN_REPORT))
         self.checkpoint = next_checkpoint + ran.total()
         return VirtualLivelockError(
             f"{self._still_steps} callbacks ran and the time does not move, {self._core.when()}; what ran "

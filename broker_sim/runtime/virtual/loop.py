@@ -1,13 +1,12 @@
 """An asyncio event loop in virtual time: no selector, no sockets, no threads that run by themselves.
 
-When nothing is ready the clock jumps to the next timer. All that chance decides comes from `seed`.
+When nothing is ready the clock jumps to the next timer. All randomness follows from `seed`.
 
-Two ways to drive it. From inside, as any loop: `asyncio.Runner(loop_factory=VirtualEventLoop)`. From
-outside, by a program that is not asynchronous itself: `step`, `run_until`, `advance_to_ns`.
+It can be run like any loop, `asyncio.Runner(loop_factory=VirtualEventLoop)`, or be driven from outside by a
+program that is not asynchronous itself: `step`, `run_until`, `advance_to_ns`.
 
-The loop is asyncio's face of its parts: the core (time, callbacks, processes), the network, threads,
-signals, and guards that end a run which would not end. Parts know the core, and nobody knows the loop
-but what is above it.
+The loop is asyncio's interface to its parts: the core (time, callbacks, processes), the network, threads,
+signals, and guards that end a run which would not end. The parts depend on the core, never on the loop.
 """
 
 from __future__ import annotations
@@ -66,12 +65,11 @@ _EAGER: object = getattr(asyncio, "eager_task_factory", ...)
 class VirtualEventLoop(asyncio.BaseEventLoop):
     """One run in virtual time; used by one thread.
 
-    `order="seeded"` lets chance choose which of the tasks that are ready runs first; callbacks that
-    are no tasks keep their order, which asyncio promises and transports rely on. `limit_s` is the
-    longest virtual time of the run, None for any. `trace_steps` puts every callback into the
-    trace. Garbage is collected every `collect_every` callbacks and never in between, because
-    finalizers and weak references act on the program. More than `max_steps_at_one_time` callbacks
-    without progress of the clock are a livelock.
+    `order="seeded"` chooses at random which ready task runs first; other callbacks keep their order, which
+    asyncio promises and transports rely on. `limit_s` is the maximum virtual time of the run, None for no limit.
+    `trace_steps` puts every callback into the trace. Garbage is collected every `collect_every` callbacks and never
+    in between, because finalizers and weak references act on the program. More than `max_steps_at_one_time`
+    callbacks without progress of the clock are a livelock.
     """
 
     _closed: bool
@@ -95,7 +93,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     ) -> None:
         super().__init__()
         self.core = core = Core(self, seed, wall_start_ms, keep_events)
-        # asyncio calls this for every callback: a method of the loop in between takes 0.5 us more, of 1.8.
+        # asyncio calls this for every callback: a method in between would add 0.5 us to 1.8 us.
         self.call_soon = core.call_soon  # type: ignore[assignment,method-assign]
         self.call_at_ns = core.call_at_ns
         self.seed = seed
@@ -107,11 +105,11 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self.workers = Workers(core)
         self.trace_steps = trace_steps
         self.after_step: Callable[[], object] | None = None
-        """Called after each callback; what it raises ends the run. For invariants."""
+        """Called after each callback, to check invariants; an exception ends the run."""
         self.steps = 0
         """Number of callbacks that have run."""
         self.task_order = order_named(order, self.clock, self.stream("order").random)
-        """Lets other callbacks run than the oldest; None for first in, first out. To be set before the run begins."""
+        """Chooses the callback that runs next; None for first in, first out. To be set before the run begins."""
         self._guards = Guards(core, self.workers, limit_s, collect_every, max_steps_at_one_time)
         self.time_limit = self._guards.time_limit
         self._queue = core.queue
@@ -123,17 +121,17 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self._clock_resolution = 1e-9
 
     def stream(self, name: str) -> random.Random:
-        """Return the random numbers of that name: a stream of their own that follows from the seed."""
+        """Return the random generator of that name; each name has a stream of its own that follows from the seed."""
         return self.core.stream(name)
 
     # -- time and callbacks -----------------------------------------------------------------------
 
     def time(self) -> float:
-        """Return the virtual seconds since the loop was made."""
+        """Return the virtual seconds since the loop was created."""
         return self.clock.now_ns / NS_PER_SECOND
 
     def wall_clock_ns(self) -> int:
-        """Return the nanoseconds since 1970 by the wall clock of the running code's process."""
+        """Return the wall clock of the running code's process in nanoseconds since 1970."""
         process = PROCESS.get() if self.processes else None
         ahead_ns = 0 if process is None else process.clock_offset_ns
         return self.clock.wall_clock_ns() + ahead_ns
@@ -143,7 +141,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     ) -> TimerHandle:
         """Run `callback(*args)` in `delay` seconds, rounded up to whole microseconds.
 
-        Without a delay it runs after what is ready, as with `call_soon`.
+        Without a delay it runs after all ready callbacks, as with `call_soon`.
         """
         return self.call_at_ns(self.clock.now_ns + delay_to_ns(delay), callback, args, context)
 
@@ -159,7 +157,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        """Do as `call_soon`; from a thread that is no worker of this loop raises EscapeError."""
+        """Do the same as `call_soon`. Raises EscapeError in a thread that is not a worker of this loop."""
         if self._thread_id not in {None, threading.get_ident()} and current_loop() is not self:
             self.refuse(
                 f"thread {threading.current_thread().name!r} runs in real time and calls "
@@ -168,11 +166,11 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         return self.call_soon(callback, *args, context=context)
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise EscapeError, with the line of the program; the run ends with it, whoever takes it."""
+        """Raise EscapeError with the program's line. The run fails with it, even if the program catches it."""
         self.core.refuse(what)
 
     def sleep_blocking(self, seconds: float) -> None:
-        """Let time pass while the whole loop stands still: what `time.sleep` in a coroutine does."""
+        """Let time pass while the whole loop is blocked, as `time.sleep` in a coroutine does."""
         now_ns = self.clock.now_ns + delay_to_ns(seconds)
         self._guards.check_limit(now_ns)
         self._queue.move_to_ns(now_ns)
@@ -180,10 +178,10 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     # -- processes, tasks and futures -------------------------------------------------------------
 
     def process(self, name: str, *, host: str | None = None) -> Process:
-        """Return a new process, on a host of that name unless another one is given.
+        """Return a new process, on a host of the same name unless `host` is given.
 
-        It can be killed and frozen apart from all else in the loop. Raises ValueError while one of
-        that name is alive.
+        It can be killed and frozen without affecting anything else in the loop. Raises ValueError while one of that
+        name is alive.
         """
         host = name if host is None else host
         with self.network.on_host(host):
@@ -231,7 +229,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     async def getaddrinfo(  # type: ignore[override]
         self, host: str | bytes | None, port: str | int | None, **_: int
     ) -> list[AddressInfo]:
-        """Return the one address of the host; `socket.gaierror` if there is no such host."""
+        """Return the one address of the host. Raises `socket.gaierror` if there is no such host."""
         return self.tcp.address_info(host, port)
 
     async def getnameinfo(
@@ -239,7 +237,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         sockaddr: tuple[str, int] | tuple[str, int, int, int],
         flags: int = 0,  # noqa: ARG002 - asyncio's signature
     ) -> tuple[str, str]:
-        """Return address and port as they are."""
+        """Return address and port unchanged: there is no reverse lookup."""
         return sockaddr[0], str(sockaddr[1])
 
     async def create_server(
@@ -282,9 +280,9 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     def run_in_executor(  # type: ignore[override]
         self, executor: Executor | None, func: Callable[..., Any], *args: Any
     ) -> Future[Any]:
-        """Run `func(*args)` in a thread that passes a baton with the loop, whatever the executor.
+        """Run `func(*args)` in a thread that takes turns with the loop, whatever the executor.
 
-        Processes raise EscapeError.
+        Raises EscapeError for a process pool.
         """
         if self._closed:
             raise RuntimeError("Event loop is closed")
@@ -294,11 +292,11 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - asyncio's signature
     ) -> None:
-        """Wait until all threads have ended, at the longest for `timeout` virtual seconds."""
+        """Wait until all threads have ended, for at most `timeout` virtual seconds."""
         await self.workers.join(timeout)
 
     def close(self) -> None:
-        """Close the loop; threads and programs that still wait are ended, handlers of signals are removed."""
+        """Close the loop, end threads and programs that still wait, and remove signal handlers."""
         if not self._closed:
             for program in list(self.core.programs):
                 program.kill()
@@ -308,7 +306,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self.processes.dispose()
 
     def add_signal_handler(self, sig: int, callback: Callable[..., object], *args: Any) -> None:  # type: ignore[override]
-        """Call `callback(*args)` on the loop for each such signal that the program sends."""
+        """Call `callback(*args)` on the loop for each such signal that the program sends to itself."""
         self._signals.add(sig, callback, args)
 
     def remove_signal_handler(self, sig: int) -> bool:
@@ -327,16 +325,16 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
             raise
 
     def _cancel_stop(self) -> None:
-        """Cancel the stop that a future has asked for whose last step has also failed the run.
+        """Cancel the stop that a done future has scheduled, if its last step has also failed the run.
 
-        It would stop the next run of the loop instead, in which the tasks get time to end.
+        It would otherwise stop the next run of the loop, in which the tasks get time to end.
         """
         for handle in self._ready:
             if handle._callback is _run_until_complete_cb:  # type: ignore[attr-defined]
                 handle.cancel()
 
     def run_forever(self) -> None:
-        """Run until `stop`; raises the first failure that no code of the program takes."""
+        """Run until `stop`. Raises the first failure that the program does not handle."""
         was_enabled = gc.isenabled()
         gc.disable()
         try:
@@ -346,7 +344,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
                 gc.enable()
 
     def _run_once(self) -> None:
-        """Run rounds until `stop`; a round is what is ready when it begins."""
+        """Run rounds until `stop`; a round runs the callbacks that are ready when it begins."""
         ready = self._ready
         while True:
             if not (ready or self._stopping or self.move_to_next()):
@@ -371,8 +369,8 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
                 raise
             except BaseException as error:  # noqa: BLE001 - as asyncio
                 self.call_exception_handler(failure_of(handle, error))
-        # From Python 3.12 on an error's traceback has this frame: with the handle in it, a task that
-        # failed and that nobody awaits would not be noticed before garbage is collected.
+        # From Python 3.12 on an error's traceback has this frame: with the handle in it, the failure of a task
+        # # that nobody awaits would not be noticed before the next garbage collection.
         handle = None  # type: ignore[assignment]
         self.steps += size
         if core.failure is not None:
@@ -381,7 +379,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
             self._guards.on_checkpoint(self.steps, self._next_steps())
 
     def run_next(self) -> Handle:
-        """Run one of the callbacks that are ready, with trace, `after_step` and order; return its handle."""
+        """Run one ready callback, with trace, `after_step` and order; return its handle."""
         core, ready = self.core, self._ready
         if self.task_order is not None:
             self.task_order.arrange(ready)
@@ -403,12 +401,12 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
             del handle  # as in a round
 
     def _next_steps(self) -> Iterator[Handle]:
-        """Run callbacks one by one, and yield their handles, as long as something is left to happen."""
+        """Run callbacks one by one and yield their handles, until none is left."""
         while self._ready or self.move_to_next():
             yield self.run_next()
 
     def move_to_next(self, until_ns: float = math.inf) -> bool:
-        """Jump to the next timer and make ready what is due; False if none is due by `until_ns`."""
+        """Jump to the next timer and make all due callbacks ready; return False if none is due by `until_ns`."""
         due_ns = self._scheduled.next_due_ns()
         if due_ns is None or due_ns > until_ns:
             return False
@@ -418,19 +416,19 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         return True
 
     def _write_to_self(self) -> None:
-        """Do nothing: nobody sleeps, so nobody has to be woken."""
+        """Do nothing: the loop never sleeps, so it need not be woken."""
 
     def __del__(self) -> None:
-        """Do nothing: an unclosed loop holds nothing that has to be given back."""
+        """Do nothing: an unclosed loop holds no resources."""
 
     # -- running from outside ---------------------------------------------------------------------
 
     def next_due_ns(self) -> int | None:
-        """Return when the next callback runs; None if nothing is left to happen."""
+        """Return the time of the next callback in ns; None if there is none."""
         return self._queue.next_due_ns()
 
     def step(self) -> bool:
-        """Run one callback, jumping to its time first; False if nothing is left to happen."""
+        """Run one callback, jumping to its time first; return False if there is none."""
         if not self._ready and not self.move_to_next():
             return False
         with self._entering:
@@ -438,10 +436,10 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         return True
 
     def run_until(self, condition: Callable[[], object], until_ns: int | None = None) -> bool:
-        """Step until the condition holds, at the latest until that time; return whether it holds.
+        """Step until the condition is true or `until_ns` is reached; return whether it is true.
 
-        If it does not, time has moved to `until_ns`. Without one, VirtualDeadlockError is raised
-        where nothing is left to happen.
+        If it is not, time has moved to `until_ns`. Without `until_ns`, VirtualDeadlockError is raised when no
+        callback is left.
         """
         end_ns = math.inf if until_ns is None else until_ns
         with self._entering:
@@ -456,14 +454,14 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         return True
 
     def run_now(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function as callbacks are called, at once and without time; return its result."""
+        """Call a function immediately, as a callback would be called; return its result."""
         if self.is_running():
             return function(*args, **kwargs)
         with self._entering:
             return function(*args, **kwargs)
 
     def advance_to_ns(self, now_ns: int) -> None:
-        """Move the time to `now_ns`, and run everything that is due until then."""
+        """Move the time to `now_ns`, and run all callbacks that are due by then."""
         ready, run_next = self._ready, self.run_next
         with self._entering:
             while ready or self.move_to_next(now_ns):
@@ -473,28 +471,28 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     # -- failures ---------------------------------------------------------------------------------
 
     def default_exception_handler(self, context: dict[str, Any]) -> None:
-        """Take a failure that no code of the program took: it ends the run.
+        """End the run with a failure that the program has not handled.
 
-        With `set_exception_handler` a program takes them itself, as in asyncio.
+        With `set_exception_handler` a program handles them itself, as in asyncio.
         """
         if not self._closed:
             self.core.take_failure(context)
-        elif not isinstance(context.get("exception"), EscapeError | None):  # a run ends with those
+        elif not isinstance(context.get("exception"), EscapeError | None):  # these end the run anyway
             super().default_exception_handler(context)
 
     def raise_failure(self) -> None:
-        """Raise the failure that ends the run, if there is one; the loop does so by itself."""
+        """Raise the failure that ends the run, if there is one; the loop calls this itself."""
         self.core.raise_failure()
 
 
 def _outer_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the real loop that runs in this thread, such as that of a notebook's cell; None without one."""
+    """Return the real loop that runs in this thread, such as a notebook's; None without one."""
     loop = _get_running_loop()
     return None if isinstance(loop, VirtualEventLoop) else loop
 
 
 def current_loop() -> VirtualEventLoop | None:
-    """Return the virtual loop that runs in this thread, or that this thread is a worker of; None in real time.
+    """Return the virtual loop that runs in this thread, or whose worker this thread is; None in real time.
 
     Other threads, and other loops, are in real time.
     """

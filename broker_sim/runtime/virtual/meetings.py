@@ -1,9 +1,8 @@
-"""Finds where programs of several processes run code at the same time, and chooses which of them goes first.
+"""Finds where several processes run their programs' code at the same moment, and chooses which goes first.
 
-What a process runs at one time cannot change what another one does at that time, unless it is code of the
-program itself: programs of one test share variables, which stand for a database. Libraries do not, and what is
-sent takes time. So only the order of callbacks that run the program's own code matters: those are its turns.
-Turns of one process keep their order.
+At one moment a process can affect another one only by its program's own code: programs of one test share
+variables, which stand for a database. Libraries share none, and messages take time. So only the order of callbacks
+that run the program's own code matters: these are the process's turns. Turns of one process keep their order.
 """
 
 from __future__ import annotations
@@ -24,29 +23,29 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.clock import LoopClock
 
 Place = tuple[int, int]
-"""The time in nanoseconds, and the number of callbacks, or messages, at that time before."""
+"""The time in nanoseconds, and the number of earlier callbacks, or messages, at that time."""
 
 
 class Turn(NamedTuple):
-    """A callback that has run code of a process's program."""
+    """A callback that has run a program's own code."""
 
     at_ns: int
-    """Nanoseconds since the loop was made."""
+    """Nanoseconds since the loop was created."""
     step: int
-    """Number of callbacks that have run at that time before."""
+    """Number of earlier callbacks at that time."""
     process: str
 
 
 class MeetingOrder(TaskOrder):
-    """First in, first out, but where another process is to take its turn first.
+    """First in, first out, except where another process is to take its turn first.
 
-    `first` names that process by the time and the step of the turn that it is to be before.
+    `first` maps the time and step of a turn to the process that is to go before it.
     """
 
     def __init__(self, clock: LoopClock, first: Mapping[Place, str]) -> None:
         super().__init__(clock)
         self.has_missed = False
-        """Whether a process that was to go first had no turn to take: the order is not a new one."""
+        """Whether a process that was to go first had no turn to take, so that the order is not new."""
         self._first = first
         self._goes_first: str | None = None
         self._turns: list[Turn] = []
@@ -56,14 +55,14 @@ class MeetingOrder(TaskOrder):
 
     @property
     def turns(self) -> list[Turn]:
-        """All turns up to now."""
+        """All turns so far."""
         self._note_turn()
         return self._turns
 
     def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
-        """Yield the other processes that could go first, at the turns from number `behind` on.
+        """Yield the other processes that could go first at the turns from number `behind` on.
 
-        Each with the time and the step of the turn, and with the number of the next one.
+        Each comes with the time and step of the turn, and with the number of the next turn.
         """
         turns = self.turns
         for index in range(behind, len(turns)):
@@ -78,7 +77,7 @@ class MeetingOrder(TaskOrder):
                 yield (turn.at_ns, turn.step), other, index + 1
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Return the oldest callback of the process that goes first, until it has had its turn."""
+        """Return the index of the oldest callback of the process that goes first, until it has had its turn."""
         self._note_turn()
         self._goes_first = self._first.get((at_ns, step), self._goes_first)
         place = 0
@@ -91,7 +90,7 @@ class MeetingOrder(TaskOrder):
         return place
 
     def _note_turn(self) -> None:
-        """Keep the callback that has run last, if it was a turn."""
+        """Record the callback that ran last, if it was a turn."""
         if self._next is not None and self._has_run_program:
             self._turns.append(self._next)
             if self._next.process == self._goes_first:
@@ -101,7 +100,7 @@ class MeetingOrder(TaskOrder):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Watch what code runs in this thread."""
+        """Observe which code this thread runs."""
         before = sys.getprofile()
         sys.setprofile(self._on_call)
         try:

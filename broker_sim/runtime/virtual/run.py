@@ -1,4 +1,4 @@
-"""Runs a program in virtual time: as `asyncio.run` does in real time, piece by piece, or stepped from outside."""
+"""Runs a program in virtual time: as a whole like `asyncio.run`, piece by piece, or stepped from outside."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 ENDING_S: Final = 600.0
-"""Longest virtual time that the end of a run may take, from its failure or its last step on.
+"""Maximum virtual time of a run's shutdown, counted from its failure or its last step.
 
-Clients need less: a rebalance takes 5 minutes at the most, and requests and transactions a minute.
+Clients need less: a rebalance takes up to 5 minutes, requests and transactions up to one.
 """
 FROZEN_BY_PYTHON = 1_000
-"""More than CPython freezes itself when it starts, 375 objects in 3.12.1, and less than its modules have."""
+"""More objects than CPython itself freezes at its start (375 in 3.12.1), fewer than the modules of a program have."""
 RUNS_PER_COLLECTION = 50
-"""A run of brokers leaves half a megabyte; a collection of all objects takes 40 ms, and more in large programs."""
+"""A run with brokers leaves half a megabyte; a full collection takes 40 ms, and longer in large programs."""
 
 _runs = count(1)
 _around: list[None] = []
@@ -43,9 +43,9 @@ def run(
 ) -> Result:
     """Run `main(loop)` on a new virtual loop and return its result.
 
-    `options` are those of `VirtualEventLoop`. What the program raises is raised, and also what it
-    failed to take: the error of a task or of a callback, a deadlock, a livelock, too much virtual
-    time. A note says the seed, the virtual time and the last events of the trace.
+    `options` are those of `VirtualEventLoop`. Raises what the program raises, and also what it does not handle: the
+    error of a task or callback, a deadlock, a livelock, too much virtual time. A note on the error has the seed, the
+    virtual time and the last events of the trace.
     """
     this = VirtualRun(seed, **options)
     try:
@@ -55,7 +55,7 @@ def run(
     except BaseException as error:
         try:
             this.close()
-        except BaseException as later:  # noqa: BLE001 - the first error is the one that counts
+        except BaseException as later:  # noqa: BLE001 - the first error is the one to raise
             _note_later(error, later)
         error.add_note(this.report())
         raise
@@ -63,11 +63,11 @@ def run(
 
 
 class VirtualRun:
-    """A virtual loop on which a program runs piece by piece, from here until `close`.
+    """A virtual loop on which a program runs piece by piece, until `close`.
 
-    The standard library tells virtual time and seeded chance to the program (see `stdlib`), from
-    the first run of a process on for good. A run repeats in another process unless the program itself
-    iterates sets of strings: for that, see `pin_hash_seed`. Garbage is collected by the loop only.
+    The standard library gives the program virtual time and seeded randomness (see `stdlib`); its replacements stay
+    in place after the first run of an OS process. A run repeats in another OS process unless the program iterates sets
+    of strings; see `pin_hash_seed`. Only the loop collects garbage.
     """
 
     def __init__(self, seed: int = 0, **options: Any) -> None:
@@ -83,7 +83,7 @@ class VirtualRun:
             self._resources.enter_context(_own_garbage())
 
     def wait(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> Result:
-        """Run a coroutine to its end in a task of that name, and all that is due meanwhile.
+        """Run a coroutine to its end in a task of that name, and everything that is due meanwhile.
 
         Returns its result.
         """
@@ -96,14 +96,14 @@ class VirtualRun:
             raise
 
     def on_failure(self, error: BaseException) -> None:
-        """Do nothing; to be overridden by what needs the error of `wait` before its task is ended."""
+        """Do nothing; subclasses that need the error of `wait` before its task is ended override this."""
 
     def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
-        """Return a task of the coroutine; it runs in `wait` and `wait_for`."""
+        """Start a task, which runs during `wait` and `wait_for`; return it."""
         return self.loop.create_task(coroutine, name=name, context=self._context)
 
     def wait_for(self, future: asyncio.Future[Result]) -> Result:
-        """Run what is due until the future is done; return its result."""
+        """Run everything that is due until the future is done; return its result."""
         try:
             return self.loop.run_until_complete(future)
         except BaseException:
@@ -111,25 +111,25 @@ class VirtualRun:
             raise
 
     def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """Call a function on the loop, as its callbacks are called; return its result."""
+        """Call a function on the loop, as a callback would be called; return its result."""
         if self.loop.is_running():
             return function(*args, **kwargs)
         return self._context.run(partial(self.loop.run_now, function, *args, **kwargs))
 
     def raise_what_nobody_took(self) -> None:
-        """Raise the error of a task or callback that nobody took, if there is one."""
-        gc.collect()  # the error of a task that nobody awaited is known once the task is gone
+        """Raise the unhandled error of a task or callback, if there is one."""
+        gc.collect()  # the error of a task that nobody awaited is reported once the task is deleted
         self.loop.raise_failure()
 
     def close(self) -> None:
-        """End all tasks, and the loop; raises what they raise. Idempotent."""
+        """End all tasks and close the loop. Raises the tasks' errors. Idempotent."""
         self._let_it_end()
         with self._resources:
             self._runner.close()
             self.loop.raise_failure()
 
     def report(self) -> str:
-        """Return the seed, the virtual time and the last events of the trace, in words."""
+        """Return a text with the seed, the virtual time and the last events of the trace."""
         loop = self.loop
         events = "\n".join(f"  {event:.160}" for event in loop.trace.recent[-12:])
         return (
@@ -138,24 +138,24 @@ class VirtualRun:
         )
 
     def _let_it_end(self) -> None:
-        """Give the program time to end, unwatched: what failed may fail again before any task ends."""
+        """Give the program time to end without invariant checks, which might fail again before any task ends."""
         self.loop.time_limit.let_end(ENDING_S)
         self.loop.after_step = None
         self.loop.processes.kill_frozen()
 
     def _end(self, task: asyncio.Task[Any], error: BaseException) -> None:
-        """End a task whose run failed: its contexts close while the rest of the program is there."""
+        """End a task whose run failed, so that its context managers exit while the rest of the program still runs."""
         if task.cancel():
             try:
                 self.loop.run_until_complete(task)
             except asyncio.CancelledError:
                 pass
-            except BaseException as later:  # noqa: BLE001 - the first error is the one that counts
+            except BaseException as later:  # noqa: BLE001 - the first error is the one to raise
                 _note_later(error, later)
 
 
 class VirtualScheduler(Scheduler):
-    """A scheduler on a virtual loop of its own: time moves only in `step` and `advance_to`. Single-threaded."""
+    """A scheduler on its own virtual loop, whose time moves only in `step` and `advance_to`. Single-threaded."""
 
     loop: VirtualEventLoop
 
@@ -163,11 +163,11 @@ class VirtualScheduler(Scheduler):
         super().__init__(VirtualEventLoop(seed, limit_s=None))
 
     def step(self) -> bool:
-        """Run one callback, jumping to its time first; False if nothing is left to happen."""
+        """Run one callback, jumping to its time first; return False if there is none."""
         return self.loop.step()
 
     def advance_to(self, time_ms: int) -> None:
-        """Run everything that is due until `time_ms`, and end there."""
+        """Run everything that is due by `time_ms`; the time is `time_ms` afterwards."""
         self.loop.advance_to_ns(time_ms * NS_PER_MS)
 
 
@@ -177,17 +177,17 @@ def _note_later(error: BaseException, later: BaseException) -> None:
 
 @contextmanager
 def _own_garbage() -> Iterator[None]:
-    """Let the collections in a run find what belongs to the run, and nothing of before.
+    """Restrict garbage collections in a run to objects of that run.
 
-    So the finalizers of another run's objects do not act on this one, and a collection takes no
-    time: without this it is 40 ms where pytest and a client library are imported. The one at the end
-    throws the run's own objects away, which nobody else would look for.
+    So finalizers of an earlier run's objects do not act on this one, and a collection is fast: otherwise it takes
+    40 ms if pytest and a client library are imported. The last collection frees the run's own objects, which
+    nothing else would find.
 
-    If the caller has frozen objects, they stay frozen. No more are frozen then, because they could not be
-    told apart afterwards; existing garbage is collected before the run instead.
+    Objects frozen by the caller stay frozen. No others are frozen then, because they could not be told apart
+    afterwards; existing garbage is collected before the run instead.
 
-    What the caller still holds when its run ends is garbage later, and old. Python looks for old
-    garbage seldom, and hardly ever between two runs: so a run looks for it, after some others.
+    Objects that the caller still holds when its run ends become old garbage later, which Python rarely collects
+    between two runs; so every `RUNS_PER_COLLECTION`th run collects it.
     """
     was_frozen = gc.get_freeze_count() > FROZEN_BY_PYTHON
     if was_frozen or next(_runs) % RUNS_PER_COLLECTION == 0:
@@ -208,10 +208,10 @@ def _own_garbage() -> Iterator[None]:
 
 @contextmanager
 def garbage_of_one_run() -> Iterator[None]:
-    """Collect all garbage of a run that begins and ends inside, what its caller held too.
+    """Collect all garbage of a run that begins and ends inside, including objects that its caller held.
 
-    For programs of many runs, around each: the garbage is found at once, in a quarter of the time, because
-    it need not be looked for among the objects of the whole program.
+    For programs with many runs, around each run: garbage is collected at once, in a quarter of the time, because the
+    objects of the whole program are not searched.
     """
     with _own_garbage():
         _around.append(None)

@@ -1,4 +1,4 @@
-"""Handlers of signals on a virtual loop: a program that sends a signal to itself is in virtual time."""
+"""Signal handlers on a virtual loop, for programs that send signals to themselves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Signals:
-    """The handlers of one loop. When they are removed, those before them are put back."""
+    """The signal handlers of one loop; removing one restores the previous handler."""
 
     def __init__(self, loop: asyncio.BaseEventLoop) -> None:
         self._loop = loop
         self._before: dict[int, Any] = {}
 
     def add(self, number: int, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        """Call the callback on the loop for each signal of that number; errors as in asyncio."""
+        """Call the callback on the loop for each signal of that number. Raises asyncio's errors."""
         if asyncio.iscoroutine(callback) or inspect.iscoroutinefunction(callback):
             raise TypeError("coroutines cannot be used with add_signal_handler()")
         _check(number)
@@ -42,7 +42,7 @@ class Signals:
         return True
 
     def remove_all(self) -> None:
-        """Remove the handlers; the loop is being closed."""
+        """Remove all handlers because the loop is being closed."""
         for number in list(self._before):
             self.remove(number)
 

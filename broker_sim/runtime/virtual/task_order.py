@@ -1,7 +1,7 @@
-"""Chooses which of the callbacks that are ready runs first: in asyncio the oldest one, here also another one.
+"""Chooses which ready callback runs first: in asyncio always the oldest one, here possibly another.
 
-A loop without a `TaskOrder` is first in, first out. With one it takes the oldest callback too, but for
-deviations: those of chance (`SeededOrder`), or given ones (`GivenOrder`), such as chance has taken before.
+A loop without a `TaskOrder` is first in, first out. With one it deviates at some steps: at random
+(`SeededOrder`), or at given steps (`GivenOrder`), such as those recorded in a random run.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _DEVIATION: Final = re.compile(r"(\d+)(?:\.(\d{1,6}))? (order|arrival) (\d+) (\d
 
 
 class Deviation(NamedTuple):
-    """Callbacks that run before others that have been ready for longer, or a message that arrives before others."""
+    """Callbacks that run before others that were ready earlier, or a message that arrives before older ones."""
 
     at_ns: int
-    """Nanoseconds since the loop was made."""
+    """Nanoseconds since the loop was created."""
     step: int
-    """Number of callbacks that have run at that time before."""
+    """Number of earlier callbacks at that time."""
     place: int
-    """Number of callbacks that have been ready for longer than the first of these."""
+    """Number of callbacks that had been ready for longer than the first of these."""
     length: int = 1
-    """Number of these callbacks; those behind the first are the oldest ones of the same process."""
+    """Number of these callbacks; after the first come the oldest ones of the same process."""
     what: str = ORDER
-    """"order" of callbacks, or "arrival" of messages between brokers: then steps are messages."""
+    """"order" of callbacks, or "arrival" of messages between brokers, whose steps count messages."""
 
     def __str__(self) -> str:
         ms, rest = divmod(self.at_ns, NS_PER_MS)
@@ -52,7 +52,7 @@ class Deviation(NamedTuple):
 
     @classmethod
     def parse(cls, line: str) -> Self:
-        """Return the deviation that `str` has written. Raises ValueError."""
+        """Return the deviation from its text, as `str` writes it. Raises ValueError."""
         match = _DEVIATION.fullmatch(" ".join(line.split()))
         if match is None:
             raise ValueError(f"{line!r}: write a deviation as '4100.5 order 3 1', the time in ms")
@@ -62,13 +62,13 @@ class Deviation(NamedTuple):
 
 
 class TaskOrder:
-    """Arranges the queue of one loop, and keeps what deviated from first in, first out."""
+    """Arranges the queue of one loop, and records deviations from first in, first out."""
 
     def __init__(self, clock: LoopClock) -> None:
         self.on_deviation: Callable[[list[Handle], int], object] | None = None
-        """Called with those that are ready, the oldest first, the one that runs next last.
+        """Called at a deviation with the ready callbacks, oldest first and the one that runs next last.
 
-        Then with the number of that one in its deviation, from 1.
+        The second argument is that callback's number in its deviation, from 1.
         """
         self._clock = clock
         self._at_ns = -1
@@ -83,7 +83,7 @@ class TaskOrder:
         return tuple(map(Deviation, numbers, numbers, numbers, numbers))
 
     def arrange(self, ready: deque[Handle]) -> None:
-        """Put the callback that runs next in front; called before each one."""
+        """Move the callback that runs next to the front; called before each callback."""
         if self._at_ns != self._clock.now_ns:
             self._at_ns = self._clock.now_ns
             self._step = 0
@@ -111,19 +111,19 @@ class TaskOrder:
         self._last_process = process
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Return the place of the callback that runs next; 0 is the oldest."""
+        """Return the index of the callback that runs next; 0 is the oldest."""
         raise NotImplementedError
 
 
 class SeededOrder(TaskOrder):
-    """If the next callback is a task's, chance decides which of the tasks comes first."""
+    """If the next callback is a task's, a random one of the ready tasks runs first."""
 
     def __init__(self, clock: LoopClock, random: Callable[[], float]) -> None:
         super().__init__(clock)
         self._random = random
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Draw a place, and return that of the first task from there on."""
+        """Draw an index, and return that of the first task from there on."""
         del at_ns, step
         if len(ready) > 1 and _is_of_task(ready[0]):
             for place in range(int(self._random() * len(ready)), len(ready)):
@@ -133,7 +133,7 @@ class SeededOrder(TaskOrder):
 
 
 class GivenOrder(TaskOrder):
-    """Takes given deviations, as far as there is something at their place that may go first."""
+    """Repeats given deviations; one is skipped if no callback at its index may go first."""
 
     def __init__(self, clock: LoopClock, deviations: Iterable[Deviation]) -> None:
         super().__init__(clock)
@@ -141,7 +141,7 @@ class GivenOrder(TaskOrder):
         self._goes_on: tuple[int, int, str, int] | None = None
 
     def choose(self, ready: deque[Handle], at_ns: int, step: int) -> int:
-        """Return the given place, or that of the next callback of the last deviation."""
+        """Return the given index, or that of the next callback of the last deviation."""
         deviation, goes_on = self._given.get((at_ns, step)), self._goes_on
         self._goes_on = None
         if deviation is not None:
@@ -159,23 +159,23 @@ class GivenOrder(TaskOrder):
 
 
 def order_named(name: str, clock: LoopClock, random: Callable[[], float]) -> TaskOrder | None:
-    """Return the order of that name, None for first in, first out. Raises ValueError for others."""
+    """Return the order of that name, None for first in, first out. Raises ValueError for an unknown name."""
     if name not in {"fifo", "seeded"}:
         raise ValueError(f"order={name!r}: choose 'fifo' or 'seeded'")
     return SeededOrder(clock, random) if name == "seeded" else None
 
 
 def _may_go_first(ready: deque[Handle], place: int) -> bool:
-    """Whether it is a task, or all before it belong to other processes: the callbacks of one keep their order.
+    """Whether the callback is a task's, or all before it belong to other processes.
 
-    That is promised by asyncio, and transports rely on it.
+    Other callbacks of one process keep their order: asyncio promises it, and transports rely on it.
     """
     process = process_of(ready[place])
     return _is_of_task(ready[place]) or (process is not None and oldest_of(process, ready) == place)
 
 
 def oldest_of(process: str, ready: deque[Handle]) -> int:
-    """Return the place of the oldest callback of a process; behind all if it has none."""
+    """Return the index of a process's oldest callback; the length of `ready` if it has none."""
     for place, handle in enumerate(ready):
         if process_of(handle) == process:
             return place
@@ -193,9 +193,9 @@ def _is_of_task(handle: Any) -> bool:
 
 
 def deviation_text(ready: Sequence[Handle], number: int) -> str:
-    """Return in words what runs before what, for the arguments of `TaskOrder.on_deviation`.
+    """Return a text that says which callback runs before which, for the arguments of `TaskOrder.on_deviation`.
 
-    What belongs to the same process is left out, unless it is all that there is.
+    Callbacks of the same process are left out, unless there are no others.
     """
     *overtaken, first = ready
     others = [each for each in overtaken if process_of(each) != process_of(first)]

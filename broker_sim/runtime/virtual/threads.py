@@ -1,8 +1,8 @@
 """Threads in virtual time: `asyncio.to_thread`, executors and the program's own, one at a time.
 
-A worker runs only while the loop's thread waits for it: they pass a baton. A worker gives it back
-when it sleeps, when it waits for a result of the loop, and when it ends. To run the functions on
-the loop's own thread instead would be wrong: two that sleep for 5 s would take 10 s.
+A worker runs only while the loop's thread waits for it: they pass a baton. A worker gives it back when it sleeps,
+when it waits for a result of the loop, and when it ends. Running the functions on the loop's own thread instead
+would be wrong: two that sleep for 5 s would take 10 s.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.processes import Process
 
 PATIENCE_S: Final = 10.0
-"""Longest time for which a worker may keep the baton, in real time."""
+"""Maximum real time for which a worker may keep the baton."""
 LOOK_S: Final = 0.2
-"""Interval at which a worker with the baton is looked at, in real time."""
+"""Real time between two checks of a worker with the baton."""
 LOOKS: Final = 5
-"""Number of looks at a worker in the same wait for a lock after which it is stuck."""
+"""Number of checks in the same wait for a lock after which a worker counts as stuck."""
 TAKES_LOCK: Final = re.compile(r"\bwith\b|\.acquire\(")
 SWITCHES: Final = re.compile(r"^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE)
 
@@ -45,16 +45,16 @@ class _WorkerOfThread(threading.local):
 
 
 _worker_of_thread = _WorkerOfThread()
-"""`worker` is the worker that this thread is, None in all other threads."""
+"""`worker` is this thread's worker, None in all other threads."""
 
 
 def current_worker() -> Worker | None:
-    """Return the worker of a virtual loop that this thread is; None in all other threads."""
+    """Return this thread's worker of a virtual loop; None in all other threads."""
     return _worker_of_thread.worker
 
 
 class _AbandonedError(BaseException):
-    """Ends a worker whose loop is closed."""
+    """Ends a worker because its loop is closed."""
 
 
 class Worker:
@@ -66,7 +66,7 @@ class Worker:
         self.ended: concurrent.futures.Future[None] = concurrent.futures.Future()
         """Done once the thread has run."""
         self.on_stuck: Callable[[], object] = lambda: None
-        """Called when the thread blocks in real time, so that nobody waits for its end."""
+        """Called when the thread blocks in real time, so that nothing waits for its end."""
         self._core = core
         self._workers = workers
         self._my_turn, self._loops_turn = threading.Lock(), threading.Lock()
@@ -80,7 +80,7 @@ class Worker:
     # -- on the loop's thread ---------------------------------------------------------------------
 
     def resume(self) -> None:
-        """Let the thread go on until it gives the baton back; a callback of the loop."""
+        """Let the thread run until it gives the baton back; called by the loop."""
         if self._abandoned:
             return
         self._my_turn.release()
@@ -97,9 +97,9 @@ class Worker:
         )
 
     def _gives_the_baton_back(self) -> bool:
-        """Wait for the baton; return whether it came in time.
+        """Wait for the baton; return whether the worker gave it back in time.
 
-        A worker that waits for a lock waits in vain: only a thread that waits itself could give the lock back.
+        A worker that waits for a lock would wait for ever: the lock's holder is waiting itself.
         """
         last, looks = None, 0
         for _ in range(round(PATIENCE_S / LOOK_S)):
@@ -113,7 +113,7 @@ class Worker:
         return False
 
     def abandon(self) -> None:
-        """End the thread where it waits; the loop is being closed."""
+        """End the waiting thread because the loop is being closed."""
         is_stuck, self._abandoned = self._abandoned, True
         if self.thread.is_alive() and not is_stuck:
             self._my_turn.release()
@@ -122,7 +122,7 @@ class Worker:
     # -- on the worker's thread -------------------------------------------------------------------
 
     def run(self, function: Callable[[], object]) -> None:
-        """Run the function of the thread once it is its turn."""
+        """Run the thread's function once it is its turn."""
         _worker_of_thread.worker = self
         PROCESS.set(self._context[PROCESS])
         self._my_turn.acquire()
@@ -132,7 +132,7 @@ class Worker:
             function()
         except _AbandonedError:
             return
-        except BaseException as error:  # noqa: BLE001 - it is a failure of the run
+        except BaseException as error:  # noqa: BLE001 - it fails the run
             if not self._abandoned:
                 message = f"thread {self.thread.name} failed"
                 context = {"message": message, "exception": error}
@@ -157,14 +157,14 @@ class Worker:
             raise _AbandonedError
 
     def sleep(self, seconds: float) -> None:
-        """Wait in virtual time: `time.sleep` of this thread."""
+        """Wait in virtual time, as `time.sleep` in this thread."""
         self._end_if_abandoned()
         due_ns = self._core.clock.now_ns + delay_to_ns(seconds)
         self._core.call_at_ns(due_ns, self.resume, context=self._context)
         self._park()
 
     def wait_for(self, future: concurrent.futures.Future[Any], timeout_s: float | None = None) -> None:
-        """Wait until the future is done, at the longest for `timeout_s` of virtual time."""
+        """Wait until the future is done, for at most `timeout_s` of virtual time."""
         if future.done():
             return
         self._end_if_abandoned()
@@ -193,8 +193,8 @@ class Workers:
         self._tasks: dict[asyncio.Future[Any], Process | None] = {}
 
     def submit(self, function: Callable[[], Any], executor: concurrent.futures.Executor | None) -> asyncio.Future[Any]:
-        """Run the function in a new worker; their number has no limit."""
-        processes = sys.modules.get("concurrent.futures.process")  # slow to import, seldom needed
+        """Run the function in a new worker; the number of workers is not limited."""
+        processes = sys.modules.get("concurrent.futures.process")  # slow to import, rarely needed
         if processes is not None and isinstance(executor, processes.ProcessPoolExecutor):
             self._core.refuse("run_in_executor: a process runs in real time; use a thread")
         future = self._loop.create_future()
@@ -216,7 +216,7 @@ class Workers:
                 result = function()
             except _AbandonedError:
                 raise
-            except BaseException as raised:  # noqa: BLE001 - the future hands it on, as executors do
+            except BaseException as raised:  # noqa: BLE001 - the future passes it on, as with executors
                 error = raised
             self._loop.call_soon(settle, result, error)
 
@@ -241,7 +241,7 @@ class Workers:
         worker.resume()
 
     def adopt(self, thread: threading.Thread, function: Callable[[], object]) -> Worker:
-        """Make a worker of a thread that is about to be started: it runs the function in its turns."""
+        """Turn a thread that is about to be started into a worker that runs the function."""
         worker = Worker(self._core, self, thread)
         self._live[worker] = None
         thread.run = lambda: worker.run(function)  # type: ignore[method-assign]
@@ -252,7 +252,7 @@ class Workers:
         self._live.pop(worker, None)
 
     def describe(self) -> str:
-        """Return one line for each thread that has not ended: its name, and where it is."""
+        """Return one line for each running thread: its name, and where it is."""
         frames = sys._current_frames()
         return "".join(
             f"\n  thread {worker.thread.name} waits at {place_of_the_program(frame)}"
@@ -261,9 +261,9 @@ class Workers:
         )
 
     async def join(self, timeout_s: float | None) -> None:
-        """Wait until all functions that were submitted have ended, but for those of killed processes.
+        """Wait until all submitted functions have ended, except those of killed processes.
 
-        Warns if they have not within the timeout.
+        Warns if they have not ended within the timeout.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -274,17 +274,17 @@ class Workers:
             warnings.warn(message, RuntimeWarning, stacklevel=4)
 
     def abandon(self) -> None:
-        """End the workers that never end by themselves."""
+        """End all remaining workers."""
         for worker in list(self._live):
             worker.abandon()
         self._live.clear()
 
 
 def _lock_wait(thread: threading.Thread) -> tuple[object, ...] | None:
-    """Return a value that stays equal as long as the thread stays in one wait for a lock.
+    """Return a value that stays equal while the thread stays in the same wait for a lock.
 
-    It follows from the thread's line and from the operating system. None if the thread does not wait for a lock, and
-    outside of Linux. One thread runs at a time, so nobody gives back a lock that the running one waits for.
+    It is made of the thread's line and of data from the operating system. None if the thread does not wait for a lock,
+    and on other systems than Linux. One thread runs at a time, so no thread releases the lock that this one waits for.
     """
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is None:

@@ -73,7 +73,7 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
     lines = results.read_text().splitlines()
     results.write_text("\n".join((*lines[:-1], lines[-1][:20])))
     continued = chaos(*wanted, "--results", str(results), "--no-shrink", code=1)
-    assert "5 of them known" in continued.stderr
+    assert "5 of them stored" in continued.stderr
     assert continued.stdout.splitlines()[-1] == found.stdout.splitlines()[-1]
     other = chaos(*wanted[:-4], "--seeds", "9", "--workers", "3", "--results", str(results), code=2)
     assert "was written with other options" in other.stderr

@@ -73,7 +73,7 @@ class TestNewPorts:
             cluster.reset(new_ports=True, lasting="LASTING")
         with pytest.raises(ConfigError, match="unknown listener 'NONE'; listeners: TESTS, LASTING"):
             cluster.reset(new_ports=True, lasting="NONE")
-        with pytest.raises(ConfigError, match="needs new_ports"):
+        with pytest.raises(ConfigError, match="pass new_ports too"):
             cluster.reset(lasting="LASTING")
         assert [topic.name for topic in cluster.status().topics] == ["orders"]
 

@@ -1,1 +1,1 @@
-"""The core of a virtual loop: time, callbacks, processes. Its other parts know the core, and the core none of them."""
+"""The core of a virtual loop: time, callbacks, processes. The loop's other parts depend on it, never the reverse."""

@@ -1,4 +1,4 @@
-"""The clock of a virtual loop: integer nanoseconds that only the loop moves, and what to do where it stands still."""
+"""The clock of a virtual loop: integer nanoseconds that only the loop moves; `Standstill` handles busy waits."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ NS_PER_US: Final = 1_000
 NS_PER_MS: Final = 1_000_000
 NS_PER_SECOND: Final = 1_000_000_000
 MAX_DELAY_S: Final = 1e9
-"""Longer delays, infinite ones too, are cut to this: about 31 years."""
+"""Longer delays, also infinite ones, are cut to this: about 31 years."""
 MAX_TIMERS_WITHOUT_DELAY: Final = 10
-"""Timers without a delay that run at one time; each further one takes a microsecond."""
+"""Timers without a delay that may run at one moment; each further one takes a microsecond."""
 _NOISE_US: Final = 0.001
 
 
@@ -25,8 +25,8 @@ def delay_to_ns(delay_s: float) -> int:
 
     A positive delay is at least 1 us, because it has to move the time. With a clock of floats,
     `while monotonic() - start < 0.1: await sleep(0.1 - (monotonic() - start))` never ends:
-    4.1 - 4.0 is less than 0.1, and 4.1 + 3.6e-16 is 4.1. What is less than 1 ns above a whole
-    microsecond is noise of floats and is not rounded up.
+    4.1 - 4.0 is less than 0.1, and 4.1 + 3.6e-16 is 4.1. A remainder of less than 1 ns above a whole
+    microsecond is floating-point noise and is not rounded up.
     """
     if delay_s <= 0:
         return 0
@@ -38,14 +38,14 @@ def delay_to_ns(delay_s: float) -> int:
 class LoopClock(Clock):
     """A `purgatory.Clock` that shows the time of a virtual loop; it starts at 0.
 
-    The wall clock starts at `wall_start_ms` and moves along.
+    The wall clock starts at `wall_start_ms` and advances with it.
     """
 
     __slots__ = ("_now_ms", "_wall_start_ms", "now_ns")
 
     def __init__(self, wall_start_ms: int = DEFAULT_WALL_START_MS) -> None:
         self.now_ns = 0
-        """The present in nanoseconds; to be read. Only the loop moves it."""
+        """The current time in nanoseconds; only the loop changes it."""
         self._now_ms = 0
         self._wall_start_ms = wall_start_ms
 
@@ -60,19 +60,19 @@ class LoopClock(Clock):
         return self._now_ms
 
     def wall_clock_ms(self) -> int:
-        """Return the milliseconds since 1970 by the virtual wall clock."""
+        """Return the virtual wall clock in milliseconds since 1970."""
         return self._now_ms + self._wall_start_ms
 
     def wall_clock_ns(self) -> int:
-        """Return the nanoseconds since 1970 by the virtual wall clock."""
+        """Return the virtual wall clock in nanoseconds since 1970."""
         return self.now_ns + self._wall_start_ms * NS_PER_MS
 
     def deadline_ms(self, delay_ms: int) -> int:
-        """Round the present up, so that no delay ends before its full length has passed."""
+        """Return the `now_ms` at which the delay is over; the current time is rounded up, so that none ends early."""
         return delay_ms - (-self.now_ns // NS_PER_MS)
 
     def seconds_until(self, deadline_ms: int) -> float:
-        """Return the seconds to `deadline_ms`, negative when it is over."""
+        """Return the seconds until `deadline_ms`, negative if it has passed."""
         return (deadline_ms * NS_PER_MS - self.now_ns) / NS_PER_SECOND
 
     def wait_until(self, condition: threading.Condition, deadline_ms: int) -> bool:
@@ -82,10 +82,10 @@ class LoopClock(Clock):
 
 
 class Standstill:
-    """Lets time move where a program waits without a delay, again and again, for time to move.
+    """Advances time for a program that polls the clock without a delay.
 
     `while monotonic() <= deadline: await wait(tasks, timeout=deadline - monotonic())` ends on a real computer
-    because each turn takes some time. aiokafka waits so for its next auto-commit.
+    because each turn takes some time. aiokafka waits like this for its next auto-commit.
     """
 
     __slots__ = ("_clock", "_timers", "_timers_ns", "nudged_ns", "progress_ns")
@@ -95,12 +95,12 @@ class Standstill:
         self._timers = 0
         self._timers_ns = 0
         self.nudged_ns = 0
-        """End of the last microsecond that was inserted."""
+        """End of the last inserted microsecond."""
         self.progress_ns = 0
-        """The last time that the clock has reached without such a microsecond; `CallbackQueue` sets it."""
+        """The last time that the clock reached without an inserted microsecond; `CallbackQueue` sets it."""
 
     def due_ns(self) -> int:
-        """Count a timer without a delay; return when it is due: now, or once time has moved."""
+        """Count a timer without a delay; return when it is due: now, or a microsecond later."""
         now_ns = self._clock.now_ns
         if now_ns not in {self._timers_ns, self.nudged_ns}:
             self._timers = 0

@@ -1,4 +1,4 @@
-"""The core of one virtual loop: all of its parts share it, and it knows none of them."""
+"""The core of one virtual loop, shared by all of the loop's parts."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class OutsideProgram(Protocol):
     """A program in an OS process of its own."""
 
     def describe(self) -> str:
-        """Return what each of its threads waits for, a line for each."""
+        """Return what each of its threads waits for, one line each."""
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill it at once."""
 
 
 class Core:
@@ -41,16 +41,16 @@ class Core:
         self.processes = Processes(loop, self.queue, self.trace)
         self._ready = self.queue.ready
         self.failure: BaseException | None = None
-        """The first failure that no code of the program took."""
+        """The first failure that the program has not handled."""
         self.programs: list[OutsideProgram] = []
-        """Programs in OS processes of their own that take part; none outlives the loop."""
+        """Programs in OS processes that take part in the run; none outlives the loop."""
         self._streams: dict[str, random.Random] = {}
         self._numbers = 0
 
     # -- callbacks --------------------------------------------------------------------------------
 
     def call_soon(self, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Handle:
-        """Run `callback(*args)` after what is ready."""
+        """Run `callback(*args)` after all callbacks that are ready."""
         loop = self.loop
         if loop._closed:  # type: ignore[attr-defined]
             raise RuntimeError("Event loop is closed")
@@ -64,9 +64,9 @@ class Core:
     def call_at_ns(
         self, due_ns: int, callback: Callable[..., object], args: tuple[Any, ...] = (), context: Context | None = None
     ) -> TimerHandle:
-        """Run `callback(*args)` at that time in nanoseconds, or now if it is over.
+        """Run `callback(*args)` at that time in nanoseconds, or now if it has passed.
 
-        Where the program asks for now again and again, time has to move first; see `Standstill`.
+        If the program keeps scheduling for the current time, time moves first; see `Standstill`.
         """
         loop = self.loop
         if loop._closed:  # type: ignore[attr-defined]
@@ -85,28 +85,28 @@ class Core:
     # -- what repeats in each run -----------------------------------------------------------------
 
     def stream(self, name: str) -> random.Random:
-        """Return the random numbers of that name: a stream of their own that follows from the seed."""
+        """Return the random generator of that name; each name has a stream of its own that follows from the seed."""
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = random.Random(f"{self.seed}/{name}")
         return stream
 
     def next_number(self) -> int:
-        """Return 1, 2, 3, ...: hashes for objects whose address would differ between runs."""
+        """Return 1, 2, 3, ...: hashes for objects whose addresses differ between runs."""
         self._numbers += 1
         return self._numbers
 
     # -- failures ---------------------------------------------------------------------------------
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise EscapeError, with the line of the program; the run ends with it, whoever takes it."""
+        """Raise EscapeError with the program's line. The run fails with it, even if the program catches it."""
         error = EscapeError(f"{what}. The call is at\n  {place_of_the_program()}")
         if self.loop.is_running():
             self.take_failure({"message": "refused", "exception": error})
         raise error
 
     def take_failure(self, context: dict[str, Any]) -> None:
-        """Keep the first failure that the loop's exception handler is told, for `raise_failure`."""
+        """Keep the first failure that the loop's exception handler gets, for `raise_failure`."""
         message = context.get("message") or "Unhandled exception in event loop"
         error = context.get("exception") or UnhandledError(message)
         task = context.get("task") or context.get("future")

@@ -1,27 +1,27 @@
-"""Errors of a run in virtual time that the program under test has not raised itself."""
+"""Errors that end a run in virtual time without being raised by the program under test."""
 
 from __future__ import annotations
 
 
 class VirtualRunError(Exception):
-    """A run in virtual time cannot go on; the text says at which time, and where tasks wait."""
+    """A run in virtual time cannot go on; the text says when, and where tasks wait."""
 
 
 class VirtualDeadlockError(VirtualRunError):
-    """Nothing is ready and no timer runs, so what is awaited can never happen."""
+    """Nothing is ready and no timer is set, so all tasks would wait for ever."""
 
 
 class VirtualLivelockError(VirtualRunError):
-    """Very many callbacks ran and the time did not move."""
+    """A very large number of callbacks ran without time moving."""
 
 
 class VirtualTimeLimitError(VirtualRunError):
-    """The run takes more virtual time than it may."""
+    """The run has exceeded its limit of virtual time."""
 
 
 class UnhandledError(VirtualRunError):
-    """The loop's exception handler was told of a failure that came without an exception."""
+    """The loop's exception handler got a failure without an exception."""
 
 
 class EscapeError(VirtualRunError):
-    """The program asks for something that exists in real time only; the text says what to do."""
+    """The program uses something that exists in real time only; the text says what to do."""

@@ -1,7 +1,7 @@
-"""Futures and tasks whose hashes are numbers, so that sets of them have the same order in each run.
+"""Futures and tasks with numbers as hashes, so that sets of them have the same order in each run.
 
-The hash of other objects is their address. aiokafka iterates sets of futures and tasks in its
-fetcher and its sender, and so does everybody who uses `asyncio.wait`.
+By default an object's hash is its address. aiokafka iterates sets of futures and tasks in its fetcher and
+its sender, and so does every user of `asyncio.wait`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class NumberedFuture(asyncio.Future[Any]):
-    """A future with a number, given when the number is first asked for."""
+    """A future whose hash is a number, assigned at first use."""
 
     __slots__ = ("_number",)
     _number: int
@@ -30,7 +30,7 @@ class NumberedFuture(asyncio.Future[Any]):
 
 
 class NumberedTask(asyncio.Task[Any]):
-    """The same for tasks."""
+    """A task whose hash is a number, assigned at first use."""
 
     __slots__ = ("_number",)
     _number: int
@@ -45,9 +45,9 @@ class NumberedTask(asyncio.Task[Any]):
 
 
 class OrderedWeakSet:
-    """A weak set in the order of adding, with the methods that a loop needs for its asynchronous generators.
+    """A weak set in insertion order, with the methods that a loop needs for its asynchronous generators.
 
-    With a `WeakSet` the order in which `shutdown_asyncgens` closes them would follow addresses.
+    With a `WeakSet`, `shutdown_asyncgens` would close them in the order of their addresses.
     """
 
     def __init__(self) -> None:
@@ -63,12 +63,12 @@ class OrderedWeakSet:
                 yield member
 
     def add(self, member: AsyncGenerator[Any, Any]) -> None:
-        """Add a member; it leaves by itself when nobody else refers to it."""
+        """Add a member; it disappears once nothing else refers to it."""
         key = id(member)
         self._members[key] = weakref.ref(member, lambda _: self._members.pop(key, None))
 
     def discard(self, member: AsyncGenerator[Any, Any]) -> None:
-        """Remove the member if it is there."""
+        """Remove the member if present."""
         self._members.pop(id(member), None)
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""Words for reports: where the program is, what a callback is, where tasks wait, and which of them spin."""
+"""Texts for reports: where the program is, what a callback is, where tasks wait, and which of them spin."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 _STANDARD_LIBRARY = Path(os.__file__).parent
 _SITES = {"site-packages", "dist-packages"}
 _CLIENTS = ("aiokafka", "kafka")
-"""Packages that are libraries wherever they lie: an editable install and a vendored copy look like a program."""
+"""Packages that always count as libraries: an editable install or a vendored copy looks like a program."""
 _OWN = Path(__file__).parents[3]
 """The folder of this package."""
 NAMED_BY_PROCESS = "Task-"
-"""Prefix of the names of tasks that the loop has not made: asyncio counts them over all runs of the process."""
+"""Prefix of asyncio's own task names: their numbers count over all runs in the OS process."""
 SHOWN_TASKS = 50
 SHOWN_AWAITS = 6
 SHOWN_SPINNERS = 3
 STEPS_OF_GENERATORS = {"async_generator_asend", "async_generator_athrow"}
-"""Types of what is awaited while an asynchronous generator runs, such as a fixture's or a context manager's."""
+"""Types of the awaitables of a running asynchronous generator, such as a fixture's or a context manager's."""
 
 
 @cache
 def is_of_a_library(file: str) -> bool:
-    """Whether a file belongs to Python or to a library, wherever that lies.
+    """Whether a file belongs to Python or to an installed, zipped or vendored library.
 
     A. Python's own modules, in a zip too.
     B. Packages of an environment.
@@ -64,14 +64,14 @@ def _has_metadata(folder: Path) -> bool:
 
 @cache
 def is_ours(file: str) -> bool:
-    """Whether a file belongs to this package, or is no file but a name such as `<string>`."""
+    """Whether a file belongs to this package, or is a name such as `<string>`."""
     return file.startswith("<") or Path(file).is_relative_to(_OWN)
 
 
 def place_of_the_program(frame: FrameType | None = None) -> str:
-    """Return the innermost line of the program that runs in this thread, or in that of `frame`.
+    """Return the innermost line of the program in this thread's stack, or in the stack of `frame`.
 
-    Where no line of the program is found, it is the innermost one of a library.
+    Without any line of the program, it is the innermost line of a library.
     """
     frame = frame or sys._getframe(1)
     library: FrameType | None = None
@@ -82,7 +82,7 @@ def place_of_the_program(frame: FrameType | None = None) -> str:
                 return _text(frame)
             library = library or frame
         elif library is not None:
-            break  # the loop, below which is whoever runs it
+            break  # the loop: the frames below it belong to its caller
         frame = frame.f_back
     return "?" if library is None else _text(library)
 
@@ -93,12 +93,12 @@ def _text(frame: FrameType) -> str:
 
 
 def label(handle: Any) -> str:
-    """Name a handle's callback without any address in it: a task by its name, else a function."""
+    """Name a handle's callback without any address: a task by its name, else a function."""
     return _name(spinner_of(handle))
 
 
 def spinner_of(handle: Any) -> Any:
-    """Return what a handle's callback works for: a task, else a function, else a type."""
+    """Return the task of a handle's callback, else its function, else its type."""
     callback = handle._callback
     while (inner := getattr(callback, "func", None)) is not None:
         callback = inner
@@ -120,7 +120,7 @@ def _name(spinner: Any) -> str:
 
 
 def describe_spinners(ran: Counter[Any]) -> str:
-    """Return one line for each of those that ran most: how often, and the line where it is."""
+    """Return one line for each of those that ran most often: the count, and where it is."""
     return "\n".join(
         f"  {times} times {_name(spinner)} {_describe_place(spinner)}"
         for spinner, times in ran.most_common(SHOWN_SPINNERS)
@@ -144,7 +144,7 @@ def describe_waiting(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def _describe_awaits(task: asyncio.Task[Any]) -> str:
-    """Return the places in the task's coroutines, outermost first; the middle of many is left out."""
+    """Return the lines where the task's coroutines wait, outermost first; a long chain is cut in the middle."""
     places: list[str] = []
     awaited: Any = task.get_coro()
     while awaited is not None:

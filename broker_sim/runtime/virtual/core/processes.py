@@ -1,8 +1,7 @@
-"""Programs that share a virtual loop and are killed or frozen apart from each other, as processes are.
+"""Programs that share a virtual loop and can be killed or frozen separately, like processes.
 
-Every callback of a loop belongs to the process that its context names, or to none: those are the
-test, the brokers and the network. What a process starts (tasks, connections, servers, timers,
-threads) belongs to it too.
+Every callback of a loop belongs to the process that its context names. Those of the test, the brokers and the
+network belong to none. All that a process starts (tasks, connections, servers, timers, threads) belongs to it.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 State = Literal["running", "frozen", "dead"]
 AWAITS_IN_FINALLY: Final = 20
-"""Maximum awaits in a discarded coroutine's `finally` blocks; after that it is abandoned."""
+"""Maximum number of awaits in a discarded coroutine's `finally` blocks; after that it is abandoned."""
 
 
 class Belonging(Protocol):
-    """A port or a connection of a process, kept by the network."""
+    """A port or a connection of a process, maintained by the network."""
 
     def on_owner_gone(self) -> None:
-        """Close it: the process was killed."""
+        """Close it because its process was killed."""
 
 
 class Process:
@@ -44,16 +43,16 @@ class Process:
     """
 
     def __init__(self, processes: Processes, name: str, host: str, context: Context) -> None:
-        """`context` is that of its host, and this process's own from now on."""
+        """`context` is its host's, and is this process's own from now on."""
         self.name = name
         self.host = host
         """Its name in faults of the network: `loop.network.cut(process.host, "*")`."""
         self.clock_offset_ns = 0
         """Nanoseconds by which its wall clock is ahead of the loop's."""
         self.connections: dict[Belonging, None] = {}
-        """Its ends of open connections; kept by the network."""
+        """Its ends of open connections; maintained by the network."""
         self.ports: dict[Belonging, None] = {}
-        """Ports on which it listens, or did; kept by the network."""
+        """Ports on which it listens or has listened; maintained by the network."""
         self.tasks: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
         self.generators: weakref.WeakSet[AsyncGenerator[Any, Any]] = weakref.WeakSet()
         self._processes = processes
@@ -73,15 +72,15 @@ class Process:
 
     @property
     def state(self) -> State:
-        """Whether it runs, stands still, or has been killed."""
+        """Whether it runs, is frozen, or has been killed."""
         return self._state
 
     def is_overdue(self, now_ns: int) -> bool:
-        """Whether something was due up to that time while it stood still."""
+        """Whether one of its callbacks became due by `now_ns` while it was frozen."""
         return any(due_ns <= now_ns for due_ns, _ in self._held)
 
     def start(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> asyncio.Task[Result]:
-        """Run a coroutine as a task of this process; returns the task, which others may await.
+        """Run a coroutine as a task of this process; return the task, which others may await.
 
         Raises RuntimeError if the process was killed.
         """
@@ -92,7 +91,7 @@ class Process:
         return self._processes.loop.create_task(coroutine, name=name or self.name, context=context)
 
     def call(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
-        """Call a function as this process would; what it starts belongs to the process."""
+        """Call a function as part of this process: all that it starts belongs to the process."""
         self._require_alive("call a function in")
         return self._context.copy().run(partial(function, *args, **kwargs))
 
@@ -101,30 +100,30 @@ class Process:
         self.clock_offset_ns += round(seconds * 1e9)
 
     def freeze(self) -> None:
-        """Let nothing of it run until `resume`, as SIGSTOP does; what others send waits.
+        """Stop it until `resume`, as SIGSTOP does; data that others send waits.
 
-        Raises RuntimeError if it does not run.
+        Raises RuntimeError if it is not running.
         """
         if self._state != "running":
-            raise RuntimeError(f"{self!r} cannot be frozen: it does not run")
+            raise RuntimeError(f"{self!r} cannot be frozen: it is not running")
         self._halt("frozen")
 
     def resume(self) -> None:
-        """Go on after `freeze`; timers that were due meanwhile run at once, in their order.
+        """Go on after `freeze`; timers that became due meanwhile run at once, in their order.
 
         Raises RuntimeError if it is not frozen.
         """
         if self._state != "frozen":
-            raise RuntimeError(f"{self!r} cannot be resumed: freeze it before")
+            raise RuntimeError(f"{self!r} cannot be resumed: it is not frozen")
         self._set_state("running")
         entries, self._held = self._held, []
         self._processes.queue.take_back(entries)
 
     def kill(self) -> None:
-        """End it at once, as SIGKILL does: no `finally` runs, its host closes its connections.
+        """Kill it at once, as SIGKILL does: no `finally` runs, and its host closes its connections.
 
-        What it held is not finalized before the loop is closed. A task that calls this for its own
-        process runs on to its next await. Idempotent.
+        Its objects are finalized only when the loop is closed. A task that kills its own process runs on to its next
+        await. Idempotent.
         """
         if self.is_dead:
             return
@@ -153,11 +152,11 @@ class Process:
         return handle._context.get(PROCESS) is self  # type: ignore[attr-defined]
 
     def hold(self, due_ns: int, handle: asyncio.Handle) -> None:
-        """Keep a callback that was asked for while the process does not run."""
+        """Keep a callback that was scheduled while the process is frozen or dead."""
         self._held.append((due_ns, handle))
 
     def _bury_alive(self, tasks: Iterable[asyncio.Task[Any]], generators: Iterable[AsyncGenerator[Any, Any]]) -> None:
-        """Keep what would be finalized or cancelled, and have it say nothing when it is at last."""
+        """Keep objects that would otherwise be finalized or cancelled now, and silence their warnings for later."""
         for task in tasks:
             if task.done():
                 if not task.cancelled():
@@ -165,13 +164,13 @@ class Process:
             else:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 asyncio.tasks._unregister_task(task)
-            self._grave.append(task)  # one that is done holds, in its traceback, what it left open
+            self._grave.append(task)  # even a finished task may hold open resources, in its traceback
         for generator in generators:
             self._processes.loop._asyncgens.discard(generator)  # type: ignore[attr-defined]
             self._grave.append(generator)
 
     def dispose(self) -> None:
-        """Throw away what a killed process held."""
+        """Drop the objects that a killed process held."""
         grave, self._grave = self._grave, []
         self._held.clear()
         for task in grave:
@@ -190,11 +189,11 @@ class Processes:
         self.loop = loop
         self.queue = queue
         self.outside = Context()
-        """A context without a process: that of the kernels of all hosts."""
+        """A context without a process: that of the hosts' kernels."""
         self._trace = trace
         self._all: list[Process] = []
         self.halted = 0
-        """Number of processes that do not run; while it is 0 no callback has to be held."""
+        """Number of frozen and killed processes; while it is 0 no callback has to be held."""
 
     def __bool__(self) -> bool:
         return bool(self._all)
@@ -203,7 +202,7 @@ class Processes:
         return iter(self._all)
 
     def add(self, name: str, host: str, context: Context) -> Process:
-        """Make a process; ValueError if one of that name is alive."""
+        """Make a process. Raises ValueError if one of that name is alive."""
         if any(process.name == name and not process.is_dead for process in self._all):
             raise ValueError(f"process {name!r} is alive: kill it before it starts again")
         process = Process(self, name, host, context)
@@ -216,24 +215,24 @@ class Processes:
         self._trace.record("process", process.name, after)
 
     def holder(self, context: Context | None) -> Process | None:
-        """Return the process of a context, None for the present one, if it is halted."""
+        """Return the process of a context (None: the current one) if it is frozen or dead, else None."""
         process = PROCESS.get() if context is None else context.get(PROCESS)
         return None if process is None or process.state == "running" else process
 
     def on_task(self, task: asyncio.Task[Any], context: Context | None) -> None:
-        """Note whose task it is."""
+        """Record which process the task belongs to."""
         process = PROCESS.get() if context is None else context.get(PROCESS)
         if process is not None:
             process.tasks.add(task)
 
     def kill_frozen(self) -> None:
-        """Kill those that would never end by themselves."""
+        """Kill the frozen processes, which would never end by themselves."""
         for process in self._all:
             if process.state == "frozen":
                 process.kill()
 
     def dispose(self) -> None:
-        """Throw away what the killed ones held: `finally` blocks run on the closed loop, unheard."""
+        """Drop the objects of killed processes: `finally` blocks run on the closed loop, without warnings or logs."""
         if any(process.is_dead for process in self._all):
             with _unheard(), _running(self.loop):
                 for process in self._all:
@@ -242,14 +241,14 @@ class Processes:
 
 
 def _is_arrival(handle: asyncio.Handle) -> bool:
-    """Whether it is something on its way through the network, which arrives whether its receiver is alive or not."""
+    """Whether the handle is data on its way through the network, which arrives even if its receiver is dead."""
     owner = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
     return getattr(type(owner), "outlives_receiver", False)
 
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Leave out the warnings and logs of programs that end long after they were killed."""
+    """Suppress the warnings and logs of programs that are finalized long after they were killed."""
     with quiet_logs(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -257,9 +256,9 @@ def _unheard() -> Iterator[None]:
 
 @contextmanager
 def _running(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Let who asks for the running loop get this one, though it is closed.
+    """Make this loop the running one, although it is closed.
 
-    Without it `asyncio.get_event_loop()` makes a new one in Python 3.11 that nobody closes.
+    Otherwise `asyncio.get_event_loop()` makes a new loop in Python 3.11 that nobody closes.
     """
     before = asyncio._get_running_loop()
     asyncio._set_running_loop(loop)
@@ -277,7 +276,7 @@ def _close(coroutine: Any) -> None:
 
 
 PROCESS: ContextVar[Process | None] = ContextVar("virtual_process", default=None)
-"""The process that the running code belongs to; None for the test, the brokers and the network.
+"""The process of the running code; None for the test, the brokers and the network.
 
 Tasks and callbacks inherit it.
 """

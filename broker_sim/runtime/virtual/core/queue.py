@@ -1,4 +1,4 @@
-"""The callbacks of a virtual loop: handles, the queue of those that are ready, and the timers."""
+"""The callbacks of a virtual loop: handles, the queue of ready callbacks, and the timers."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.clock import LoopClock
 
 MIN_CANCELLED_TO_CLEAN: Final = 100
-"""Cancelled timers that stay in the heap before it is cleaned."""
+"""Number of cancelled timers in the heap from which it is cleaned."""
 
 
 class VirtualHandle(asyncio.Handle):
-    """A callback that is ready: asyncio's handle, made faster, as every callback needs one.
+    """A ready callback: asyncio's handle, constructed faster, as every callback needs one.
 
-    What asyncio's constructor does beyond this is for debug mode, in which it is called.
+    asyncio's constructor does more in debug mode only, and is called then.
     """
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class VirtualHandle(asyncio.Handle):
 
 
 class VirtualTimerHandle(asyncio.TimerHandle):
-    """A callback that is due at a time; made faster in the same way."""
+    """A callback that is due at a certain time; constructed faster in the same way."""
 
     __slots__ = ()
 
@@ -76,7 +76,7 @@ class VirtualTimerHandle(asyncio.TimerHandle):
         self._scheduled = False
 
     def cancel(self) -> None:
-        """Do not run the callback."""
+        """Cancel the callback."""
         if self._cancelled:
             return
         loop: Any = self._loop
@@ -89,13 +89,13 @@ class VirtualTimerHandle(asyncio.TimerHandle):
 
 
 def failure_of(handle: asyncio.Handle, error: BaseException) -> dict[str, Any]:
-    """Return what an exception handler is told of a callback that has failed, in asyncio's words."""
+    """Return the context that asyncio passes to exception handlers for a failed callback."""
     what = format_helpers._format_callback_source(handle._callback, handle._args)  # type: ignore[attr-defined]
     return {"message": f"Exception in callback {what}", "exception": error, "handle": handle}
 
 
 class TimerQueue:
-    """Handles with the integer time at which each is due; ties in the order in which they were made.
+    """Handles with the integer times at which they are due; equal times keep the order of creation.
 
     asyncio's own heap compares floats and leaves the order of equal ones open.
     """
@@ -115,7 +115,7 @@ class TimerQueue:
         handle._scheduled = True  # type: ignore[attr-defined]
 
     def next_due_ns(self) -> int | None:
-        """Return when the first handle is due that is not cancelled; None if there is none."""
+        """Return when the first handle that is not cancelled is due; None without one."""
         heap = self._heap
         while heap:
             due_ns, _, handle = heap[0]
@@ -126,7 +126,7 @@ class TimerQueue:
         return None
 
     def pop_due(self, now_ns: int, ready: deque[Handle]) -> None:
-        """Move to `ready` what is due by `now_ns`, in order."""
+        """Move the handles that are due by `now_ns` to `ready`, in order."""
         heap = self._heap
         while heap and heap[0][0] <= now_ns:
             handle = heapq.heappop(heap)[2]
@@ -137,7 +137,7 @@ class TimerQueue:
                 ready.append(handle)
 
     def on_cancelled(self, handle: TimerHandle) -> None:
-        """Count a handle that is being cancelled; once most are, they are thrown out."""
+        """Count a handle that is being cancelled; once most are cancelled, they are removed."""
         if not handle._scheduled:  # type: ignore[attr-defined]
             return
         handle._scheduled = False  # type: ignore[attr-defined]
@@ -149,7 +149,7 @@ class TimerQueue:
             self._cancelled = 0
 
     def take_out(self, belongs: Callable[[Handle], bool]) -> list[tuple[int, Handle]]:
-        """Remove the handles for which `belongs` holds; return them with their times, in order."""
+        """Remove the handles for which `belongs` is true; return them with their times, in order."""
         rest: list[tuple[int, int, TimerHandle]] = []
         entries: list[tuple[int, int, TimerHandle]] = []
         for entry in self._heap:
@@ -169,7 +169,7 @@ class TimerQueue:
 
 
 class CallbackQueue:
-    """The callbacks of one loop that are ready, and its timers; it moves the clock to them."""
+    """The ready callbacks and the timers of one loop; it moves the clock to the timers."""
 
     def __init__(self, loop: asyncio.BaseEventLoop, clock: LoopClock) -> None:
         self.ready: deque[Handle] = loop._ready  # type: ignore[attr-defined]
@@ -179,11 +179,11 @@ class CallbackQueue:
         self._clock = clock
 
     def next_due_ns(self) -> int | None:
-        """Return when the next callback runs; None if nothing is left to happen."""
+        """Return the time of the next callback in ns; None if there is none."""
         return self._clock.now_ns if self.ready else self.timers.next_due_ns()
 
     def move_to_ns(self, now_ns: int) -> None:
-        """Move the clock, and make ready what is due by then."""
+        """Move the clock, and make the timers ready that are due by then."""
         standstill = self.standstill
         if now_ns != standstill.nudged_ns:
             standstill.progress_ns = now_ns
@@ -191,7 +191,7 @@ class CallbackQueue:
         self.timers.pop_due(now_ns, self.ready)
 
     def take_out(self, belongs: Callable[[Handle], bool]) -> list[tuple[int, Handle]]:
-        """Remove the callbacks for which `belongs` holds.
+        """Remove the callbacks for which `belongs` is true.
 
         Returns them with the times at which they are due, in the order in which they would run.
         """
@@ -200,14 +200,14 @@ class CallbackQueue:
         for index, handle in enumerate(self.ready):
             if not handle._cancelled and belongs(handle):
                 entries.append((now_ns, handle))
-                # The round that is running has counted those that are ready.
+                # The current round has counted the ready ones already.
                 place_holder = VirtualHandle(_nothing, (), self._loop, None)
                 place_holder.cancel()
                 self.ready[index] = place_holder
         return entries + self.timers.take_out(belongs)
 
     def take_back(self, entries: Iterable[tuple[int, Handle]]) -> None:
-        """Put callbacks back, those that are due behind all that is ready."""
+        """Put callbacks back; those already due go behind all ready ones."""
         for due_ns, handle in sorted(entries, key=lambda entry: entry[0]):
             if handle._cancelled:
                 continue
@@ -219,4 +219,4 @@ class CallbackQueue:
 
 
 def _nothing() -> None:
-    """Stand in the place of a callback that was taken out."""
+    """Replace a removed callback."""

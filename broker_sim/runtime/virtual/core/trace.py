@@ -1,4 +1,4 @@
-"""The trace of a run in virtual time: a digest that tells two runs apart, and the last events."""
+"""The trace of a run in virtual time: a digest for comparing runs, and the last events."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.clock import LoopClock
 
 BATCH_EVENTS = 1_024
-"""Number of events put into words at once, which is four times as fast as one by one."""
+"""Number of events formatted together, which is four times as fast as one by one."""
 
 
 class LoopTrace:
-    """Digests all events, and keeps the last `keep_events` for the report of a failure.
+    """Digests all events, and keeps the last `keep_events` for failure reports.
 
-    An event is a tuple of values that never change and whose `repr` is the same in each run, so
-    no objects that show their address.
+    An event is a tuple of immutable values whose `repr` is the same in each run: no objects that show their
+    address.
     """
 
     def __init__(self, clock: LoopClock, keep_events: int = 200) -> None:
@@ -32,7 +32,7 @@ class LoopTrace:
         self._digested = 0
 
     def record(self, *parts: object) -> None:
-        """Add one event at the present time."""
+        """Add an event at the current time."""
         batch = self._batch
         batch.append((self._clock.now_ns, *parts))
         if len(batch) >= BATCH_EVENTS:
@@ -59,6 +59,6 @@ class LoopTrace:
         ]
 
     def digest(self) -> str:
-        """Return a digest of everything so far; equal runs have equal digests."""
+        """Return a digest of all events so far; equal runs have equal digests."""
         self._digest_batch()
         return self._hash.hexdigest()

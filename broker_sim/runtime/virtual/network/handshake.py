@@ -1,4 +1,4 @@
-"""Makes a connection by SYN, SYN-ACK and ACK, each of which takes the latency of its direction."""
+"""Establishes a connection by SYN, SYN-ACK and ACK, each with the latency of its direction."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CONNECT_TIMEOUT_S: Final = 127
 
 
 class Handshake:
-    """One attempt to connect, seen from the network.
+    """One attempt to connect.
 
-    Nobody listens: refused. No such machine, or the network is cut: no answer, until a timeout. As
-    with a real kernel the server's program learns of a connection when the ACK is there.
+    Without a listener it is refused; without such a host, or if the network is cut, it times out. As with a real
+    kernel the server's program learns of a connection when the ACK arrives.
     """
 
     def __init__(self, core: Core, hosts: Hosts, ports: Ports, client: MemoryTransport) -> None:
@@ -32,7 +32,7 @@ class Handshake:
         self._answered = core.loop.create_future()
 
     async def establish(self) -> None:
-        """Return once the client's end is connected; OSError if it cannot be."""
+        """Return once the client's end is connected. Raises OSError if it cannot be."""
         timer = self._core.loop.call_later(CONNECT_TIMEOUT_S, self._on_timeout)
         self._client.pipe.send(self._on_syn)
         try:
@@ -65,7 +65,7 @@ class Handshake:
         context = listener.context.copy()
         self._server.use_context(context)
         if self._core.processes.holder(context):
-            # Who is frozen accepts it later; the client's kernel does not know.
+            # A frozen server accepts it later; the client's kernel does not notice.
             self._core.call_soon(listener.accept, self._server, context=context)
         else:
             context.run(listener.accept, self._server)

@@ -1,4 +1,4 @@
-"""Hosts and addresses of the virtual network, and what is left of a socket there."""
+"""Hosts and addresses of the virtual network, and the socket object that programs get."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ALIASES = {"localhost": LOOPBACK, "::1": LOOPBACK, "": ANY_ADDRESS, "::": ANY_A
 
 
 class VirtualSocket:
-    """The parts of a socket that programs look at: addresses, and options that change nothing."""
+    """The parts of a socket that programs use: addresses, and options without effect."""
 
     family = socket.AF_INET
     type = socket.SOCK_STREAM
@@ -30,7 +30,7 @@ class VirtualSocket:
         return self._address
 
     def getpeername(self) -> Address:
-        """Return host and port of the other end; OSError where there is none."""
+        """Return host and port of the other end. Raises OSError if there is none."""
         if self._peer is None:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
         return self._peer
@@ -46,7 +46,7 @@ class VirtualSocket:
         """Do nothing: the virtual network never blocks."""
 
     def fileno(self) -> int:
-        """Return -1, as a closed socket does: no file of this machine stands behind it."""
+        """Return -1, as a closed socket does: there is no file descriptor."""
         return -1
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class VirtualSocket:
 
 
 class Hosts:
-    """Names and addresses. There is no real name service; each name is one address."""
+    """Host names and addresses. There is no real name service; each name has one address."""
 
     def __init__(self) -> None:
         self._addresses: dict[str, str] = dict(_ALIASES)
@@ -63,7 +63,7 @@ class Hosts:
         self._made = 0
 
     def add(self, name: str) -> str:
-        """Return the address of a name, or of an address; makes one where there was none."""
+        """Return the address of a name or address; a new name gets a new one."""
         address = self._addresses.get(name)
         if address is None and _is_address(name):
             address = name
@@ -76,7 +76,7 @@ class Hosts:
         return address
 
     def resolve(self, host: str | bytes | None) -> str:
-        """Return the address of a host; `socket.gaierror` if the name is unknown."""
+        """Return the address of a host. Raises `socket.gaierror` if the name is unknown."""
         name = host.decode() if isinstance(host, bytes) else host or ""
         address = self._addresses.get(name)
         if address is None:
@@ -88,7 +88,7 @@ class Hosts:
         return address
 
     def exists(self, address: str) -> bool:
-        """Whether there is a machine with that address; to any other a connection times out."""
+        """Whether a host has that address; connections to other addresses time out."""
         return address in self._known or address.startswith("127.")
 
 

@@ -1,7 +1,7 @@
-"""The network of a virtual loop: hosts, and pipes between them, with latency that follows from the seed, and faults.
+"""The network of a virtual loop: hosts and the pipes between them, with faults, and with latency drawn from the seed.
 
-Where it is simpler than a real one: it has IPv4 and TCP only; a name has one address; and what a
-cut held back arrives at once when the cut is mended, not at the next retransmission.
+It is simpler than a real one: IPv4 and TCP only, one address for a name, and data held back by a cut arrives
+as soon as the cut is mended, not at the next retransmission.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.core import Core
 
 ANY = "*"
-"""Stands for every end of a connection in a fault."""
+"""Matches every end of a connection in a fault."""
 DEFAULT_HOST = "client"
 WINDOW_BYTES = 256 * 1024
 RETRANSMISSION_TIMEOUT_S: Final = 924.6
-"""Time without an acknowledgement after which Linux gives a connection up (tcp_retries2 = 15)."""
+"""Time without an acknowledgement after which Linux gives up a connection (tcp_retries2 = 15)."""
 
 Latency = float | tuple[float, float] | Callable[[str, str], float]
 """Milliseconds one way: fixed, drawn from a range, or given by (source label, target label)."""
@@ -39,41 +39,41 @@ _current_host: ContextVar[str] = ContextVar("virtual_host", default=DEFAULT_HOST
 
 
 class Network:
-    """All hosts and pipes of one loop, and what is wrong with them.
+    """All hosts and pipes of one loop, and their faults.
 
-    A fault names two ends and works in the direction from `source` to `target`. An end that
-    connects is called by its host (`"client"`, or what `on_host` said); an end that listens by its
-    address (`"127.0.0.1"`), its address and port (`"127.0.0.1:9092"`), or its name; `ANY` is every end.
+    A fault names two ends and affects the direction from `source` to `target`. A client's end is named by its host
+    (`"client"`, or the name given to `on_host`), a server's end by its address (`"127.0.0.1"`), address and port
+    (`"127.0.0.1:9092"`) or host name; `ANY` matches every end.
     """
 
     def __init__(self, core: Core) -> None:
         self.core = core
         self.hosts = Hosts()
         self.window_bytes = WINDOW_BYTES
-        """Bytes that a connection takes in before its sender has to buffer: the kernels' buffers."""
+        """Unread bytes that a connection holds before its sender has to buffer: the kernels' buffers."""
         self.fragments = False
-        """Whether chance divides what is sent at once into two segments."""
+        """Whether data sent in one call is sometimes split into two segments."""
         self.has_cuts = False
         self.traffic = 0
-        """Number of segments that were sent so far."""
+        """Number of segments sent so far."""
         self.has_latency = False
         self._random = core.stream("network")
         self._latency_ms: Latency = 0
         self._latencies: dict[tuple[str, str], Latency] = {}
         self._fixed_latency_ns: int | None = 0
-        """Latency of every segment; None where they differ."""
+        """Latency of every segment; None if latencies vary."""
         self._cuts: dict[tuple[str, str], bool] = {}
         """The cuts in force, and whether each has stopped something."""
         self._holding: dict[Pipe, None] = {}
         self._connections: dict[Pipe, None] = {}
-        """The clients' pipes of the connections that are made, in their order."""
+        """The clients' pipes of all established connections, oldest first."""
         self._made = 0
 
     # -- latency ----------------------------------------------------------------------------------
 
     @property
     def latency_ms(self) -> Latency:
-        """Latency of every segment unless `set_latency` says otherwise; settable."""
+        """Latency of every segment for which `set_latency` sets none; can be assigned."""
         return self._latency_ms
 
     @latency_ms.setter
@@ -82,7 +82,7 @@ class Network:
         self._look_for_latency()
 
     def set_latency(self, source: str, target: str, latency_ms: Latency | None) -> None:
-        """Set the latency from one end to another; None takes that back."""
+        """Set the latency from one end to another; None removes it."""
         if latency_ms is None:
             self._latencies.pop((source, target), None)
         else:
@@ -111,7 +111,7 @@ class Network:
         return _to_ns(latency)
 
     def split(self, data: bytes) -> tuple[bytes, ...]:
-        """Divide data into two segments, or leave it as one, as chance has it."""
+        """Split data at random into one or two segments."""
         if len(data) < 2 or self._random.random() < 0.5:
             return (data,)
         place = self._random.randrange(1, len(data))
@@ -120,11 +120,11 @@ class Network:
     # -- faults -----------------------------------------------------------------------------------
 
     def cut(self, source: str, target: str) -> None:
-        """Let nothing pass from one end to the other.
+        """Let no data pass from one end to the other.
 
-        What is on its way is held too, and data may be broken in the middle. As with TCP nothing
-        is lost: it arrives when the cut is mended, unless the sender has given up by then, after
-        127 s for a new connection and 15 minutes for one that was made before.
+        Data on its way is held too, and a part of it may still arrive. As with TCP nothing is lost: held data arrives
+        when the cut is mended, unless the sender has given up by then, after 127 s for a new connection and 15 minutes
+        for an established one.
         """
         self._cuts.setdefault((source, target), False)
         self.has_cuts = True
@@ -135,7 +135,7 @@ class Network:
                         pipe.stop_flying()
 
     def mend(self, source: str, target: str) -> None:
-        """Undo `cut`; what was held back arrives."""
+        """Undo `cut`; the held data arrives."""
         self._cuts.pop((source, target), None)
         self.has_cuts = bool(self._cuts)
         for pipe in [pipe for pipe in self._holding if not self.is_cut(pipe)]:
@@ -143,7 +143,7 @@ class Network:
             pipe.release()
 
     def is_cut(self, pipe: Pipe) -> bool:
-        """Whether nothing passes there."""
+        """Whether a cut stops the pipe."""
         sources, targets = pipe.source.names, pipe.target.names
         return any(source in sources and target in targets for source, target in self._cuts)
 
@@ -152,18 +152,18 @@ class Network:
         return self._cuts.get((source, target), False)
 
     def keep_held(self, pipe: Pipe) -> None:
-        """Remember that a pipe holds something back."""
+        """Remember that a pipe holds data back."""
         self._holding[pipe] = None
         for source, target in self._cuts:
             if source in pipe.source.names and target in pipe.target.names:
                 self._cuts[source, target] = True
 
     def connections_of(self, host: str) -> list[Pipe]:
-        """Return the clients' pipes of the open connections of a host."""
+        """Return the clients' pipes of a host's open connections."""
         return [pipe for pipe in self._connections if host in pipe.source.names]
 
     def reset(self, one: str, other: str) -> int:
-        """Break the connections between two ends off, both ways; return how many there were."""
+        """Reset all connections between two ends, in both directions; return their number."""
         broken = 0
         for forth in list(self._connections):
             source, target = forth.source.names, forth.target.names
@@ -176,7 +176,7 @@ class Network:
 
     @contextmanager
     def on_host(self, name: str) -> Iterator[None]:
-        """Run the code inside, and the tasks that it makes, as a program on that host."""
+        """Run the code inside, and the tasks that it creates, as a program on that host."""
         token = _current_host.set(name)
         try:
             yield
@@ -191,7 +191,7 @@ class Network:
     # -- connections ------------------------------------------------------------------------------
 
     def make_pipe(self, host: str | None, address: str, port: int) -> Pipe:
-        """Return the pipe of a new connection from the current host to that port; the one of answers is its `back`."""
+        """Return the pipe of a new connection from the current host; `host` is the target's name, if any."""
         self._made += 1
         number, client_host = self._made, self.current_host
         there, name = f"{address}:{port}", host or address
@@ -204,7 +204,7 @@ class Network:
         return forth
 
     def add_connection(self, forth: Pipe) -> None:
-        """Let faults act on a connection that is made."""
+        """Make an established connection subject to faults."""
         self._connections[forth] = None
 
     def remove_connection(self, forth: Pipe) -> None:
@@ -217,11 +217,13 @@ def _to_ns(latency_ms: float) -> int:
 
 
 def _checked(latency_ms: Latency) -> Latency:
-    """Return it; ValueError where time would go back."""
+    """Return the latency. Raises ValueError if it is negative."""
     if not callable(latency_ms):
         low, high = latency_ms if isinstance(latency_ms, tuple) else (latency_ms, latency_ms)
         if not 0 <= low <= high:
-            raise ValueError(f"latency {latency_ms!r} ms: give what is not negative, lower bound first")
+            raise ValueError(
+                f"latency {latency_ms!r} ms: it must not be negative, and a range has its lower bound first"
+            )
     return latency_ms
 
 
@@ -231,17 +233,17 @@ class End(NamedTuple):
     label: str
     """A client's host, or a server's `address:port`."""
     names: frozenset[str]
-    """All names by which a fault may name it."""
+    """All names that a fault may use for it."""
 
 
 class Pipe:
-    """One direction of a connection: carries calls that arrive later, in order, once the network lets them pass."""
+    """One direction of a connection: carries calls, which arrive in order once the network lets them pass."""
 
     __slots__ = ("_core", "_flying", "_give_up", "_held", "_last_ns", "_network", "back", "context",
                  "name", "on_break", "on_give_up", "opaque", "source", "target")  # fmt: skip
 
     outlives_receiver = True
-    """Segments on their way arrive whether the process of their receiver is alive or not."""
+    """Segments on their way arrive even if their receiver's process is dead."""
 
     def __init__(self, network: Network, source: End, target: End, name: str) -> None:
         self._network = network
@@ -251,22 +253,23 @@ class Pipe:
         self.back: Pipe
         """The other direction."""
         self.name = name
-        """Short and the same in each run, for the trace."""
+        """A short name that is the same in each run, for the trace."""
         self.context: Context | None = None
-        """Context of the receiver's code; the sender's must not leak to it. None until it has accepted."""
+        """Context of the receiver's code, so that the sender's does not leak into it. None until the receiver has
+        accepted."""
         self.opaque = False
-        """Whether its bytes differ from run to run, as encrypted ones do: they are not traced."""
+        """Whether its bytes differ from run to run, as encrypted ones do; they are not traced then."""
         self.on_give_up: Callable[[], object] | None = None
-        """Called when nothing has passed for too long."""
+        """Called when no data has passed for too long."""
         self.on_break: Callable[[], object]
-        """Called when the network breaks the connection off."""
+        """Called when the network resets the connection."""
         self._flying: deque[_Segment] = deque()
         self._held: deque[_Segment] = deque()
         self._last_ns = 0
         self._give_up: TimerHandle | None = None
 
     def send(self, deliver: Callable[..., object], *args: Any) -> None:
-        """Have `deliver(*args)` called at the other end, after all that was sent before."""
+        """Call `deliver(*args)` at the other end, after everything sent earlier."""
         network = self._network
         network.traffic += 1
         if network.has_cuts and network.is_cut(self):
@@ -289,12 +292,12 @@ class Pipe:
 
     @property
     def awaits_answer(self) -> bool:
-        """Whether the last thing that was sent on the connection went this way."""
+        """Whether the last segment of the connection went in this direction."""
         return bool(self._held) or self._last_ns > self.back._last_ns
 
     @property
     def last_ns(self) -> int:
-        """Virtual time at which the last thing that was sent either way arrives; 0 without latency."""
+        """Virtual time at which the last segment of either direction arrives; 0 without latency."""
         return max(self._last_ns, self.back._last_ns)
 
     def _arrive(self) -> None:
@@ -302,7 +305,7 @@ class Pipe:
         deliver(*args)
 
     def _arrive_early(self) -> None:
-        """Take in what was sent before the receiver had accepted the connection; it may have by now."""
+        """Deliver data sent before the receiver accepted the connection, which it may have done by now."""
         context = self.context
         if context is None:
             self._arrive()
@@ -312,7 +315,7 @@ class Pipe:
             context.run(self._arrive)
 
     def stop_flying(self) -> None:
-        """Hold what is on its way when a cut begins; a part of the first data still arrives."""
+        """Hold data on its way when a cut begins; a part of the first segment still arrives."""
         segments = list(self._flying)
         if not segments:
             return
@@ -334,7 +337,7 @@ class Pipe:
             self._give_up = self._core.loop.call_later(RETRANSMISSION_TIMEOUT_S, self._on_give_up)
 
     def release(self) -> None:
-        """Send what was held; called by the network once nothing cuts the pipe any more."""
+        """Send the held data; called by the network once no cut stops the pipe."""
         self._stop_waiting()
         segments, self._held = self._held, deque()
         for deliver, args in segments:
@@ -353,4 +356,4 @@ class Pipe:
 
 
 def _nothing_arrives() -> None:
-    """Stand for a segment that a cut holds back."""
+    """Replace a segment that a cut holds back."""

@@ -1,4 +1,4 @@
-"""Ports of the virtual network, and what servers accept there."""
+"""Ports of the virtual network, and the listeners behind them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST_FREE_PORT = 65_535
 
 
 class Listener:
-    """Makes a protocol of each connection that a server accepts."""
+    """Accepts a server's connections and gives each one a protocol."""
 
     def __init__(
         self,
@@ -37,21 +37,21 @@ class Listener:
         """The context in which the server was started; accepted connections run in copies of it."""
         self.tls = tls
         self._held: list[MemoryTransport] | None = None
-        """Connections that nobody answers; None while all are accepted."""
+        """Connections kept unanswered by `hold`; None while all are accepted."""
 
     def hold(self) -> None:
-        """Let connections that are made from now on wait, unanswered, for `release`."""
+        """Keep new connections waiting, unanswered, until `release`."""
         if self._held is None:
             self._held = []
 
     def release(self) -> None:
-        """Accept those that have waited, and all others."""
+        """Accept the connections that have waited, and all later ones."""
         transports, self._held = self._held, None
         for transport in transports or ():
             self.context.copy().run(self.accept, transport)
 
     def close(self) -> None:
-        """Reset the connections that have waited: no program is going to accept them."""
+        """Reset the waiting connections: no program will accept them."""
         transports, self._held = self._held, None
         for transport in transports or ():
             transport.refuse()
@@ -66,7 +66,7 @@ class Listener:
 
 
 class BoundPort(VirtualSocket):
-    """A port that is taken. A server listens on it through `listener`."""
+    """A bound port. A server listens on it through `listener`."""
 
     def __init__(self, ports: Ports, address: Address) -> None:
         super().__init__(address)
@@ -77,36 +77,36 @@ class BoundPort(VirtualSocket):
         """Do nothing: the loop sets `listener`."""
 
     def hold(self) -> None:
-        """Let connections that are made from now on wait, unanswered, for `release`."""
+        """Keep new connections waiting, unanswered, until `release`."""
         if self.listener is not None:
             self.listener.hold()
 
     def release(self) -> None:
-        """Accept those that have waited, and all others."""
+        """Accept the connections that have waited, and all later ones."""
         if self.listener is not None:
             self.listener.release()
 
     def close(self) -> None:
-        """Give the port back. Idempotent."""
+        """Release the port. Idempotent."""
         listener, self.listener = self.listener, None
         self._ports.release(self)
         if listener is not None:
             listener.close()
 
     def on_owner_gone(self) -> None:
-        """Give it back for a process that was killed."""
+        """Release it because its process was killed."""
         self.close()
 
 
 class Ports:
-    """The ports that are taken, each with its owner."""
+    """The bound ports."""
 
     def __init__(self) -> None:
         self._bound: dict[Address, BoundPort] = {}
         self._next_free = FIRST_FREE_PORT
 
     def bind(self, address: str, port: int) -> BoundPort:
-        """Take the port, 0 for a free one; OSError if it is taken."""
+        """Bind a port, 0 for a free one. Raises OSError if it is taken."""
         if port == 0:
             port = self.draw_free()
         addresses_in_use = self._bound.keys() & {(address, port), (ANY_ADDRESS, port)}
@@ -116,7 +116,7 @@ class Ports:
         return bound
 
     def draw_free(self) -> int:
-        """Return the next port that nobody is bound to."""
+        """Return the next free port."""
         ports_in_use = {port for _, port in self._bound}
         for _ in range(FIRST_FREE_PORT, LAST_FREE_PORT + 1):
             port = self._next_free
@@ -126,11 +126,11 @@ class Ports:
         raise OSError(errno.EADDRINUSE, "no port is free")
 
     def release(self, bound: BoundPort) -> None:
-        """Give a port back."""
+        """Release a port."""
         if self._bound.get(bound.getsockname()) is bound:
             del self._bound[bound.getsockname()]
 
     def listener(self, address: str, port: int) -> Listener | None:
-        """Return what accepts connections there; None if nobody listens."""
+        """Return the listener of that port; None if there is none."""
         bound = self._bound.get((address, port)) or self._bound.get((ANY_ADDRESS, port))
         return None if bound is None else bound.listener

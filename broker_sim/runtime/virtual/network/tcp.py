@@ -1,4 +1,4 @@
-"""TCP as a loop of asyncio offers it: servers, connections, names, and sockets that a program makes itself."""
+"""The TCP methods of an asyncio loop: servers, connections, names, and sockets that a program creates itself."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _NOT_VIRTUAL = (
 
 
 class Tcp:
-    """Servers and connections of one virtual network; the methods are those of asyncio's loops.
+    """Servers and connections of one virtual network, with the methods of asyncio's loops.
 
     `asyncio.Server` is asyncio's own: it works on whatever `start_serving` can listen on.
 
-    A program may make a socket of `socket` and hand it to the loop, as aiohttp does on both sides. The socket stays
-    what it is, and nothing is ever sent through it: a port or a connection of the virtual network takes its place.
+    A program may create a `socket.socket` and hand it to the loop, as aiohttp does on both sides. Nothing is ever sent
+    through that socket: a port or a connection of the virtual network takes its place.
     """
 
     def __init__(self, core: Core, network: Network) -> None:
@@ -49,14 +49,14 @@ class Tcp:
     # -- names and ports --------------------------------------------------------------------------
 
     def bind(self, host: str | None, port: int) -> BoundPort:
-        """Take a port, 0 for a free one; a host that was unknown is one from now on.
+        """Bind a port, 0 for a free one; an unknown host is created.
 
         Raises OSError (EADDRINUSE) if the port is taken.
         """
         return self.ports.bind(self._network.hosts.add(host or ""), port)
 
     def address_info(self, host: str | bytes | None, port: str | int | None) -> list[AddressInfo]:
-        """Return the one address of the host; `socket.gaierror` if there is no such host."""
+        """Return the one address of the host. Raises `socket.gaierror` if there is no such host."""
         address = (self._network.hosts.resolve(host), int(port or 0))
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", address)]
 
@@ -76,7 +76,7 @@ class Tcp:
         start_serving: bool = True,
         **_: Any,
     ) -> asyncio.Server:
-        """Serve on the virtual network; on `sock` if that is what `bind` returned."""
+        """Serve on the virtual network; `sock` may be a port that `bind` returned."""
         if sock is None:
             ports = self._bind_all(host, port)
         elif isinstance(sock, BoundPort):
@@ -117,7 +117,7 @@ class Tcp:
         server: asyncio.Server,
         tls: Tls | None,
     ) -> None:
-        """Accept connections on a port, in the context and the process of the caller."""
+        """Accept connections on a port, in the caller's context and process."""
         sock.listener = Listener(server, protocol_factory, copy_context(), tls)
         process = PROCESS.get()
         if process is not None:
@@ -139,7 +139,7 @@ class Tcp:
         ssl_shutdown_timeout: float | None = None,
         **_: Any,
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        """Connect over the virtual network; OSError, also `socket.gaierror`, as in real time."""
+        """Connect over the virtual network. Raises OSError, including `socket.gaierror`, as in real time."""
         if sock is None and port is None:
             raise ValueError("host and port was not specified and no sock specified")
         tls = None
@@ -163,7 +163,7 @@ class Tcp:
         return transport, protocol
 
     async def _connect(self, host: str | None, port: int, local: Address | None = None) -> MemoryTransport:
-        """Return the client's end of a new connection; its protocol is yet to be given.
+        """Return the client's end of a new connection, still without a protocol.
 
         Raises ConnectionRefusedError, TimeoutError or `socket.gaierror` as the real one does.
         """
@@ -182,10 +182,10 @@ class Tcp:
         transport.on_gone = lambda: network.remove_connection(forth)
         return transport
 
-    # -- sockets that a program makes -------------------------------------------------------------
+    # -- sockets that a program creates -----------------------------------------------------------
 
     def bind_socket(self, sock: socket.socket, address: Address) -> None:
-        """Take a port of the virtual network for a socket. Raises OSError if it is taken."""
+        """Bind a port of the virtual network for a socket. Raises OSError if it is taken."""
         self._bound[sock] = self.bind(address[0], address[1])
 
     def address_of(self, sock: socket.socket) -> Address | None:
@@ -215,6 +215,6 @@ class Tcp:
 
 
 def _default_context() -> ssl_module.SSLContext:
-    import ssl  # noqa: PLC0415 - most programs need none, and a browser has none
+    import ssl  # noqa: PLC0415 - most programs do not need it, and a browser does not have it
 
     return ssl.create_default_context()

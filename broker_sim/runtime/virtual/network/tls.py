@@ -24,9 +24,9 @@ class Tls(NamedTuple):
 def secure(
     loop: asyncio.BaseEventLoop, protocol: asyncio.BaseProtocol, waiter: asyncio.Future[None] | None, tls: Tls
 ) -> tuple[asyncio.BaseProtocol, asyncio.Transport]:
-    """Return the protocol that goes on the connection, and the transport that `protocol` gets.
+    """Return the TLS protocol for the connection, and the transport for `protocol`.
 
-    The keys come from OpenSSL and differ from run to run, so the trace leaves the bytes out.
+    OpenSSL's keys differ from run to run, so the trace omits the bytes.
     """
     secured = sslproto.SSLProtocol(
         loop,

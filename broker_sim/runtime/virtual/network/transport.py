@@ -1,8 +1,8 @@
-"""One end of a connection in memory, as its protocol sees it: what a socket transport of asyncio does.
+"""One end of an in-memory connection: does what asyncio's socket transport does.
 
-The names follow asyncio's selector transport, and so does the behaviour: `close` writes what is
-left and then sends an end, `abort` drops what the kernel has not taken, and a socket that is closed
-while something is unread there answers with a reset.
+Names and behaviour follow asyncio's selector transport: `close` writes the buffered data and then sends an
+end, `abort` drops what the kernel has not accepted, and a socket that is closed with unread data sends a
+reset.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.network.network import Network, Pipe
 
 END: Final = b""
-"""Stands in an inbox where the other side has sent its end."""
+"""The end of the other side's data, in an inbox."""
 _ATTACH_TAKES_TRANSPORT: Final = asyncio.Server._attach.__code__.co_argcount == 2  # type: ignore[attr-defined]
-"""From Python 3.13 on a server keeps its transports; before, it counts them."""
+"""From Python 3.13 on a server keeps its transports; earlier versions count them."""
 
 
 class Outgoing:
-    """Sends data through a pipe; `on_data` and `on_end` run where it arrives.
+    """Sends data through a pipe; `on_data` and `on_end` run at the other end.
 
-    The window stands for the buffers of both kernels: it holds what the other side has not read.
-    The backlog is the transport's own buffer, which `pause_writing` and `drain` look at.
+    The window stands for the buffers of both kernels: it holds data that the other side has not read.
+    The backlog is the transport's own buffer, on which `pause_writing` and `drain` depend.
     """
 
     __slots__ = ("_backlog", "_in_flight_bytes", "_network", "_on_data", "_on_end", "_pipe",
@@ -57,7 +57,7 @@ class Outgoing:
         self.end_sent = False
 
     def write(self, data: bytes) -> None:
-        """Send what fits into the window, and keep the rest for `on_read`."""
+        """Send as much as fits into the window, and keep the rest for `on_read`."""
         size = len(data)
         if not self.backlog_bytes and self._in_flight_bytes + size <= self._network.window_bytes:
             self._send(data, size)
@@ -67,7 +67,7 @@ class Outgoing:
         self._fill_window()
 
     def on_read(self, size: int) -> None:
-        """Take note that the other side has read so many bytes."""
+        """Free window space: the other side has read `size` bytes."""
         self._in_flight_bytes -= size
         if self.backlog_bytes:
             self._fill_window()
@@ -79,7 +79,7 @@ class Outgoing:
             self._pipe.send(self._on_end)
 
     def drop_backlog(self) -> None:
-        """Forget what has not been sent."""
+        """Drop the unsent data."""
         self._backlog.clear()
         self.backlog_bytes = 0
 
@@ -124,12 +124,12 @@ class MemoryTransport(_FlowControlMixin):
         self._is_buffered = False
         self._server: Any = None
         self._inbox: deque[bytes | None] = deque()
-        """Data that arrived and is not read yet; None is a reset."""
+        """Unread data; None is a reset."""
         self._started = False
         self._paused = False
         self._closing = False
         self._conn_lost = 0
-        """Not 0 once `connection_lost` is on its way."""
+        """Not 0 once `connection_lost` is scheduled."""
         self._gone = False
         """Whether the socket is closed."""
         self._ended = False
@@ -157,7 +157,7 @@ class MemoryTransport(_FlowControlMixin):
         self.use_context(self._context)
 
     def use_context(self, context: Context) -> None:
-        """Have the protocol's methods called in that context."""
+        """Call the protocol's methods in that context."""
         self._context = context
         self.peer.pipe.context = context
         self._owner = context.get(PROCESS)
@@ -172,7 +172,7 @@ class MemoryTransport(_FlowControlMixin):
     def start(
         self, protocol: asyncio.BaseProtocol, waiter: asyncio.Future[None] | None = None, tls: Tls | None = None
     ) -> asyncio.Transport:
-        """Hand the connection to its protocol; return the transport that the protocol gets."""
+        """Give the connection to its protocol; return the transport that the protocol gets."""
         transport: asyncio.Transport = self
         if tls is not None:
             protocol, transport = secure(self._core.loop, protocol, waiter, tls)
@@ -191,27 +191,27 @@ class MemoryTransport(_FlowControlMixin):
         self._read_inbox()
 
     def discard(self, *, connected: bool) -> None:
-        """Close an end that never got a protocol; if `connected`, the other side learns of it."""
+        """Close an end that never got a protocol; if `connected`, the other side is notified."""
         self._conn_lost += 1
         self._closing = True
         self._was_reset = self._was_reset or not connected
         self._close_socket()
 
     def refuse(self) -> None:
-        """Reset a connection that no program accepts."""
+        """Reset a connection that no program will accept."""
         if not self._gone:
             self.discard(connected=False)
             self.pipe.send(self.peer.on_reset)
 
     def on_owner_gone(self) -> None:
-        """Close the connection for a process that was killed: its protocol is told nothing."""
+        """Close the connection because its process was killed; its protocol is not notified."""
         self.peer.pipe.context = self._core.processes.outside
         self._outgoing.drop_backlog()
         if not self._gone:
             self.discard(connected=not self._was_reset)
 
     def _break_off(self) -> None:
-        """Reset both ends, as a box in the middle may do."""
+        """Reset both ends, as a middlebox may do."""
         for end in (self, self.peer):
             self._core.call_soon(end.on_reset, context=end._context)
 
@@ -236,7 +236,7 @@ class MemoryTransport(_FlowControlMixin):
             self._inbox.append(END)
 
     def on_reset(self) -> None:
-        """Take a reset; the program learns of it when it reads, or writes."""
+        """Receive a reset; the program learns of it when it reads or writes."""
         if self._gone or self._was_reset:
             return
         self._core.trace.record(self.peer.pipe.name, "reset")
@@ -247,7 +247,7 @@ class MemoryTransport(_FlowControlMixin):
             self._inbox.append(None)
 
     def _on_window(self, size: int) -> None:
-        """Learn that the other side has read so much; only sent to an end that waits for it."""
+        """Learn that the other side has read `size` bytes; only sent to an end that waits for it."""
         outgoing = self._outgoing
         outgoing.on_read(size)
         if self._conn_lost:
@@ -261,7 +261,7 @@ class MemoryTransport(_FlowControlMixin):
             outgoing.send_end()
 
     def _on_give_up(self) -> None:
-        self._was_reset = True  # the other side does not hear of it, since nothing passes
+        self._was_reset = True  # the other side is not notified, since no data passes
         if not self._gone:
             self._force_close(_os_error(errno.ETIMEDOUT))
 
@@ -300,7 +300,7 @@ class MemoryTransport(_FlowControlMixin):
             try:
                 buffer = _buffer_of(protocol)
             except BaseException:
-                self._inbox.appendleft(bytes(data))  # it stays unread
+                self._inbox.appendleft(bytes(data))  # this part stays unread
                 raise
             size = min(len(buffer), len(data))
             buffer[:size] = data[:size]
@@ -314,7 +314,7 @@ class MemoryTransport(_FlowControlMixin):
                 return
 
     def _on_read(self, size: int) -> None:
-        """Give the sender room in its window; it is told only if it waits for that."""
+        """Give the sender room in its window; it is notified only if it waits for it."""
         peer = self.peer
         if peer._outgoing.backlog_bytes:
             self.pipe.send(peer._on_window, size)
@@ -334,24 +334,24 @@ class MemoryTransport(_FlowControlMixin):
             self.close()
 
     def pause_reading(self) -> None:
-        """Leave what arrives in the inbox."""
+        """Leave arriving data in the inbox."""
         if not self._closing:
             self._paused = True
 
     def resume_reading(self) -> None:
-        """Read on, in a callback of its own."""
+        """Resume reading, in a new callback."""
         if self._paused and not self._closing:
             self._paused = False
             self._core.call_soon(self._read_inbox, context=self._context)
 
     def is_reading(self) -> bool:
-        """Whether the protocol gets what arrives."""
+        """Whether the protocol gets arriving data."""
         return not (self._closing or self._paused)
 
     # -- writing ----------------------------------------------------------------------------------
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send data; what does not fit into the window waits here."""
+        """Send data; data that does not fit into the window is buffered."""
         _check_bytes(data)
         if self._eof:
             raise RuntimeError("Cannot call write() after write_eof()")
@@ -362,7 +362,7 @@ class MemoryTransport(_FlowControlMixin):
             number = errno.EPIPE if self._ended else errno.ECONNRESET
             self._force_close(_os_error(number))
             return
-        # What can change after this call has to be copied.
+        # The caller may change the data after this call, so it is copied.
         self._outgoing.write(data if type(data) is bytes else bytes(data))
         if self._outgoing.backlog_bytes:
             self._maybe_pause_protocol()  # type: ignore[attr-defined]
@@ -372,7 +372,7 @@ class MemoryTransport(_FlowControlMixin):
         self.write(b"".join(list_of_data))
 
     def get_write_buffer_size(self) -> int:
-        """Return how many bytes wait for the window to open."""
+        """Return the number of buffered bytes."""
         return self._outgoing.backlog_bytes
 
     def can_write_eof(self) -> bool:
@@ -380,7 +380,7 @@ class MemoryTransport(_FlowControlMixin):
         return True
 
     def write_eof(self) -> None:
-        """Send an end after what has been written; reading goes on."""
+        """Send an end after the written data; reading goes on."""
         if self._closing or self._eof:
             return
         self._eof = True
@@ -390,7 +390,7 @@ class MemoryTransport(_FlowControlMixin):
     # -- the end ----------------------------------------------------------------------------------
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        """Call that protocol from now on."""
+        """Use that protocol from now on."""
         self._protocol = protocol
         self._is_buffered = isinstance(protocol, asyncio.BufferedProtocol)
         if is_tls(protocol):
@@ -402,18 +402,18 @@ class MemoryTransport(_FlowControlMixin):
         return protocol
 
     def is_closing(self) -> bool:
-        """Whether either side has closed the connection, or it broke."""
+        """Whether either side has closed the connection, or it has failed."""
         return self._closing
 
     def close(self) -> None:
-        """Read no more, send what has been written, then close."""
+        """Stop reading, send the written data, then close."""
         if not self._closing:
             self._closing = True
             if not self._outgoing.backlog_bytes:
                 self._schedule_lost(None)
 
     def abort(self) -> None:
-        """Close at once; what waits for the window is dropped."""
+        """Close at once; buffered data is dropped."""
         self._force_close(None)
 
     def _fatal_error(self, error: BaseException, message: str) -> None:
@@ -458,7 +458,7 @@ class MemoryTransport(_FlowControlMixin):
 
 
 def _buffer_of(protocol: asyncio.BufferedProtocol) -> memoryview:
-    """Return the buffer in which the protocol wants what has arrived. Raises RuntimeError for an empty one."""
+    """Return the protocol's buffer for arriving data. Raises RuntimeError if it is empty."""
     buffer = memoryview(protocol.get_buffer(-1))
     if not buffer:
         raise RuntimeError("get_buffer() returned an empty buffer")
@@ -466,7 +466,7 @@ def _buffer_of(protocol: asyncio.BufferedProtocol) -> memoryview:
 
 
 def _check_bytes(data: object) -> None:
-    """Raise TypeError, in asyncio's words, for what cannot be written."""
+    """Raise asyncio's TypeError for data that cannot be written."""
     if not isinstance(data, (bytes, bytearray, memoryview)):
         kind = type(data).__name__
         raise TypeError(f"data argument must be a bytes-like object, not {kind!r}")

@@ -1,8 +1,8 @@
-"""Programs of this machine in virtual time: any language, unmodified, each in an OS process of its own.
+"""Unmodified programs in any language in virtual time, each in an OS process of its own.
 
-A process is a callback of the virtual loop: it runs until all its threads wait, while the loop stands still. A
-library of C, loaded by LD_PRELOAD, gives it the clock, turns for its threads, the network and chance; `library.h`
-tells the protocol and the rules.
+A process is a callback of the virtual loop: it runs until all its threads wait, while the loop is blocked. A C
+library, loaded by LD_PRELOAD, provides the clock, turns for its threads, the network and randomness; `library.h`
+describes the protocol and the rules.
 """
 
 from broker_sim.runtime.virtual.programs.compiling import NoVirtualProgramsError, fingerprint

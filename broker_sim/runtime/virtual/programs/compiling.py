@@ -1,6 +1,6 @@
-"""Finds the library that programs in virtual time load, and compiles it at its first use.
+"""Finds the C library that programs in virtual time load, and compiles it at first use.
 
-A native wheel has it. Otherwise the C compiler of this machine makes it, in a second, and it is kept in the user's
+A native wheel contains it. Otherwise this machine's C compiler builds it in a second, and it is kept in the user's
 cache under a hash of its sources. Imports the standard library only: `hatch_build.py` runs this file.
 """
 
@@ -29,11 +29,11 @@ COMPILERS: Final = ("cc", "gcc", "clang")
 
 
 class NoVirtualProgramsError(RuntimeError):
-    """This machine cannot run programs in virtual time; the text is one line, which says what is missing."""
+    """This machine cannot run programs in virtual time; the text says in one line what is missing."""
 
 
 def check_machine() -> None:
-    """Raise NoVirtualProgramsError where the library cannot work."""
+    """Raise NoVirtualProgramsError if the library cannot work on this machine."""
     libc, _ = platform.libc_ver()
     if sys.platform == "linux" and platform.machine() in MACHINES and libc == "glibc":
         return
@@ -46,7 +46,7 @@ def check_machine() -> None:
 
 @cache
 def library() -> Path:
-    """Return the library; it is compiled if this machine has none yet. Raises NoVirtualProgramsError."""
+    """Return the path of the library, compiled if necessary. Raises NoVirtualProgramsError."""
     check_machine()
     if (ready := SOURCES / NAME).exists():
         return ready
@@ -63,7 +63,7 @@ def _sources() -> bytes:
 
 @cache
 def fingerprint() -> str:
-    """Return what a program's run depends on besides its seed: kernel, C library, Python, and this library."""
+    """Return all that a program's run depends on besides its seed: kernel, C library, Python, this library."""
     return (
         f"{platform.system()} {platform.release()} on {platform.machine()}, {' '.join(platform.libc_ver())}, "
         f"Python {platform.python_version()}, library {hashlib.sha256(_sources()).hexdigest()[:8]}"
@@ -71,7 +71,7 @@ def fingerprint() -> str:
 
 
 def _cache() -> Path:
-    """Return the folder of the user's cache, or one of temporary files if it cannot be written."""
+    """Return the user's cache folder, or one for temporary files if that is not writable."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = base / "broker-sim"
     try:
@@ -82,7 +82,7 @@ def _cache() -> Path:
 
 
 def compile_library(path: Path, *flags: str) -> None:
-    """Compile the library into a file, which appears whole. Raises NoVirtualProgramsError."""
+    """Compile the library into `path`, which appears complete. Raises NoVirtualProgramsError."""
     compiler = os.environ.get("CC") or next(filter(shutil.which, COMPILERS), None)
     if compiler is None:
         raise NoVirtualProgramsError(

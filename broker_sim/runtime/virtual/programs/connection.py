@@ -20,23 +20,23 @@ _ARRIVAL = struct.Struct("<III")
 
 
 class Owner(Protocol):
-    """The program at the near end."""
+    """The program that the connection belongs to."""
 
     def on_connected(self, number: int, error: int) -> None:
-        """Take the result of a connect, an errno or 0."""
+        """Receive the result of a connect, an errno or 0."""
 
     def next_number(self) -> int:
-        """Return the number of a connection that others have made."""
+        """Return the number for an incoming connection."""
 
     def on_accepted(self, number: int, connection: Connection) -> None:
-        """Take a connection that others have made."""
+        """Take over an incoming connection."""
 
     def on_arrival(self) -> None:
-        """Run soon: there is something to read, or room to write."""
+        """Run soon: there is data to read, or room to write."""
 
 
 class Connection(asyncio.Protocol):
-    """Moves bytes between both sides; used from the loop's thread only."""
+    """Moves bytes between the two sides; used on the loop's thread only."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Connection(asyncio.Protocol):
         filler_bytes: int = 0,
         on_made: Callable[[tuple[str, int]], None] | None = None,
     ) -> None:
-        """`on_made(peer)` is called for a connection that others have made."""
+        """`on_made(peer)` is called for an incoming connection."""
         sock.setblocking(False)
         self._owner = owner
         self._number = number
@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
         self._near_end_is_over = False
 
     async def connect(self, loop: VirtualEventLoop, host: str, port: int) -> None:
-        """Connect over the virtual network, and tell the program how it went."""
+        """Connect over the virtual network, and report the result to the program."""
         try:
             await loop.create_connection(lambda: self, host, port)
         except OSError as error:
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
             self._owner.on_connected(self._number, error.errno or errno.ECONNREFUSED)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Read the filler: the program may write from now on."""
+        """Read the filler bytes, so that the program may write."""
         self._transport = cast("asyncio.Transport", transport)
         while self._filler_bytes:
             self._filler_bytes -= len(self._sock.recv(self._filler_bytes))
@@ -77,20 +77,20 @@ class Connection(asyncio.Protocol):
             self._owner.on_connected(self._number, 0)
 
     def data_received(self, data: bytes) -> None:
-        """Hand what has arrived to the program."""
+        """Pass arriving data to the program."""
         self._outbox += data
         self.flush()
         self._owner.on_arrival()
 
     def eof_received(self) -> bool:
-        """Tell the program that no more comes; it may still write."""
+        """Pass the end of data to the program, which may still write."""
         self._far_end_is_over = True
         self.flush()
         self._owner.on_arrival()
         return True
 
     def connection_lost(self, error: BaseException | None) -> None:
-        """Close the program's end, behind what has arrived."""
+        """Close the program's end after all data that has arrived."""
         del error
         self._transport = None
         self.flush()
@@ -99,7 +99,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the program's end is closed: nothing moves any more."""
+        """Whether the program's end is closed."""
         return self._sock.fileno() < 0
 
     @property
@@ -108,7 +108,7 @@ class Connection(asyncio.Protocol):
         return bool(self._outbox)
 
     def flush(self) -> None:
-        """Write what the program has room for; the virtual network stops sending meanwhile."""
+        """Write as much as the program has room for; the virtual network stops sending meanwhile."""
         if self.is_closed:
             return
         try:
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
             (transport.pause_reading if self._outbox else transport.resume_reading)()
 
     def drain(self) -> bool:
-        """Send what the program has written; return whether there was anything, or more for the program to read."""
+        """Send the program's data; return whether there was any, or more for the program to read."""
         backlog = len(self._outbox)
         self.flush()
         has_sent = len(self._outbox) < backlog
@@ -145,12 +145,12 @@ class Connection(asyncio.Protocol):
         return has_sent
 
     def close(self) -> None:
-        """Close the program's end: the program is gone."""
+        """Close the program's end after the program has ended."""
         self._sock.close()
 
 
 class Server:
-    """A port on which a program listens; each connection is a message to the program's end, with a socket."""
+    """A port on which a program listens; the program gets each connection as a message with a socket."""
 
     def __init__(self, owner: Owner, sock: socket.socket, port: BoundPort) -> None:
         sock.setblocking(False)
@@ -161,7 +161,7 @@ class Server:
 
     @property
     def port(self) -> int:
-        """Number of its port."""
+        """The port number."""
         return int(self._port.getsockname()[1])
 
     def start(self, loop: VirtualEventLoop) -> None:
@@ -181,7 +181,7 @@ class Server:
             with far:
                 try:
                     socket.send_fds(self._sock, [_ARRIVAL.pack(number, peer[1], address)], [far.fileno()])
-                except OSError:  # its queue is full, or the program has closed it: the connection ends
+                except OSError:  # the queue is full or closed by the program: the connection ends
                     return
             self._owner.on_arrival()
 
@@ -190,7 +190,7 @@ class Server:
         return connection
 
     def is_over(self) -> bool:
-        """Whether the program has closed its end; the port is free then."""
+        """Whether the program has closed its end, which frees the port."""
         try:
             is_over = not self._sock.recv(1)
         except BlockingIOError:
@@ -202,6 +202,6 @@ class Server:
         return is_over
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._port.close()
         self._sock.close()

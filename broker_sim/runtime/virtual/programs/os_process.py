@@ -1,4 +1,4 @@
-"""A process of the machine that takes part in virtual time: a callback of the virtual loop."""
+"""An OS process that takes part in virtual time, as a callback of the virtual loop."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ _FILE_BYTES: Final = socket.CMSG_SPACE(_FILE.size)
 MESSAGE_BYTES: Final = 65_536
 _MOST_RESULTS: Final = 256
 WATCHED_EVERY_S: Final = 1.0
-"""Real time between two looks at a program that runs on."""
+"""Real time between two checks of a running program."""
 HANGS_AFTER_S: Final = 20.0
-"""Processor time of a program between two waits after which it counts as hanging."""
+"""CPU time between two waits after which a program counts as hanging."""
 STANDS_STILL_AFTER_S: Final = 120.0
-"""Real time that all threads of a program sleep between two waits after which it counts as hanging."""
+"""Real time for which all threads sleep between two waits after which a program counts as hanging."""
 MOST_ALONE_NS: Final = 3_600 * 10**9
-"""Virtual time that a program may pass without asking the loop."""
+"""Maximum virtual time by which a program may move without asking the loop."""
 END_S: Final = 5.0
-"""Maximum real time that a process takes to end once it has been told to."""
+"""Maximum real time that a process may take to end after it has been told to."""
 NUMBER_BITS: Final = 16
-"""Bits of a connection's number that count the connections of one image of a process."""
+"""Bits of a connection's number that count within one process image."""
 
 
 class ProgramHangsError(VirtualRunError):
-    """A program computes without a wait, or waits for what is outside of virtual time."""
+    """A program computes without waiting, or waits for something outside of virtual time."""
 
 
 class Surroundings(Protocol):
-    """The program that a process is part of."""
+    """The program that a process belongs to."""
 
     process: Process
 
@@ -59,38 +59,38 @@ class Surroundings(Protocol):
         """Whether no other process of the program and no connection can change anything before the loop does."""
 
     def new_image(self, process: OsProcess) -> int:
-        """Return the number before that of the first connection of what this process has become by exec or fork."""
+        """Return the base of the connection numbers of a new process image, made by exec or fork."""
 
     def connect(self, number: int, target: int, filler_bytes: int, fd: int) -> None:
-        """Make a connection; `target` is an IPv4 address and a port in its last 16 bits."""
+        """Open a connection; `target` is an IPv4 address followed by a port in the last 16 bits."""
 
     def bind(self, port: int) -> tuple[int, int]:
-        """Take a port of the host, 0 for a free one; return errno or 0, and the port."""
+        """Bind a port of the host, 0 for a free one; return errno or 0, and the port."""
 
     def serve(self, port: int, fd: int) -> None:
-        """Keep the end of a socket that is bound to a port."""
+        """Keep our end of a socket that the program has bound to a port."""
 
     def listen(self, port: int) -> None:
-        """Accept connections at a port."""
+        """Accept connections on a port."""
 
     def add_child(self, parent: OsProcess, pid: int, fd: int) -> None:
-        """Take in a process that was made."""
+        """Add a new child process."""
 
     def signal_process(self, sender: OsProcess, pid: int, number: int) -> int:
-        """Do what `kill(pid, number)` does; return errno, 0, or NOT_OURS."""
+        """Execute `kill(pid, number)`; return errno, 0, or NOT_OURS."""
 
     def after_step(self, process: OsProcess, *, has_run: bool) -> bool:
-        """Take what a process has sent and printed; return whether there was anything that it may wait for."""
+        """Collect what a process has sent and printed; return whether that may have ended a wait."""
 
     def on_end(self, process: OsProcess) -> None:
-        """Take note that a process has ended."""
+        """Handle the end of a process."""
 
     def on_failure(self, process: OsProcess, kind: Callable[[str], VirtualRunError], text: str) -> VirtualRunError:
-        """End all of it after a failure of a process; return the error that fails the run."""
+        """End the whole program after a failure of a process; return the error that fails the run."""
 
 
 class OsProcess:
-    """One process of a program: it runs, while the loop stands still, until all its threads wait.
+    """One process of a program. While it runs, until all its threads wait, the loop is blocked.
 
     Thread rule: the loop's thread.
     """
@@ -106,12 +106,12 @@ class OsProcess:
     ) -> None:
         control.settimeout(WATCHED_EVERY_S)
         self.number = number
-        """1 for the first process of its program, 2 for the next one that was started, and so on."""
+        """1 for the first process of its program, 2 for the next one started, and so on."""
         self.parent = parent
         self.pid = pid
         self.has_ended = False
         self.calls_left = 0
-        """Number of calls after which it is killed, for its next step; 0 if it is not."""
+        """Number of calls in its next step after which it is killed; 0 to let it live."""
         self._loop = loop
         self._program = program
         self._control = control
@@ -124,20 +124,20 @@ class OsProcess:
         self._ready: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    # -- what the program does with it ------------------------------------------------------------
+    # -- called by the program --------------------------------------------------------------------
 
     def wake(self) -> None:
-        """Let it run soon: there is something to read, room to write, or news of another process."""
+        """Let it run soon: there is data to read, room to write, or news of another process."""
         if self._ready is None and not self.has_ended and not self._is_running:
             self._ready = self._loop.call_soon(self._run)
 
     def on_connected(self, number: int, error: int) -> None:
-        """Take the result of a connect, an errno or 0."""
+        """Receive the result of a connect, an errno or 0."""
         self._results.append((number, error, 0))
         self.wake()
 
     def send_signal(self, number: int) -> None:
-        """Let its main thread take a signal at this very time; SIGKILL ends it at once."""
+        """Deliver a signal to its main thread at the current virtual time; SIGKILL ends it at once."""
         if self.has_ended:
             return
         if number == signal.SIGKILL:
@@ -148,7 +148,7 @@ class OsProcess:
         self.wake()
 
     def kill(self) -> None:
-        """End it, and wait until it has ended. Idempotent."""
+        """Kill it, and wait until it has ended. Idempotent."""
         if self.has_ended:
             return
         with suppress(ProcessLookupError):
@@ -156,7 +156,7 @@ class OsProcess:
         self.close()
 
     def close(self) -> None:
-        """Wait until it has ended; it takes no part any more."""
+        """Wait until it has ended; it no longer takes part."""
         self.has_ended = True
         for handle in (self._ready, self._timer):
             if handle is not None:
@@ -166,7 +166,7 @@ class OsProcess:
         os.close(self._pidfd)
 
     def _await_end(self) -> None:
-        """Wait until it has ended, which it is about to: then its parent gets to know of it."""
+        """Wait for its end, which is near, so that its parent can be notified."""
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
         poll.poll(END_S * 1000)
@@ -185,7 +185,7 @@ class OsProcess:
         try:
             if self._is_new:
                 self._is_new = False
-                self._next_message()  # its greeting
+                self._next_message()  # its first message
                 self._begin_image()
             else:
                 self._go()
@@ -204,7 +204,7 @@ class OsProcess:
             self._timer = self._loop.call_at_ns(deadline_ns, self._run)
 
     def _begin_image(self) -> None:
-        """Answer the greeting of what it is from now on."""
+        """Answer the first message of a new process image."""
         if first := self._program.new_image(self):
             self._results = [(0, 0, first)]
         self._go()
@@ -216,7 +216,7 @@ class OsProcess:
         if limit_ns < horizon_ns:
             horizon_ns = int(limit_ns)
         if not self._program.is_alone:
-            horizon_ns = 0  # there may be something for others after each of its waits
+            horizon_ns = 0  # it may have sent data to others before each of its waits
         wall_start_ns = clock.wall_clock_ns() - clock.now_ns + self._program.process.clock_offset_ns
         results, self._results = self._results[:_MOST_RESULTS], self._results[_MOST_RESULTS:]
         calls_left, self.calls_left = self.calls_left, 0
@@ -227,15 +227,15 @@ class OsProcess:
         return self._signals.pop(0) if self._signals else 0
 
     def _answer(self, error: int, value: int = 0, own_signal: int = 0) -> None:
-        """Answer a question: it runs on."""
+        """Answer a question, so that the process runs on."""
         self._send(_ANSWER.pack(_GO, own_signal, 1, 0, 0, 0, 0) + _RESULT.pack(0, error, value))
 
     def _send(self, data: bytes) -> None:
-        with suppress(OSError):  # it has ended; the next receive tells
+        with suppress(OSError):  # it has ended; the next receive reports that
             self._control.send(data)
 
     def _receive(self) -> int | None:
-        """Take messages until it waits; return its deadline, None if it has ended."""
+        """Handle messages until it waits; return its deadline, None if it has ended."""
         while (message := self._next_message()) is not None:
             (kind, number, first, second), text, fds = message
             if kind in {_IDLE, _BYE}:
@@ -258,7 +258,7 @@ class OsProcess:
         return None
 
     def _next_message(self) -> tuple[tuple[int, int, int, int], bytes, list[int]] | None:
-        """Return the next message, its text and its files; None if the process has ended."""
+        """Return the next message, its text and its file descriptors; None if the process has ended."""
         cpu_s, asleep_s = -1.0, 0.0
         while True:
             try:
@@ -279,7 +279,7 @@ class OsProcess:
         return _MESSAGE.unpack_from(data), data[_MESSAGE.size :], fds
 
     def _on_question(self, kind: int, number: int, first: int, text: bytes, fds: list[int]) -> None:
-        """Answer at once: it runs on."""
+        """Answer at once, so that the process runs on."""
         if kind == _RESOLVE:
             self._resolve(text.decode())
         elif kind == _BIND:
@@ -292,7 +292,7 @@ class OsProcess:
             self._answer(error, own_signal=self._next_signal())
 
     def _move_to_ns(self, now_ns: int) -> None:
-        """Take over the time to which it has moved by itself: nothing was due before."""
+        """Adopt the time to which it has moved by itself: nothing was due earlier."""
         if now_ns > self._loop.clock.now_ns:
             self._loop.core.queue.move_to_ns(now_ns)
 
@@ -304,7 +304,7 @@ class OsProcess:
         (value,) = struct.unpack(">I", socket.inet_aton(address))
         self._answer(error, value)
 
-    # -- what goes wrong --------------------------------------------------------------------------
+    # -- failures ---------------------------------------------------------------------------------
 
     def _cpu_s(self) -> float:
         try:
@@ -314,14 +314,14 @@ class OsProcess:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _is_asleep(self) -> bool:
-        """Whether none of its threads runs, waits for a processor (R) or a disk, or for a child that begins (D)."""
+        """Whether all its threads sleep: none is runnable (R) or waits for a disk or a starting child (D)."""
         threads = Path(f"/proc/{self.pid}/task").glob("*/stat")
         with suppress(OSError):
             return all(thread.read_text().rsplit(")", 1)[1].split()[0] not in "RD" for thread in threads)
         return False
 
     def _check_progress(self, cpu_s: float, asleep_s: float) -> None:
-        """Give up on a process that hangs; one that a busy machine keeps waiting for a processor does not."""
+        """Fail if the process hangs; waiting for a CPU on a busy machine does not count."""
         if cpu_s < HANGS_AFTER_S and asleep_s < STANDS_STILL_AFTER_S:
             return
         what = "computes for" if cpu_s >= HANGS_AFTER_S else "waits outside of virtual time for"
@@ -330,14 +330,14 @@ class OsProcess:
     def _failure(
         self, kind: Callable[[str], VirtualRunError], text: str, *, aborts_itself: bool = False
     ) -> VirtualRunError:
-        """End it with SIGABRT, on which it prints its stack; return the error that fails the run."""
-        if not aborts_itself:  # a second SIGABRT would cut the stack off that the first one prints
+        """End it with SIGABRT, so that it prints its stack; return the error that fails the run."""
+        if not aborts_itself:  # a second SIGABRT would cut off the stack that the first one prints
             signal.pidfd_send_signal(self._pidfd, signal.SIGABRT)
         self._await_end()
         return self._program.on_failure(self, kind, text)
 
     def describe(self) -> str:
-        """Return what each of its threads waits for, a line for each."""
+        """Return what each of its threads waits for, one line each."""
         if self.has_ended or self._is_new or self._is_running:
             return ""
         self._send(_ANSWER.pack(_DESCRIBE, 0, 0, 0, 0, 0, 0))
@@ -346,7 +346,7 @@ class OsProcess:
 
 
 def of_group(processes: Iterable[OsProcess], group: int) -> list[OsProcess]:
-    """Return those that run in a process group."""
+    """Return the running processes of a process group."""
     members = []
     for process in processes:
         with suppress(OSError):

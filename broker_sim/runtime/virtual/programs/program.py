@@ -1,4 +1,4 @@
-"""A program in virtual time: one start of a command, with all processes that it starts."""
+"""A program in virtual time: a command and all processes that it starts."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ _ADDR_NO_RANDOMIZE: Final = 0x0040000
 _ANY_PERSONALITY: Final = 0xFFFFFFFF
 ORDER_BITS: Final = 63
 FIRST_ACCEPTED: Final = 1 << 31
-"""Number of the first connection that others make; the program's own have smaller ones."""
+"""Number of the first incoming connection; the program's own have smaller numbers."""
 OUTPUT_TOLD: Final = 4_000
-"""Maximum number of last characters of its output that an error of a program shows."""
+"""Number of characters from the end of a program's output that its errors show."""
 NOT_OURS: Final = 1000
-"""Answer to `kill` for a process that belongs to no program: the kernel sends the signal."""
+"""Result of `kill` for a process that belongs to no program: the kernel then sends the signal."""
 _SIGTERM: Final = int(signal.SIGTERM)
 _libc = ctypes.CDLL(None, use_errno=True)
 USUAL_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
-"""Variables that let Python programs tell the line where they hang, and print at once."""
+"""Variables that make Python programs print the line where they hang, and print without buffering."""
 
 
 class Program:
-    """One start of a command: a process of the machine, and those that it starts. Thread rule: the loop's thread.
+    """A running command: an OS process, and the processes that it starts. Thread rule: the loop's thread.
 
-    They share a host, are frozen together, and none outlives the first one.
+    They share a host, are frozen together, and none outlives the first process.
 
-    `name` is unique in the loop. It belongs to `process`, or to a new process of its name. Chance inside follows from
-    the seed of the loop, the name, and the number of the start. `order` other than 0 chooses which of its ready
-    threads runs next; None is 0, or a number that the seed draws where the loop's tasks do not run first in, first
+    `name` is unique in the loop. The program belongs to `process`, or to a new process of that name. Its randomness
+    follows from the loop's seed, the name, and the number of the start. An `order` other than 0 varies which of its
+    ready threads runs next; None is 0, or a number drawn from the seed if the loop's tasks do not run first in, first
     out. `on_output(line)` is called for each line printed.
     Raises NoVirtualProgramsError, and OSError if the command cannot be started.
     """
@@ -69,7 +69,7 @@ class Program:
     ) -> None:
         self.name = name
         self.exit_code: int | None = None
-        """Exit code, negative for the number of the signal that ended it; None while it runs."""
+        """Exit code, or the negative number of the signal that ended it; None while it runs."""
         self.output = bytearray()
         """Its output so far on stdout and stderr."""
         self._loop = loop
@@ -80,7 +80,7 @@ class Program:
         self._ports: dict[int, BoundPort] = {}
         self._servers: list[Server] = []
         self.is_killed = False
-        """Whether `kill` has ended it, or is about to."""
+        """Whether `kill` has been called."""
         self._ended: asyncio.Future[int] = loop.create_future()
         self._output_file = os.memfd_create(f"output of {name}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -112,10 +112,10 @@ class Program:
             own["VT_ORDER"] = str(order)
         words = [sys.executable if command[0] == "python" else str(command[0]), *map(str, command[1:])]
         before = _libc.personality(_ANY_PERSONALITY)
-        # Addresses become chance in some libraries: librdkafka seeds its jitter with them.
+        # Some libraries use addresses as random numbers: librdkafka seeds its jitter with them.
         _libc.personality(before | _ADDR_NO_RANDOMIZE)
         try:
-            return subprocess.Popen(  # noqa: S603 - it is what the user has given
+            return subprocess.Popen(  # noqa: S603 - it is the user's command
                 words,
                 env={**os.environ, **USUAL_ENVIRONMENT, **env, **own},
                 pass_fds=[control.fileno()],
@@ -130,7 +130,7 @@ class Program:
     def __repr__(self) -> str:
         return f"<Program {self.name!r}: {'runs' if self.exit_code is None else f'exit code {self.exit_code}'}>"
 
-    # -- what tests do with it --------------------------------------------------------------------
+    # -- called by tests --------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
@@ -138,11 +138,11 @@ class Program:
         return self.output.decode(errors="replace")
 
     async def wait(self) -> int:
-        """Return its exit code once it has ended."""
+        """Wait until it has ended; return its exit code."""
         return await asyncio.shield(self._ended)
 
     def send_signal(self, number: int = _SIGTERM) -> None:
-        """Send a signal to its first process, whose main thread takes it at this very time.
+        """Send a signal to its first process, whose main thread gets it at the current virtual time.
 
         SIGKILL, SIGSTOP and SIGCONT act on all of its processes.
         """
@@ -158,58 +158,58 @@ class Program:
             self.process.call(self._root.send_signal, number)
 
     def kill_at_call(self, calls: int) -> None:
-        """End it as SIGKILL does at its `calls`th call from its next step on: between two statements, not in a wait.
+        """Kill it as SIGKILL does, at its `calls`th call from its next step on: between statements, not in a wait.
 
-        Calls of its first process that read a clock, read, write, open, close or send count. `wait` tells when it
-        has ended.
+        Calls of its first process that read a clock, read, write, open, close or send are counted. `wait` returns when
+        it has ended.
         """
         if self.exit_code is None:
             self.is_killed = True
             self._root.calls_left = calls
 
     def kill(self) -> None:
-        """End it at once, as SIGKILL does; its host closes its connections. Idempotent."""
+        """Kill it at once, as SIGKILL does; its host closes its connections. Idempotent."""
         if self.exit_code is None:
             self.is_killed = True
             self._end("killed")
             if self._is_own_process:
                 self.process.kill()
 
-    # -- what connections tell --------------------------------------------------------------------
+    # -- called by connections --------------------------------------------------------------------
 
     def on_connected(self, number: int, error: int) -> None:
-        """Take the result of a connect, an errno or 0."""
+        """Receive the result of a connect, an errno or 0."""
         self._images[number >> NUMBER_BITS].on_connected(number, error)
 
     def next_number(self) -> int:
-        """Return the number of a connection that others have made."""
+        """Return the number for an incoming connection."""
         return next(self._numbers)
 
     def on_accepted(self, number: int, connection: Connection) -> None:
-        """Take a connection that others have made."""
+        """Take over an incoming connection."""
         self._connections[number] = connection
 
     def on_arrival(self) -> None:
-        """Run soon: there is something to read, or room to write."""
+        """Run soon: there is data to read, or room to write."""
         for process in self._processes:
             process.wake()
 
-    # -- what its processes do --------------------------------------------------------------------
+    # -- called by processes ----------------------------------------------------------------------
 
     @property
     def is_alone(self) -> bool:
-        """Whether it has one process, and nothing waits for that to read."""
+        """Whether it has one process only, with no unread data."""
         return len(self._processes) == 1 and not any(each.has_backlog for each in self._connections.values())
 
     def new_image(self, process: OsProcess) -> int:
-        """Return the number before that of the first connection of what this process has become by exec or fork."""
+        """Return the base of the connection numbers of a new process image, made by exec or fork."""
         self._images.append(process)
         return len(self._images) - 1 << NUMBER_BITS
 
     def after_step(self, process: OsProcess, *, has_run: bool) -> bool:
-        """Move bytes of connections and take what it has printed; others look at what they share with it.
+        """Move the bytes of connections, collect the output, and wake other processes that share resources.
 
-        Returns whether there was anything that it may wait for: it has room to write now.
+        Returns whether that may have ended a wait of the process, which now has room to write.
         """
         has_sent = [connection.drain() for connection in self._connections.values()]
         self._connections = {key: one for key, one in self._connections.items() if not one.is_closed}
@@ -222,14 +222,14 @@ class Program:
         return any(has_sent)
 
     def add_child(self, parent: OsProcess, pid: int, fd: int) -> None:
-        """Take in a process that was made."""
+        """Add a new child process."""
         child = OsProcess(self._loop, self, next(self._process_numbers), socket.socket(fileno=fd), pid, parent)
         self._loop.trace.record("program", self.name, "starts process", child.number)
         self._processes.append(child)
         child.wake()
 
     def signal_process(self, sender: OsProcess, pid: int, number: int) -> int:
-        """Do what `kill(pid, number)` does; return errno, 0, or NOT_OURS."""
+        """Execute `kill(pid, number)`; return errno, 0, or NOT_OURS."""
         if pid > 0:
             receivers = [each for each in self._processes if each.pid == pid]
         else:
@@ -239,7 +239,7 @@ class Program:
         return 0 if receivers else NOT_OURS
 
     def on_end(self, process: OsProcess) -> None:
-        """Tell the parent that a process has ended; with the first one all of it ends."""
+        """Notify the parent of a process's end; the end of the first process ends the program."""
         if process is self._root:
             if self.exit_code is None:
                 self._end("killed" if self.is_killed else "exits")
@@ -254,19 +254,19 @@ class Program:
     # -- the network ------------------------------------------------------------------------------
 
     def connect(self, number: int, target: int, filler_bytes: int, fd: int) -> None:
-        """Make a connection; `target` is an IPv4 address and a port in its last 16 bits."""
+        """Open a connection; `target` is an IPv4 address followed by a port in the last 16 bits."""
         host, port = socket.inet_ntoa(struct.pack(">I", target >> 16)), target & 0xFFFF
         if host.startswith("127.") and self._loop.tcp.ports.listener(self._address(), port) is not None:
-            host = self._address()  # another loopback than that of the brokers
+            host = self._address()  # not the brokers' loopback
         connection = self._connections[number] = Connection(self, number, socket.socket(fileno=fd), filler_bytes)
         self._loop.create_task(connection.connect(self._loop, host, port))
 
     def _address(self) -> str:
-        """Return the address of its host, at which it listens."""
+        """Return the address of its host, on which it listens."""
         return self._loop.network.hosts.add(self.process.host)
 
     def bind(self, port: int) -> tuple[int, int]:
-        """Take a port of its host, 0 for a free one; return errno or 0, and the port."""
+        """Bind a port of its host, 0 for a free one; return errno or 0, and the port."""
         self._close_servers()
         try:
             bound = self._loop.tcp.bind(self.process.host, port)
@@ -277,29 +277,29 @@ class Program:
         return 0, port
 
     def serve(self, port: int, fd: int) -> None:
-        """Keep the end of a socket that is bound to a port."""
+        """Keep our end of a socket that the program has bound to a port."""
         self._servers.append(Server(self, socket.socket(fileno=fd), self._ports.pop(port)))
 
     def listen(self, port: int) -> None:
-        """Accept connections at a port."""
+        """Accept connections on a port."""
         for server in self._servers:
             if server.port == port:
                 server.start(self._loop)
 
     def _close_servers(self) -> None:
-        """Give back the ports that the program has closed."""
+        """Release the ports that the program has closed."""
         self._servers = [server for server in self._servers if not server.is_over()]
 
-    # -- the end ----------------------------------------------------------------------------------
+    # -- ending -----------------------------------------------------------------------------------
 
     def on_failure(self, process: OsProcess, kind: Callable[[str], VirtualRunError], text: str) -> VirtualRunError:
-        """End all of it after a failure of a process; return the error that fails the run."""
+        """End the whole program after a failure of a process; return the error that fails the run."""
         self._read_output()
         self._end("fails")
         return kind(f"{self._title(process)}: {text}. Its last output:\n{self.text[-OUTPUT_TOLD:]}")
 
     def describe(self) -> str:
-        """Return what each of its threads waits for, a line for each."""
+        """Return what each of its threads waits for, one line each."""
         texts = [(self._title(process), process.describe()) for process in self._processes]
         return "\n".join(f"{title}:\n{text.rstrip()}" for title, text in texts if text)
 

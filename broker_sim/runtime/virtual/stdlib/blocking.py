@@ -1,7 +1,7 @@
-"""Waits that block a thread, in virtual time: those for threads, conditions, and results of executors.
+"""Blocking waits in virtual time: for threads, conditions, and results of executors.
 
-Events, semaphores, barriers, timers and queues wait by conditions, so they need nothing. In a thread that takes
-turns with the loop a wait is one in virtual time; on the loop's own thread it would be for ever.
+Events, semaphores, barriers, timers and queues are built on conditions, so they need no replacement. In a worker
+thread a wait takes virtual time; on the loop's own thread it would last for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WORKER = "_virtual_worker"
 
 
 class _Starting(threading.local):
-    """Whether this thread starts another one, and waits for it in real time."""
+    """Whether this thread is starting another one, for which it waits in real time."""
 
     now = False
 
@@ -35,7 +35,7 @@ _starting = _Starting()
 
 
 def _refuse_on_the_loop(what: str) -> None:
-    """Refuse a wait that would block the thread of a virtual loop, and with it all that could end the wait."""
+    """Refuse a wait that would block a virtual loop's thread, and with it everything that could end the wait."""
     loop = current_loop()
     if loop is not None and current_worker() is None and not _starting.now:
         loop.refuse(f"{what} blocks the whole loop; await it, or do it in asyncio.to_thread")
@@ -50,7 +50,7 @@ _real_join = threading.Thread.join
 def _start(self: threading.Thread) -> None:
     loop = current_loop()
     worker = None
-    # The writer of a trace, which is our own, runs in real time: it writes a file.
+    # Our own trace writer runs in real time: it writes a file.
     if loop is not None and not is_ours(sys._getframe(1).f_code.co_filename):
         worker = loop.workers.adopt(self, self.run)
         setattr(self, _WORKER, worker)
@@ -81,7 +81,7 @@ _real_exception = concurrent.futures.Future.exception
 
 
 def _wait_for(future: concurrent.futures.Future[Any], timeout: float | None, what: str) -> float | None:
-    """Wait in virtual time if this thread is a worker; return the timeout of the wait in real time."""
+    """Wait in virtual time if this thread is a worker; return the timeout for the real wait that follows."""
     worker = current_worker()
     if worker is not None:
         worker.wait_for(future, timeout)
@@ -108,7 +108,7 @@ def _submit(
     self: concurrent.futures.ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
 ) -> concurrent.futures.Future[Any]:
     loop = current_loop()
-    if loop is None or self._shutdown:  # the real one says that it is shut down
+    if loop is None or self._shutdown:  # the real method raises the error for a shutdown
         return _real_submit(self, fn, *args, **kwargs)
     inner = loop.workers.submit(partial(fn, *args, **kwargs), self)
     outer: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -136,7 +136,7 @@ _real_wait = threading.Condition.wait
 
 
 class _Waiter:
-    """Stands in a condition for the lock that is released to notify a thread."""
+    """Takes the place of the lock that a condition releases to notify a thread."""
 
     def __init__(self) -> None:
         self.notified: concurrent.futures.Future[None] = concurrent.futures.Future()

@@ -1,8 +1,8 @@
-"""Chance in virtual time: `random`, `os.urandom` and what is made of them follow from the seed.
+"""Randomness in virtual time: `random`, `os.urandom` and their users follow from the seed.
 
-The program draws from one stream, whatever its modules are called. Each module of a library draws
-from a stream of its own, and so does a module while it is imported: what is drawn once in a process,
-by a late import or for a cache, would otherwise change what the program draws, and in its first run only.
+All modules of the program draw from one stream. Each module of a library draws from a stream of its own, and so
+does a module while it is imported: otherwise numbers drawn once in an OS process, by a late import or for a cache,
+would change what the program draws, in its first run only.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
 _BETWEEN = {"random", "secrets", "uuid", __name__}
-"""Modules that draw for their caller."""
+"""Modules that draw on behalf of their caller."""
 _LOOP = "broker_sim.runtime.virtual.loop"
 _UUID_EPOCH_100NS = 0x01B21DD213814000
 """Units of 100 ns from 15 October 1582, where version 1 of UUIDs begins, to 1970."""
 
 
 def _stream(loop: VirtualEventLoop) -> random.Random:
-    """Return the stream of the caller: the program, a module of a library, or a module being imported."""
+    """Return the stream of the caller: the program, a library module, or a module being imported."""
     frame = sys._getframe(2)
     while _module(frame) in _BETWEEN and frame.f_back is not None:
         frame = frame.f_back
@@ -50,7 +50,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _draw(name: str) -> Callable[..., Any]:
-    """Return a function of `random`."""
+    """Return the replacement of a function of `random`."""
     real = getattr(random, name)
 
     def draw(*args: Any, **kwargs: Any) -> Any:
@@ -63,7 +63,7 @@ def _draw(name: str) -> Callable[..., Any]:
 
 
 def _bytes(real: Callable[..., bytes]) -> Callable[..., bytes]:
-    """Return `urandom` or `getrandom`."""
+    """Return the replacement of `urandom` or `getrandom`."""
 
     def draw_bytes(size: int, /, *args: Any, **kwargs: Any) -> bytes:
         loop = current_loop()
@@ -76,7 +76,7 @@ _real_seed = random.Random.seed
 
 
 def seed_of_random(self: random.Random, a: Any = None, version: int = 2) -> None:
-    """Seed a generator; one without a seed of its own takes it from the loop, not from the system."""
+    """Seed a generator; without a given seed it takes one from the loop, not from the system."""
     if a is None and (loop := current_loop()) is not None:
         a = _stream(loop).getrandbits(256)
     _real_seed(self, a, version)

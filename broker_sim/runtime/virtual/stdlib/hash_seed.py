@@ -1,8 +1,8 @@
-"""Hashes of strings: the same in each process only where PYTHONHASHSEED is pinned.
+"""Hashes of strings, which are the same in each process only if PYTHONHASHSEED is pinned.
 
 Sets of strings, and of tuples with strings, are iterated in the order of their hashes. The brokers and aiokafka
-send nothing in such an order (see `sorted_sets`); a program may. A process takes its hash seed when it starts, so
-it can only be pinned for the next one.
+send nothing in such an order (see `sorted_sets`); a program may. A process gets its hash seed at its start, so
+pinning takes a new process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VARIABLE = "PYTHONHASHSEED"
 
 
 def pinned_hash_seed() -> int | None:
-    """Return the hash seed that this process was started with; None if chance gave it one."""
+    """Return the hash seed that this process was started with; None if it is random."""
     value = os.environ.get(VARIABLE, "")
     if not value.isdecimal() or sys.flags.ignore_environment:
         return None
@@ -24,7 +24,7 @@ def pinned_hash_seed() -> int | None:
 
 
 def pin_hash_seed(seed: int = 0) -> None:
-    """Start this program anew with the hash seed pinned, unless it is pinned to any value."""
+    """Restart this program with a pinned hash seed, unless one is pinned already."""
     if pinned_hash_seed() is None:
         _start_anew({**os.environ, VARIABLE: str(seed)})
 
@@ -32,7 +32,7 @@ def pin_hash_seed(seed: int = 0) -> None:
 def _start_anew(environment: dict[str, str]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
-    if sys.platform == "win32":  # whoever waits for this program would see its end at once
+    if sys.platform == "win32":  # a waiting parent would see this program end at once
         done = subprocess.run(  # noqa: S603 - the very same program
             [sys.executable, *sys.orig_argv[1:]], env=environment, check=False
         )

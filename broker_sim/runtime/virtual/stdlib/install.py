@@ -1,7 +1,7 @@
-"""Puts the functions of this room into the standard library, and takes them out again.
+"""Installs the replacements of this package in the standard library, and removes them.
 
-They look at who calls them, so they may stay for good. A module that says `from time import monotonic`
-gets them only if it is imported afterwards: install before the program is imported.
+They depend on their caller, so they may stay installed. A module with `from time import monotonic` gets the
+replacement only if it is imported afterwards: install before the program is imported.
 """
 
 from __future__ import annotations
@@ -44,13 +44,14 @@ _ATTRIBUTES: list[tuple[Any, dict[str, Any]]] = [
     (StandardSocket, sockets.REPLACEMENTS),
 ]
 _MEMBERS: list[tuple[type, dict[str, Any]]] = [(datetime, times.DATETIME_REPLACEMENTS)]
-"""As above, of types written in C. A name of the module would be freezegun's class while time is frozen."""
+"""The same for types written in C. Looked up here, because the module's name is freezegun's class while time is
+frozen."""
 _undo: list[Callable[[], object]] = []
-"""Calls that take the replacements out again; empty while none is in."""
+"""Calls that remove the replacements; empty while none is installed."""
 
 
 def install() -> None:
-    """Put the replacements in. Idempotent."""
+    """Install the replacements. Idempotent."""
     if _undo:
         return
     times.look_beneath()
@@ -67,7 +68,7 @@ def install() -> None:
 
 @contextmanager
 def _without_replacements() -> Iterator[None]:
-    """Take the replacements out for the duration of the block, if they are in."""
+    """Remove the replacements for the duration of the block, if they are installed."""
     was_in = bool(_undo)
     uninstall()
     try:
@@ -78,7 +79,7 @@ def _without_replacements() -> Iterator[None]:
 
 
 def _put(owner: Any, name: str, replacement: Any) -> None:
-    """Put a function into a module or a class, under the name by which pickle finds it there."""
+    """Install a function in a module or class, with the name by which pickle finds it."""
     real = getattr(owner, name)
     is_module = isinstance(owner, ModuleType)
     replacement.__module__ = owner.__name__ if is_module else owner.__module__
@@ -90,6 +91,6 @@ def _put(owner: Any, name: str, replacement: Any) -> None:
 
 
 def uninstall() -> None:
-    """Take the replacements out. Idempotent; modules that took a name of them keep it."""
+    """Remove the replacements. Idempotent; modules that have imported one by name keep it."""
     while _undo:
         _undo.pop()()

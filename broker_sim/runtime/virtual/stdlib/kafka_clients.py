@@ -1,6 +1,6 @@
-"""Kafka's client libraries in virtual time: aiokafka is made to repeat, confluent-kafka is refused.
+"""Kafka's client libraries in virtual time: aiokafka is made deterministic, confluent-kafka is refused.
 
-The libraries stay as they are installed; outside of virtual time nothing changes.
+The installed libraries are not modified on disk, and behave as usual outside of virtual time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 CONFLUENT_CLIENTS: Final = ("Producer", "Consumer", "_AdminClientImpl")
-"""The classes in C, from which all others are made."""
+"""The C classes from which all other clients derive."""
 CONFLUENT_ADVICE: Final = (
     "librdkafka cannot run on an event loop in virtual time, but in a process of its own it can: write this test with "
     '"def" in place of "async def", under the same marker, or start the application with '
@@ -39,7 +39,7 @@ def when_imported(
     prepare: Callable[[Any], object] = lambda _: None,
     during: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> None:
-    """Call `prepare` with the module: now if it is imported, otherwise once it is executed, in the context `during`."""
+    """Call `prepare(module)`: now if it is imported, else right after its import, which runs inside `during`."""
     module = sys.modules.get(name)
     if module is not None:
         prepare(module)
@@ -48,7 +48,7 @@ def when_imported(
 
 
 class _Finder:
-    """Finds one module as the other finders do, once."""
+    """Finds one module by means of the other finders, once."""
 
     def __init__(
         self, name: str, prepare: Callable[[Any], object], during: Callable[[], AbstractContextManager[None]]
@@ -58,7 +58,7 @@ class _Finder:
         self._during = during
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
-        """Return how to import the module; None for all others."""
+        """Return the spec of the module; None for all others."""
         del path, target
         if name != self.name:
             return None
@@ -90,7 +90,7 @@ class _Loader(importlib.abc.Loader):
         self._prepare(module)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._loader, name)  # of the module: its resources and its source
+        return getattr(self._loader, name)  # for the module's resources and source
 
 
 # -- aiokafka --------------------------------------------------------------------------------------
@@ -102,14 +102,14 @@ def prepare_aiokafka() -> None:
 
 
 def _prepare_aiokafka(aiokafka: Any) -> None:
-    # aiokafka counts clients without a name over the whole process; a second run must not have other names.
+    # aiokafka numbers unnamed clients over the whole process; a second run must not have other names.
     aiokafka.AIOKafkaProducer._PRODUCER_CLIENT_ID_SEQUENCE = 0
     accumulator = aiokafka.producer.message_accumulator
     if getattr(accumulator.BatchBuilder.append, "is_of_virtual_time", False):
         return
     accumulator.BatchBuilder.append = _with_time(accumulator.BatchBuilder.append)
     accumulator.MessageBatch.__hash__ = _numbered_hash
-    # Requests name partitions, and rebalances deal them out, in the order of sets of topics and partitions.
+    # Requests list partitions, and rebalances assign them, in the order of sets of topics and partitions.
     for name, module in [*sys.modules.items()]:
         if name.startswith("aiokafka."):
             sort_sets_of(module)
@@ -119,7 +119,7 @@ def _prepare_aiokafka(aiokafka: Any) -> None:
 
 
 def _with_time(append: Any) -> Any:
-    """Give records their time: the C extension asks the C library, and gets real time."""
+    """Set the time of records: the C extension would use the C library's real time."""
 
     def append_with_time(self: Any, *, timestamp: int | None, **rest: Any) -> Any:
         loop = current_loop()
@@ -132,7 +132,7 @@ def _with_time(append: Any) -> Any:
 
 
 def _remembering(schema: Any) -> Any:
-    """Decode an answer once: each new connection asks which APIs there are, and brokers answer alike."""
+    """Cache decoded responses: each new connection asks for the API versions, and all brokers answer the same."""
 
     @lru_cache(maxsize=16)
     def decoded(data: bytes) -> tuple[int, tuple[Any, ...]]:
@@ -147,7 +147,7 @@ def _remembering(schema: Any) -> Any:
 
 
 def _numbered_hash(batch: Any) -> int:
-    """Return a number as a batch's hash: a sender that fails iterates a set of them."""
+    """Return a number as a batch's hash: a failing sender iterates a set of batches."""
     number: int | None = getattr(batch, "_virtual_number", None)
     if number is None:
         loop = current_loop()
@@ -160,11 +160,11 @@ def _numbered_hash(batch: Any) -> int:
 
 
 def refuse_confluent_kafka() -> None:
-    """Refuse the clients of confluent-kafka in virtual time from now on, where they are made.
+    """Make the constructors of confluent-kafka's clients raise EscapeError in virtual time.
 
-    Their threads and sockets are those of librdkafka, a library in C: they look for a broker on the real network, in
-    real time, and all that a program would see is that nothing is delivered. To be called before the program imports
-    confluent_kafka: a name that was taken before cannot be replaced.
+    Their threads and sockets belong to librdkafka, a C library: they would look for a broker on the real network in
+    real time, and the program would only see that nothing is delivered. To be called before the program imports
+    confluent_kafka: names imported earlier cannot be replaced.
     """
     when_imported("confluent_kafka.cimpl", _prepare_confluent_kafka)
 
@@ -177,7 +177,7 @@ def _prepare_confluent_kafka(cimpl: Any) -> None:
 
 
 def _refusing(client: Any) -> type[Any]:
-    """Return a class that does the same outside of virtual time: those in C cannot be changed."""
+    """Return a subclass that refuses virtual time: C classes cannot be changed."""
 
     def start(self: Any, *args: Any, **kwargs: Any) -> None:
         loop = current_loop()

@@ -1,8 +1,8 @@
-"""Other tools that replace the clocks, freezegun and time-machine, in a process that has a virtual loop.
+"""Makes freezegun and time-machine, which replace clocks too, work in a process that has used a virtual loop.
 
-time-machine takes functions of `time` for those in C, and freezegun puts back those that it has seen first. So ours
-are taken out while one of them begins or ends. In tests in real time they do what they do otherwise: ours ask what
-they have put in. In the code of a virtual loop they are refused, because its time passes by itself.
+time-machine expects the C functions in `time`, and freezegun restores those that it saw first. So our replacements
+are removed while one of the tools starts or stops. In real time both work as usual: our replacements call theirs.
+In the code of a virtual loop they are refused, because the loop controls the time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ADVICE: Final = (
 
 @cache
 def prepare_other_clocks(without_replacements: Without) -> None:
-    """Prepare both tools, now or when the program imports them; a process does so once.
+    """Prepare both tools, now or when the program imports them; called once in a process.
 
     `without_replacements()` is a context in which the standard library is as it was before.
     """
@@ -37,7 +37,7 @@ def prepare_other_clocks(without_replacements: Without) -> None:
     def prepare_freezegun(module: Any) -> None:
         _prepare(module._freeze_time, "freezegun", without_replacements)
 
-    # Both look functions up when they are imported.
+    # Both tools look functions up during their import.
     when_imported("_time_machine", during=without_replacements)
     when_imported("freezegun.api", prepare_freezegun, without_replacements)
     when_imported("time_machine", lambda module: _prepare(module.travel, "time-machine", without_replacements))
@@ -63,7 +63,7 @@ def _prepare(kind: Any, name: str, without_replacements: Without) -> None:
 
 
 def require_real_clocks() -> None:
-    """Raise EscapeError while time is frozen or travels: a virtual run would begin in it."""
+    """Raise EscapeError if one of the tools is active: a virtual run cannot start then."""
     freezegun, time_machine = sys.modules.get("freezegun.api"), sys.modules.get("time_machine")
     if freezegun is not None and freezegun.freeze_factories:
         raise EscapeError(f"freezegun: {ADVICE}")

@@ -1,7 +1,7 @@
-"""Sockets of `socket` in the code of a virtual loop: they bind to virtual ports, and never block.
+"""`socket.socket` in the code of a virtual loop: sockets bind to virtual ports, and never block.
 
-A program that binds one gets a port of the virtual network, the same in each run. What would reach
-the real network is refused.
+A program that binds one gets a port of the virtual network, the same in each run. Calls that would reach the
+real network are refused.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def _listen(self: StandardSocket, *backlog: int) -> None:
 
 
 def _blocking(name: str) -> Callable[..., Any]:
-    """Return a method that is refused in the code of a virtual loop."""
+    """Return a replacement that refuses the method in the code of a virtual loop."""
     real = getattr(StandardSocket, name)
 
     def call(self: StandardSocket, *args: Any) -> Any:
         loop = current_loop()
         if loop is not None and _is_tcp(self):
-            self.close()  # nobody closes it after an error that is no OSError
+            self.close()  # programs close it after an OSError only
             loop.refuse(
                 f"socket.{name}: the real network is outside of virtual time; use asyncio's streams, "
                 "create_connection or create_server"

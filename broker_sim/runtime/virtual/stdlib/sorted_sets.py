@@ -1,7 +1,7 @@
-"""Sets whose order does not come from hashes, for modules of libraries that iterate sets of strings.
+"""Sets with a sorted order, for library modules that iterate sets of strings.
 
-Hashes of strings differ from process to process, and between Pythons of 32 and of 64 bits. What a library sends
-in the order of a set would differ too.
+Hashes of strings differ between processes, and between 32-bit and 64-bit Python, and so would the requests that a
+library sends in the order of a set.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _OPERATIONS = (
 
 
 class _LikeItsBase(type):
-    """Takes plain sets for instances too: a library asks with this class whether a caller's value is a set."""
+    """Counts plain sets as instances too: a library checks callers' values with `isinstance`."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, cls.__bases__[0])
 
 
 def _sorted_iterator(self: Any) -> Iterator[Any]:
-    """Iterate from the least member to the greatest; members that have no order keep that of their hashes."""
+    """Iterate from the least member to the greatest; members without an order keep that of their hashes."""
     base: Any = type(self).__bases__[0]
     if len(self) > 1:
         try:
@@ -49,7 +49,7 @@ def _of_same_kind(method: Callable[..., Any], make: Callable[[Any], Any]) -> Cal
 
 
 def _text(self: Any) -> str:
-    """Return the text that a plain set has, its members in order: libraries log their sets."""
+    """Return a plain set's text with sorted members: libraries log their sets."""
     base: type[Any] = type(self).__bases__[0]
     if not self:
         return f"{base.__name__}()"
@@ -58,7 +58,7 @@ def _text(self: Any) -> str:
 
 
 def _reduce(self: Any) -> tuple[Any, ...]:
-    """Let pickle and copy see a plain set: these classes have no name in their module."""
+    """Make pickle and copy use a plain set: these classes have no name in their module."""
     return type(self).__bases__[0], ([*self],)
 
 
@@ -86,6 +86,6 @@ sorted_set.pop = _pop_least
 
 
 def sort_sets_of(module: ModuleType) -> None:
-    """Let the sets that a module makes from now on by `set()` and `frozenset()` be sorted ones."""
+    """Make `set()` and `frozenset()` create sorted sets in that module from now on."""
     vars(module).setdefault("set", sorted_set)
     vars(module).setdefault("frozenset", sorted_frozenset)

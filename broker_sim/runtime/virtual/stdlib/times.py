@@ -1,6 +1,6 @@
 """The clocks of `time` and `datetime`: virtual in the code of a virtual loop, real everywhere else.
 
-`datetime.today` asks `time.time` and needs nothing.
+`datetime.today` calls `time.time` and needs no replacement.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ def _wall_ns(loop: VirtualEventLoop) -> int:
 
 
 _beneath: dict[str, Callable[..., Any]] = dict(vars(time))
-"""Functions that real code gets, by name: those of `time`, or what another tool has put in their place."""
+"""Functions for code in real time, by name: those of `time`, or another tool's replacements."""
 
 
 def look_beneath() -> None:
-    """Take over what is in `time` now; to be called while nothing of this module is in there."""
+    """Remember the current functions of `time`; to be called while our replacements are not installed."""
     _beneath.update(vars(time))
 
 
 def _clock(
     name: str, read_ns: Callable[[VirtualEventLoop], int], *, in_seconds: bool, beneath: Mapping[str, Any] = _beneath
 ) -> Callable[[], Any]:
-    """Return a clock of `time`, in seconds or nanoseconds."""
+    """Return the replacement of a clock of `time`, in seconds or nanoseconds."""
 
     def clock() -> float:
         loop = current_loop()
@@ -55,20 +55,20 @@ def _clock(
 
 
 def monotonic() -> Callable[[], Any]:
-    """Return a clock as `time.monotonic`, for a module that has taken the real one."""
+    """Return a replacement of `time.monotonic`, for a module that has imported the real one."""
     return _clock("monotonic", _now_ns, in_seconds=True, beneath={"monotonic": time.monotonic})
 
 
 def real_time() -> Any:
-    """Return a stand-in for `time` in a module that waits for other processes.
+    """Return a substitute for the `time` module, for a module that waits for other OS processes.
 
-    They run in real time: virtual time would be over before they are.
+    They run in real time: virtual time would pass too fast for them.
     """
     return SimpleNamespace(sleep=_real_sleep)
 
 
 def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:
-    """Return `clock_gettime` or `clock_gettime_ns`; clocks of the processor stay real."""
+    """Return the replacement of `clock_gettime` or `clock_gettime_ns`; CPU clocks stay real."""
     wall_clocks = {getattr(time, "CLOCK_REALTIME", None), getattr(time, "CLOCK_TAI", None)}
     names = ("CLOCK_MONOTONIC", "CLOCK_MONOTONIC_RAW", "CLOCK_BOOTTIME")
     clocks = {getattr(time, name, None) for name in names}
@@ -85,7 +85,7 @@ def _clock_by_id(name: str, *, in_seconds: bool) -> Callable[[int], Any]:
 
 
 def _show_seconds(name: str) -> Callable[..., Any]:
-    """Return a function that shows a given time, or without one the present."""
+    """Return the replacement of a function that formats a given time or, without an argument, the current one."""
 
     def show(seconds: float | None = None, /) -> Any:
         loop = current_loop()
@@ -97,7 +97,7 @@ def _show_seconds(name: str) -> Callable[..., Any]:
 
 
 def _show_fields(name: str) -> Callable[..., Any]:
-    """Return a function whose last argument is a time in fields, or without one the present."""
+    """Return the replacement of a function whose last argument is a `struct_time`, by default the current time."""
     count = 2 if name == "strftime" else 1
 
     def show(*args: Any) -> Any:
@@ -110,7 +110,7 @@ def _show_fields(name: str) -> Callable[..., Any]:
 
 
 def _sleep(seconds: float, /) -> None:
-    """Wait: in a thread of a virtual loop that thread, in a coroutine the whole loop."""
+    """Sleep: a worker thread of a virtual loop sleeps alone, a coroutine blocks the whole loop."""
     loop = current_loop()
     if loop is None:
         _real_sleep(seconds)
@@ -125,11 +125,11 @@ def _sleep(seconds: float, /) -> None:
 
 
 def replace_member(kind: type, name: str, member: object) -> object:
-    """Put a member into a type written in C; return the one that was there.
+    """Replace a member of a type written in C; return the old one.
 
-    Such a type does not let its methods be set, and a subclass in its place would miss all who said
-    `from datetime import datetime` before. The type's own dictionary, which CPython allows to reach, can be changed;
-    every name of the type then sees it.
+    Methods of such a type cannot be assigned, and a subclass in its place would not reach modules that have already
+    run `from datetime import datetime`. CPython gives access to the type's own dictionary, which can be changed; the
+    change is visible everywhere.
     """
     members = gc.get_referents(kind.__dict__)[0]
     before: object = members[name]
@@ -139,7 +139,7 @@ def replace_member(kind: type, name: str, member: object) -> object:
 
 
 def _present_s() -> float | None:
-    """Return the virtual wall clock in seconds, to the microsecond; None in real time."""
+    """Return the virtual wall clock in seconds, with microseconds; None in real time."""
     loop = current_loop()
     return None if loop is None else loop.wall_clock_ns() // NS_PER_US / 1_000_000
 
@@ -187,7 +187,7 @@ REPLACEMENTS: dict[str, Callable[..., Any]] = {
     "asctime": _show_fields("asctime"),
     "strftime": _show_fields("strftime"),
 }
-"""Replaced functions of `time`, by name. Clocks of the processor stay real."""
+"""Replaced functions of `time`, by name. CPU clocks stay real."""
 if hasattr(time, "clock_gettime"):
     REPLACEMENTS["clock_gettime"] = _clock_by_id("clock_gettime", in_seconds=True)
     REPLACEMENTS["clock_gettime_ns"] = _clock_by_id("clock_gettime_ns", in_seconds=False)

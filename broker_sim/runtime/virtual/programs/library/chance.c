@@ -43,6 +43,6 @@ EXPORT uint32_t arc4random(void) {
 
 EXPORT void arc4random_buf(void *buffer, size_t size) { getrandom(buffer, size, 0); }
 
-/* librdkafka seeds this from OpenSSL and from addresses, which follow from all that was allocated before: so the seed
- * of the caller does not count. */
+/* librdkafka seeds this from OpenSSL and from addresses, which depend on all earlier allocations, so the caller's seed
+ * is ignored. */
 EXPORT int rand_r(unsigned *seed) { return vt_enabled ? (int)(vt_draw() >> 33) : REAL(rand_r)(seed); }

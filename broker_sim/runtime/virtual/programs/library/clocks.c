@@ -1,4 +1,4 @@
-/* Clocks and sleeps. A monotonic clock starts at 1000 s, the wall clock where the simulator's does. */
+/* Clocks and sleeps. The monotonic clock starts at 1000 s, the wall clock at the simulator's. */
 #include "library.h"
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -11,7 +11,7 @@
 
 int64_t vt_wall_start_ns;
 
-/* The time that a clock shows at virtual time 0; NEVER for clocks of the processor, which stay real. */
+/* The time that a clock shows at virtual time 0; NEVER for CPU clocks, which stay real. */
 static int64_t start_ns(clockid_t clock) {
     switch (clock) {
         case CLOCK_REALTIME:
@@ -98,7 +98,7 @@ EXPORT unsigned sleep(unsigned seconds) {
 
 EXPORT int thrd_sleep(const struct timespec *time, struct timespec *left) { return nanosleep(time, left); }
 
-/* -- SIGALRM: the main thread takes it where it waits, as all signals -- */
+/* -- SIGALRM: like all signals it is taken by the main thread while it waits -- */
 
 static struct timeval to_timeval(int64_t ns) { return (struct timeval){ns / NS_PER_S, ns % NS_PER_S / 1000}; }
 
@@ -128,7 +128,7 @@ EXPORT unsigned alarm(unsigned seconds) {
     return (unsigned)before.it_value.tv_sec + (before.it_value.tv_usec > 0);
 }
 
-/* -- timerfd: an eventfd, whose number grows when the timer comes -- */
+/* -- timerfd: an eventfd, whose counter grows when the timer expires -- */
 
 #define MOST_TIMERS 256
 

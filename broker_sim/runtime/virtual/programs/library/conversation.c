@@ -1,4 +1,4 @@
-/* The conversation with the simulator; library.h has its messages. */
+/* The conversation with the simulator; library.h lists its messages. */
 #include "library.h"
 #include <fcntl.h>
 #include <stddef.h>
@@ -93,7 +93,7 @@ int vt_begin_conversation(void) {
     raw(SYS_close, fd);
     unsetenv("VT_FD");
     greet();
-    /* A child would be killed with the thread that has started it; it sees the end of the conversation instead. */
+    /* A child would be killed when the thread that started it ends; it notices the end of the conversation instead. */
     int is_child = answer.result_count && !answer.results[0].number;
     if (!is_child) raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     return 1;
@@ -103,7 +103,7 @@ int vt_open_conversation(int ends[2]) {
     int pair[2];
     long error = raw(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
     if (error < 0) return (int)error;
-    for (int i = 0; i < 2; i++) {  /* where a program that closes or replaces files does not look */
+    for (int i = 0; i < 2; i++) {  /* high numbers, which programs rarely close or replace */
         ends[i] = (int)raw(SYS_fcntl, pair[i], F_DUPFD_CLOEXEC, CONTROL_FD_FROM);
         raw(SYS_close, pair[i]);
     }
@@ -136,7 +136,7 @@ int vt_send_signal(pid_t pid, int number) {
     send_message((struct message){.kind = SIGNAL, .number = (uint32_t)number, .first = pid}, 0, 0, -1);
     receive_answer();
     int error = answer.results[0].error;
-    if (answer.signal) vt_raise((int)answer.signal);  /* such as the end of the child that was killed */
+    if (answer.signal) vt_raise((int)answer.signal);  /* such as SIGCHLD for a killed child */
     return error;
 }
 

@@ -1,4 +1,4 @@
-/* File descriptors: what a number stands for, from open to close, and its copies. */
+/* File descriptors: what each number stands for, from open to close, and its copies. */
 #include "library.h"
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -42,7 +42,7 @@ static void on_close(int fd) {
 
 EXPORT int close(int fd) {
     vt_count_call();
-    if (fd >= 0 && fd == vt_control_fd()) return 0;  /* a program that closes all files does not mean this one */
+    if (fd >= 0 && fd == vt_control_fd()) return 0;  /* a program that closes all files must not close this one */
     on_close(fd);
     return (int)with_errno(raw(SYS_close, fd));
 }

@@ -1,48 +1,49 @@
-/* Virtual time for a program that knows nothing of it: what the files of this library share.
+/* Virtual time for an unmodified program: declarations shared by the files of this library.
  *
- * LD_PRELOAD puts the library before libc. It replaces what tells time, what waits, what connects, and what is chance.
+ * LD_PRELOAD loads the library before libc. It replaces functions for clocks, waits, connections and random bytes.
  *
  *   scheduler.c     which thread runs            waiting.c   poll, select, epoll, blocking reads
- *   conversation.c  messages of the simulator    sockets.c   TCP connections
+ *   conversation.c  messages to the simulator    sockets.c   TCP connections
  *   clocks.c        clocks, sleeps and timers    files.c     open, close and copies of file descriptors
  *   threads.c       threads                      chance.c    random bytes
  *   locks.c         mutexes, conditions, ...     openssl.c   OpenSSL's random bytes
- *   processes.c     processes that it starts     signals.c   signals, between processes too
- *   refusals.c      what has no virtual form     report.c    words for errors
- *   patching.c      replaces functions where they stand
+ *   processes.c     child processes              signals.c   signals, between processes too
+ *   refusals.c      unsupported calls            report.c    texts for errors
+ *   patching.c      patches functions in place
  *
  * Rules
- * 1. Threads take turns. One holds the token and gives it away only in a call that waits, so what the library keeps
- *    is touched by one thread at a time and needs no lock.
- * 2. Time moves only while no thread can run: to the first deadline if nothing happens outside before (the horizon),
- *    else as far as the simulator says. A thread that never waits is charged small costs, or it would spin for ever.
- * 3. Whether a file is ready is the kernel's to say: a connection is a Unix socket whose other end the simulator has,
- *    and what the simulator writes is there before it says GO.
+ * 1. Threads take turns. One holds the token and gives it up only in a call that waits, so the library's data is used
+ *    by one thread at a time and needs no lock.
+ * 2. Time moves only while no thread can run: to the first deadline if nothing happens outside before it (the
+ *    horizon), else as far as the simulator says. Code that never waits is charged small costs, or it would spin for
+ *    ever.
+ * 3. The kernel decides whether a file is ready: a connection is a Unix socket whose other end the simulator has, and
+ *    all that the simulator writes has arrived before it sends GO.
  * 4. The library makes system calls by `raw`, and calls libc's own functions by `REAL`.
- * 5. What is neither virtual nor harmless ends the program by `vt_refuse`, with the name of the call.
+ * 5. A call that is neither virtual nor harmless ends the program by `vt_refuse`, with the name of the call.
  *
- * The protocol: datagrams over one SOCK_SEQPACKET pair for each process, number VT_FD of the environment. The program
- * speaks first, then each side waits for the other.
+ * The protocol: datagrams over one SOCK_SEQPACKET pair for each process, whose descriptor is in the variable VT_FD. The
+ * program sends first, then each side waits for the other.
  *
- *   HELLO    pid                          the library is loaded, by exec perhaps once more; GO answers
+ *   HELLO    pid                          the library has been loaded, maybe again after exec; GO answers
  *   IDLE     has run, now, deadline       all threads wait until then; GO answers
  *   CONNECT  number, address, filler, fd  a TCP connection: the fd is its other end, full of `filler` bytes, and
  *                                         it is connected once the simulator has read them
  *   RESOLVE  name                         GO answers at once, with the address as its result
- *   BIND     port                         take a port, 0 for a free one; GO answers at once, with errno or the port
+ *   BIND     port                         bind a port, 0 for a free one; GO answers at once, with errno or the port
  *   SERVER   port, fd                     the fd is the other end of a socket pair: each connection is a message to it
  *                                         of number, port and address of the peer, with an fd that is connected
  *   LISTEN   port                         accept connections from now on
- *   CHILD    pid, fd                      a process was made: the fd is the simulator's end of its conversation; GO
+ *   CHILD    pid, fd                      a process was started: fd is the simulator's end of its conversation; GO
  *                                         answers at once
  *   SIGNAL   number, pid                  GO answers at once, with errno or NOT_OURS
- *   REFUSE   text                         the call has no virtual form; the program ends
+ *   REFUSE   text                         the call is not supported in virtual time; the program ends
  *   REPORT   text                         answers DESCRIBE: what each thread waits for
- *   BYE      now                          the program ends, or becomes another one
+ *   BYE      now                          the program ends or execs another one
  *
- *   GO        now, horizon, wall clock, signal, calls until it is killed (0: it is not), results of connections;
- *             a child's first has the number before that of its first connection as result of connection 0
- *   DESCRIBE                              tell what each thread waits for, and wait on
+ *   GO        now, horizon, wall clock, signal, calls until it is killed (0: never), results of connections;
+ *             a child's first GO has the base of its connection numbers as result of connection 0
+ *   DESCRIBE                              report what each thread waits for, and go on waiting
  */
 #ifndef LIBRARY_H
 #define LIBRARY_H
@@ -75,7 +76,7 @@
         if (!real_) real_ = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                                                \
         real_;                                                                                                         \
     })
-/* The newer of two versions: x86-64 keeps the conditions of glibc before 2.3.2 beside those of today. */
+/* The newer of two versions: glibc on x86-64 still has the condition functions from before 2.3.2. */
 #if defined __x86_64__
 #define REAL_CONDITION(name)                                                                                           \
     ({                                                                                                                 \
@@ -96,7 +97,7 @@ enum vt_state { RUNNING, READY, BLOCKED, EXITED };
 struct vt_wait {
     const char *call;  /* the function that the program has called, for reports */
     const void *address;
-    int (*is_over)(const void *address);  /* for what another process may change */
+    int (*is_over)(const void *address);  /* if another process may end the wait */
     struct pollfd *fds;
     nfds_t fd_count;
     const sigset_t *signals;
@@ -105,7 +106,7 @@ struct vt_wait {
 };
 
 struct vt_thread {
-    struct vt_thread *next;  /* of all threads, in the order in which they were made */
+    struct vt_thread *next;  /* of all threads, in the order of creation */
     struct vt_thread *next_ready;
     int number;
     pid_t tid;
@@ -114,7 +115,7 @@ struct vt_thread {
     int has_token;  /* a futex */
     enum vt_state state;
     struct vt_wait wait;
-    uint64_t turn;  /* the thread that has waited longest is woken first */
+    uint64_t turn;  /* the longest-waiting thread is woken first */
     enum vt_outcome outcome;
     int pending_signal, awaited_signal;
     sigset_t blocked;  /* while the main thread waits */
@@ -128,35 +129,35 @@ struct vt_thread {
 };
 
 extern int vt_enabled;
-extern int64_t vt_now_ns;  /* since the simulator's loop was made */
-extern int vt_has_sent;    /* whether the simulator has to look at connections before time moves */
-extern int vt_restarts;    /* whether calls go on that the last signal has interrupted: SA_RESTART */
+extern int64_t vt_now_ns;  /* since the simulator's loop was created */
+extern int vt_has_sent;    /* whether the simulator has to read connections before time moves */
+extern int vt_restarts;    /* whether calls interrupted by the last signal are restarted: SA_RESTART */
 extern pid_t vt_pid;
-extern uint32_t vt_calls_left;  /* the program is killed at this call from now on; 0: it is not */
+extern uint32_t vt_calls_left;  /* number of calls until the program is killed; 0: never */
 extern struct vt_thread *vt_threads;
 extern __thread struct vt_thread *vt_self;
 
-/* Whether the calling thread takes part; a thread that was made behind the library's back does not. */
+/* Whether the calling thread takes part; a thread created without the library does not. */
 static inline int vt_active(void) { return __builtin_expect(vt_enabled && vt_self != 0, 1); }
 
 void vt_die(void);
-/* Count a call after which another program could tell what happened: there a kill falls between two statements. */
+/* Count a call with an effect outside of the program: a kill there falls between two statements. */
 static inline void vt_count_call(void) {
     if (__builtin_expect(vt_calls_left != 0, 0) && vt_active() && !--vt_calls_left) vt_die();
 }
 
 enum vt_outcome vt_wait(struct vt_wait wait);
 #define VT_WAIT(...) vt_wait((struct vt_wait){__VA_ARGS__})
-/* Wait for a condition: the mutex is released once the thread counts as waiting. */
+/* Wait for a condition; the mutex is released once the thread is waiting. */
 enum vt_outcome vt_wait_releasing(struct vt_wait wait, pthread_mutex_t *mutex);
 int vt_wake(const void *address, int count);
 void vt_wake_for_lock(const void *address);
-void vt_yield(void);    /* let others run at this time; costs time if there are none */
-void vt_on_call(void);  /* count a call that a loop without waits makes, such as reading a clock */
+void vt_yield(void);    /* let other threads run now; costs time if there are none */
+void vt_on_call(void);  /* count a call that a busy loop makes, such as reading a clock */
 void vt_interrupt(int signal);
 int vt_raise(int signal);  /* send it to this process */
-int vt_take_pending(void);  /* take a signal that the thread has blocked until now; whether there was one */
-extern int64_t vt_alarm_ns, vt_alarm_every_ns;  /* when SIGALRM comes, NEVER without one; 0: it comes once */
+int vt_take_pending(void);  /* take a signal that was blocked until now; returns whether there was one */
+extern int64_t vt_alarm_ns, vt_alarm_every_ns;  /* time of SIGALRM, NEVER without one; interval, 0: once */
 void vt_move_time(int64_t now_ns, int64_t horizon_ns);
 void vt_become_child(void);  /* after fork: there is one thread, and it has the token */
 
@@ -182,9 +183,9 @@ void vt_send_listen(int port);
 int vt_control_fd(void);  /* -1 outside of virtual time */
 int vt_open_conversation(int ends[2]);  /* for a child: its end and the simulator's; 0 or a negative errno */
 void vt_join_conversation(const int ends[2]);
-void vt_send_child(pid_t pid, const int ends[2]);  /* no child if it could not be made */
-int vt_let_conversation_pass(int passes);  /* to the program that exec starts; its file */
-int vt_send_signal(pid_t pid, int number);  /* errno, NOT_OURS if the kernel has to send it */
+void vt_send_child(pid_t pid, const int ends[2]);  /* does nothing but close the ends unless pid > 0 */
+int vt_let_conversation_pass(int passes);  /* whether exec's program inherits it; returns its descriptor */
+int vt_send_signal(pid_t pid, int number);  /* errno, or NOT_OURS if the kernel has to send it */
 #define NOT_OURS 1000
 
 /* -- clocks.c -- */
@@ -199,12 +200,12 @@ void vt_forget_timer(int fd);
 /* -- processes.c, signals.c -- */
 
 void vt_begin_processes(const char *seed);
-int vt_take_held(const sigset_t *set);  /* one of these signals that the main thread blocks; 0 if there is none */
+int vt_take_held(const sigset_t *set);  /* a pending signal of the set that the main thread blocks; 0 if none */
 void vt_forget_signals(int fd);
 int vt_write_signal(int number);
-int vt_enter_mask(const sigset_t *mask, sigset_t *before);  /* whether a signal came that was blocked before */
+int vt_enter_mask(const sigset_t *mask, sigset_t *before);  /* whether a signal arrived that was blocked before */
 void vt_leave_mask(const sigset_t *mask, const sigset_t *before);
-/* The result of a call that waits below a mask of signals, 0 for the thread's own. */
+/* The result of a call that waits with a signal mask, 0 for the thread's own. */
 #define WITH_MASK(mask, call)                                                                                          \
     ({                                                                                                                 \
         sigset_t before_;                                                                                              \
@@ -219,7 +220,7 @@ int vt_take_signal(int number, pid_t thread);
 
 int vt_poll(const char *call, struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 int vt_await(const char *call, int fd, short events);
-int64_t vt_deadline_of(int fd, short events);  /* of a blocking call that begins now: SO_RCVTIMEO or SO_SNDTIMEO */
+int64_t vt_deadline_of(int fd, short events);  /* of a blocking call that starts now: SO_RCVTIMEO or SO_SNDTIMEO */
 void vt_on_connected(uint32_t number, int error);
 void vt_number_connections_from(uint32_t number);
 void vt_on_close(int fd);

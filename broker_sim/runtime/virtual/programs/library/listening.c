@@ -1,8 +1,8 @@
-/* Servers: a socket with a port is one end of a pair, whose other end the simulator has.
+/* Servers: a bound socket is one end of a pair, whose other end the simulator has.
  *
- *   bind()     the simulator takes the port, on the host of the program; the pair takes the place of the socket
+ *   bind()     the simulator binds the port on the program's host; the pair replaces the socket
  *   listen()   the simulator accepts connections
- *   accept()   each connection comes as a message, with one end of its own pair: the kernel says "can be read"
+ *   accept()   each connection arrives as a message with one end of its own pair: the kernel reports "readable"
  */
 #include "library.h"
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ struct bound {
     int listens;
 };
 
-struct arrival {  /* of a connection */
+struct arrival {  /* an incoming connection */
     uint32_t number, port, address;
 };
 
@@ -86,7 +86,7 @@ EXPORT int bind(int fd, const struct sockaddr *address, socklen_t length) {
     else if (IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr))
         four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (!vt_is_stream(fd)) {
-        /* A port of its own choice changes nothing for a client. */
+        /* The local port that a client chooses has no effect. */
         if (four.sin_port) vt_refuse("bind of a datagram socket", "the virtual network has TCP only");
         return 0;
     }

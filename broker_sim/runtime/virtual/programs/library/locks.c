@@ -1,5 +1,5 @@
-/* What threads wait for in memory. Mutexes, read-write locks and semaphores are libc's and are only tried; a thread
- * that does not get one waits in the scheduler. Of conditions only the clock is libc's. */
+/* Locks and conditions. Mutexes, read-write locks and semaphores are libc's, but are only tried; a thread that does
+ * not get one waits in the scheduler. Of libc's conditions only the clock is used. */
 #include "library.h"
 #include <linux/futex.h>
 #include <semaphore.h>
@@ -9,7 +9,7 @@
 
 /* -- mutexes -- */
 
-/* What glibc keeps in the kind of a mutex that several processes use. */
+/* The flag in the kind of a glibc mutex that several processes share. */
 #define SHARED_MUTEX 128
 
 static int is_unlocked(const void *mutex) {
@@ -51,7 +51,7 @@ static int in_c11(int error) {
     return !error ? thrd_success : error == ETIMEDOUT ? thrd_timedout : thrd_error;
 }
 
-/* glibc's types of C11 are those of POSIX under other names. */
+/* glibc's C11 types are the POSIX ones under other names. */
 EXPORT int mtx_lock(mtx_t *mutex) { return in_c11(pthread_mutex_lock((pthread_mutex_t *)mutex)); }
 EXPORT int mtx_unlock(mtx_t *mutex) { return in_c11(pthread_mutex_unlock((pthread_mutex_t *)mutex)); }
 EXPORT int mtx_timedlock(mtx_t *mutex, const struct timespec *until) {
@@ -97,7 +97,7 @@ EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
     return error;
 }
 
-/* -- once: glibc keeps in the low bits that a thread is at it (1), or that it is done (2) -- */
+/* -- once: glibc's low bits say that a thread is running it (1), or that it is done (2) -- */
 
 EXPORT int pthread_once(pthread_once_t *control, void (*routine)(void)) {
     while (vt_active() && (__atomic_load_n((int *)control, __ATOMIC_ACQUIRE) & 3) == 1) vt_yield();
@@ -169,7 +169,7 @@ static int fail(int error) {
     return -1;
 }
 
-/* What glibc keeps behind the value of a semaphore: whether other processes use it. */
+/* glibc's flag behind a semaphore's value: whether processes share it. */
 static int is_shared(const sem_t *semaphore) { return ((const int *)semaphore)[2] != 0; }
 
 static int is_free(const void *semaphore) {
@@ -215,7 +215,7 @@ EXPORT int sem_post(sem_t *semaphore) {
     return result;
 }
 
-/* -- futexes of programs that make the system call themselves -- */
+/* -- futexes of programs that use the system call directly -- */
 
 static long wait_for_futex(uint32_t *word, int operation, uint32_t value, const struct timespec *timeout) {
     if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != value) return -EAGAIN;
@@ -243,7 +243,7 @@ static long futex(uint32_t *word, int operation, uint32_t value, const struct ti
         case FUTEX_CMP_REQUEUE:
             if (__atomic_load_n(word, __ATOMIC_SEQ_CST) != third) return -EAGAIN;
             /* fallthrough */
-        case FUTEX_REQUEUE: return vt_wake(word, ALL);  /* more than it must: who waits looks again */
+        case FUTEX_REQUEUE: return vt_wake(word, ALL);  /* more than necessary: woken threads check again */
         default: vt_refuse("futex", "use another lock: this operation has no virtual form");
     }
 }
@@ -259,8 +259,8 @@ EXPORT long syscall(long number, ...) {
         case SYS_getrandom: vt_fill_with_chance((void *)a, (size_t)b); return b;
         case SYS_clock_gettime: return clock_gettime((clockid_t)a, (struct timespec *)b);
         case SYS_sched_yield: return sched_yield();
-        case SYS_close: return close((int)a);  /* libuv closes so */
-        case SYS_io_uring_setup: return with_errno(-ENOSYS);  /* libuv does without it then */
+        case SYS_close: return close((int)a);  /* libuv closes files this way */
+        case SYS_io_uring_setup: return with_errno(-ENOSYS);  /* libuv works without it then */
         default: break;
     }
     return with_errno(raw(number, a, b, c, d, e, f));

@@ -1,8 +1,8 @@
-/* OpenSSL's random bytes follow from the seed too, also where OpenSSL is linked into a library, as into librdkafka.
+/* OpenSSL's random bytes follow from the seed too, even if OpenSSL is linked into a library, as into librdkafka.
  *
- * It takes its seed from the system, which chance.c replaces, but mixes addresses of the heap into what it draws, and
- * they differ with the size of the environment. A library calls its own functions directly, so their first bytes
- * become a jump. They are found in the symbol table of each file that is loaded.
+ * It takes its seed from the system, which chance.c replaces, but mixes in heap addresses, which differ with the size
+ * of the environment. A library calls its own functions directly, so their first bytes become a jump. They are found
+ * in the symbol table of each loaded file.
  */
 #include "library.h"
 #include <elf.h>
@@ -14,7 +14,7 @@
 
 #define MOST_OBJECTS 1024
 
-/* Not under OpenSSL's names: in a program that has OpenSSL in itself those are the program's own. */
+/* Not under OpenSSL's names: in a program with OpenSSL linked in, those are the program's own. */
 static int draw_bytes(unsigned char *buffer, int size) {
     vt_fill_with_chance(buffer, (size_t)size);
     return 1;

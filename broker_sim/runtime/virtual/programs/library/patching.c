@@ -1,5 +1,5 @@
-/* Functions that are replaced where they stand: their first bytes become a jump. So calls inside of a library, which
- * LD_PRELOAD does not reach, come here too. */
+/* Functions patched in place: their first bytes become a jump. This also catches calls inside a library, which
+ * LD_PRELOAD does not reach. */
 #include "library.h"
 #include <string.h>
 #include <sys/mman.h>
@@ -22,7 +22,7 @@ void vt_write_jump(char *code, uintptr_t target) {
     __builtin___clear_cache(code, (char *)end);
 }
 
-/* fread, fgets, getline and puts wait for another process inside of libc. */
+/* fread, fgets, getline and puts block inside of libc until another process writes or reads. */
 void vt_replace_inside_libc(void) {
     vt_write_jump((char *)REAL(read), (uintptr_t)read);
     vt_write_jump((char *)REAL(write), (uintptr_t)write);

@@ -1,8 +1,8 @@
-/* Processes that a program starts: each has a conversation of its own with the simulator, and runs when it says so.
+/* Processes that a program starts: each has its own conversation with the simulator, which decides when it runs.
  *
- *   fork     the simulator is sent its end of a new conversation; the child greets it there, and waits for its turn
- *   exec     the environment of the new program leads it to this library and to the same conversation
- *   wait     the kernel says which child has ended; the simulator goes on once it has
+ *   fork     the simulator gets its end of a new conversation; the child sends HELLO there and waits for its turn
+ *   exec     the environment makes the new program load this library and use the same conversation
+ *   wait     the kernel reports which child has ended; the simulator waits until it has
  */
 #include "library.h"
 #include <fcntl.h>
@@ -57,7 +57,7 @@ EXPORT pid_t fork(void) {
 
 EXPORT pid_t _Fork(void) { return fork(); }
 
-/* A function that returns twice cannot be wrapped; what vfork promises holds for fork too. */
+/* A function that returns twice cannot be wrapped; fork fulfils vfork's guarantees too. */
 EXPORT pid_t vfork(void) { return fork(); }
 
 /* -- exec -- */
@@ -83,7 +83,7 @@ static char *preload_entry(char *const given[]) {
     return join("LD_PRELOAD=", library.dli_fname, strstr(more, library.dli_fname) ? "" : more);
 }
 
-/* The environment of a new program: what it is given, and the way to the simulator. Ends with the process. */
+/* The environment of a new program: the given one, and the variables for this library. Freed with the process. */
 static char **environment_of(char *const given[], int conversation, const char *seed_text) {
     size_t count = 0, used = 0;
     while (given && given[count]) count++;
@@ -106,7 +106,7 @@ static int become(const char *file, char *const arguments[], char *const environ
                   int (*exec)(const char *, char *const[], char *const[])) {
     if (!vt_active()) return exec(file, arguments, environment);
     vt_count_call();
-    vt_send_bye();  /* tells the time */
+    vt_send_bye();  /* reports the time */
     char **own = environment_of(environment, vt_let_conversation_pass(1), seed);
     int result = own ? exec(file, arguments, own) : (int)with_errno(-ENOMEM);
     vt_let_conversation_pass(0);
@@ -209,7 +209,7 @@ static int has_changed(const void *address) {
     return error < 0 || news.si_pid;
 }
 
-/* Wait until there is news of such a child; return 0, or EINTR. */
+/* Wait for a state change of a matching child; return 0, or EINTR. */
 static int wait_for_news(const char *call, struct child_wait wait) {
     for (;;) {
         enum vt_outcome outcome =

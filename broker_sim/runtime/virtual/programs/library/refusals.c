@@ -1,6 +1,6 @@
-/* What has no virtual form ends the program at once, with the name of the call and the stack of its caller.
+/* Calls that are not supported in virtual time end the program at once, with the call's name and the caller's stack.
  *
- * The alternative is a program that hangs, or one whose run does not repeat, and nobody knows why.
+ * Otherwise the program would hang, or its runs would differ, without any hint why.
  */
 #include "library.h"
 #include <netdb.h>

@@ -1,4 +1,4 @@
-/* Words for errors: what each thread waits for, and the stack of one that never waits. */
+/* Texts for errors: what each thread waits for, and the stack of a thread that never waits. */
 #include "library.h"
 #include <execinfo.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static size_t describe_wait(const struct vt_thread *thread, char *text, size_t s
     return used;
 }
 
-/* One line for each thread; return the bytes. */
+/* Write one line for each thread; return the number of bytes. */
 size_t vt_describe_threads(char *text, size_t size) {
     size_t used = 0;
     for (struct vt_thread *each = vt_threads; each && used + 256 < size; each = each->next) {
@@ -64,7 +64,7 @@ static void on_abort(int number) {
 
 void vt_begin_reports(void) {
     void *frame;
-    backtrace(&frame, 1);  /* loads what it needs now, and not in a handler */
+    backtrace(&frame, 1);  /* loads its library now, and not in a signal handler */
     struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     struct sigaction action = {.sa_handler = on_abort};

@@ -33,7 +33,7 @@ static struct vt_thread *main_thread;
 static int64_t horizon_ns;
 static int lock_waiters, thread_count, turns_without_idleness, has_run = 1;
 static uint64_t waits;
-static pid_t ending_tid;  /* a thread that has given its token away, and still works in libc */
+static pid_t ending_tid;  /* a thread that has given up its token and is still running in libc */
 static uint64_t order_state;
 
 /* -- the token -- */
@@ -43,7 +43,7 @@ static void wait_for_token(struct vt_thread *self) {
         raw(SYS_futex, &self->has_token, FUTEX_WAIT_PRIVATE, 0, 0, 0, 0);
     self->has_token = 0;
     if (!ending_tid) return;
-    /* What it still does to its stack and its arena must not race with what comes now. */
+    /* Its last accesses to its stack and arena must not race with the next thread. */
     while (raw(SYS_tgkill, vt_pid, ending_tid, 0) == 0) raw(SYS_sched_yield);
     ending_tid = 0;
 }
@@ -58,7 +58,7 @@ static void make_ready(struct vt_thread *thread, enum vt_outcome outcome) {
     ready_end = &thread->next_ready;
 }
 
-/* The thread that is ready for longest, or with VT_ORDER one that chance chooses. */
+/* The thread that has been ready for longest, or with VT_ORDER a random one. */
 static struct vt_thread *take_ready(void) {
     struct vt_thread **place = &ready;
     if (order_state && ready) {
@@ -85,7 +85,7 @@ static int64_t next_deadline(void) {
     return first;
 }
 
-/* Make ready the threads whose files are, then those whose time has come, by their times. */
+/* Make the threads ready whose files are ready, then those whose deadlines have passed, in order of deadline. */
 static void look_around(void) {
     const struct timespec no_time = {0, 0};
     vt_run_timers();
@@ -116,7 +116,7 @@ static void ask_simulator(int64_t deadline_ns) {
     vt_send_idle(had_run, deadline_ns);
 }
 
-/* Move to that time: alone if nothing can happen before, else with the simulator. */
+/* Move the time: without the simulator if nothing can happen before then. */
 static void pass_time(int64_t target_ns) {
     if (target_ns >= horizon_ns || vt_has_sent) ask_simulator(target_ns);
     else if (target_ns > vt_now_ns) vt_now_ns = target_ns;
@@ -128,7 +128,7 @@ static int64_t cost_ns(int count_over, int per_doubling) {
     return cost > LAST_COST_NS ? LAST_COST_NS : cost;
 }
 
-/* Give the token to the next thread that can run; `self` may get it back, 0 is a thread that ends. */
+/* Give the token to the next thread that can run; `self` may get it back; it is 0 if the thread is ending. */
 static void give_token(struct vt_thread *self) {
     struct vt_thread *next;
     for (;;) {
@@ -210,7 +210,7 @@ void vt_wake_for_lock(const void *address) {
     if (lock_waiters) vt_wake(address, 1);
 }
 
-/* A signal is taken by the main thread, when it runs next: so its moment is the same in each run. */
+/* Signals are taken by the main thread when it runs next, so at the same moment in each run. */
 void vt_interrupt(int signal) {
     for (struct vt_thread *each = vt_threads; each; each = each->next)
         if (each->state == BLOCKED && each->wait.signals && sigismember(each->wait.signals, signal)) {
@@ -300,7 +300,7 @@ struct vt_thread *vt_thread_of(pthread_t handle) {
     return thread;
 }
 
-/* Threads that the parent had are gone, though their stacks are not: the next one's number is that of a new stack. */
+/* The parent's other threads are gone, but their stacks are not: the next thread gets a number with a new stack. */
 void vt_become_child(void) {
     main_thread = vt_threads = vt_self;
     vt_self->next = vt_self->next_ready = 0;

@@ -1,7 +1,7 @@
-/* Signals: the simulator says when they come, and the main thread takes them where it waits.
+/* Signals: the simulator decides when they arrive, and the main thread takes them while it waits.
  *
- * The kernel sends SIGCHLD whenever it likes. So it keeps the default of doing nothing, and the program's handler is
- * kept here. Signals to other processes go to the simulator.
+ * The kernel may send SIGCHLD at any moment, so its disposition stays the default, which ignores it, and the
+ * program's handler is kept here. Signals to other processes go to the simulator.
  */
 #include "library.h"
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #define MOST_SIGNAL_FILES 8
 #define SIGSET_BYTES 8
 
-static struct sigaction on_child;  /* what the program does at SIGCHLD */
+static struct sigaction on_child;  /* the program's own action for SIGCHLD */
 
 static int is_handled(const struct sigaction *action) {
     return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
@@ -45,7 +45,7 @@ static int is_blocked(int number) {
 
 int vt_is_signal_ignored(int number) { return number == SIGCHLD && !is_handled(&on_child) && !is_blocked(SIGCHLD); }
 
-/* Let the calling thread take a signal now; return 0 if it is to wait, as the thread blocks it. */
+/* Deliver a signal to the calling thread now; return 0 if the thread blocks it. */
 int vt_take_signal(int number, pid_t thread) {
     struct sigaction action;
     if (is_blocked(number)) return 0;
@@ -134,7 +134,7 @@ EXPORT int sigwait(const sigset_t *restrict set, int *restrict number) {
     return *number < 0 ? errno : 0;
 }
 
-/* A signalfd is the end of a pipe: what it tells of a signal is written there when the signal comes. */
+/* A signalfd is one end of a pipe: the record of a signal is written to it when the signal arrives. */
 static struct {
     int fd, source;  /* 0: free */
     sigset_t set;

@@ -1,10 +1,10 @@
 /* TCP connections: each is one end of a pair of Unix sockets, whose other end the simulator has.
  *
- *   connect()   the pair takes the place of the program's socket, full of filler: the kernel says "cannot be written"
- *   handshake   the simulator makes a connection of the virtual network, then reads the filler: "can be written"
- *   refused     the simulator tells the error and closes its end
+ *   connect()   the pair replaces the program's socket, full of filler: the kernel reports "not writable"
+ *   handshake   the simulator connects over the virtual network, then reads the filler: "writable"
+ *   refused     the simulator sends the error and closes its end
  *
- * So connect, poll, EAGAIN and end of file of non-blocking and blocking programs are the kernel's own.
+ * So the kernel itself implements connect, poll, EAGAIN and end of file, blocking and non-blocking.
  */
 #include "library.h"
 #include <arpa/inet.h>
@@ -29,10 +29,10 @@
 #define MAX_REGISTRATIONS 16
 
 struct connection {
-    uint32_t number;  /* 0: the file is no connection */
+    uint32_t number;  /* 0: the file is not a connection */
     int family, error;
     struct sockaddr_in peer, own;
-    int is_begun;  /* connect has said EINPROGRESS: once it is established, the next call says so by 0 */
+    int is_begun;  /* connect has returned EINPROGRESS; once it is established, the next call returns 0 */
 };
 
 static struct connection connections[MAX_FDS];
@@ -66,7 +66,7 @@ void vt_on_copy(int from, int to) {
     vt_on_socket(to);
 }
 
-/* -- what exec leaves open: the next program is told what it is -- */
+/* -- files that exec leaves open: their descriptions are passed to the new program -- */
 
 static int describe(int fd, char *text, size_t size) {
     struct connection *each = &connections[fd];
@@ -129,7 +129,7 @@ int vt_is_stream(int fd) { return kind_of(fd, SO_TYPE) == SOCK_STREAM; }
 
 int vt_family(int fd) { return kind_of(fd, SO_DOMAIN); }
 
-/* The IPv4 address that is meant: the virtual network has no other, but ::1 and mapped ones are the same machines. */
+/* The IPv4 address of any address: the virtual network has no IPv6, but ::1 and mapped addresses work. */
 static int to_ipv4(const struct sockaddr *address, struct sockaddr_in *peer) {
     if (address->sa_family == AF_INET) {
         *peer = *(const struct sockaddr_in *)address;
@@ -143,7 +143,7 @@ static int to_ipv4(const struct sockaddr *address, struct sockaddr_in *peer) {
     return 0;
 }
 
-/* Fill the buffer until the kernel says that the socket cannot be written to; return the bytes. */
+/* Fill the buffer until the socket is not writable; return the number of bytes. */
 static int64_t fill(int fd) {
     static const char filler[4096];
     const struct timespec no_time = {0, 0};
@@ -157,14 +157,14 @@ static int64_t fill(int fd) {
     return bytes;
 }
 
-/* -- registrations with epoll: the kernel keeps them with the file, not with its number -- */
+/* -- registrations with epoll: the kernel attaches them to the file, not to its number -- */
 
 struct registration {
     int epoll;
     struct epoll_event event;
 };
 
-/* Find `fd` among the files of an epoll, which /proc lists one a line. */
+/* Find `fd` among the files of an epoll, which /proc lists one per line. */
 static int is_registered(int epoll, int fd, struct registration *registration) {
     static char text[4096];
     char path[48];
@@ -209,9 +209,9 @@ static int find_registrations(int fd, struct registration *registrations, int si
     return count;
 }
 
-static const int LIMITS[] = {SO_RCVTIMEO, SO_SNDTIMEO};  /* how long a blocking read or write waits */
+static const int LIMITS[] = {SO_RCVTIMEO, SO_SNDTIMEO};  /* timeouts of blocking reads and writes */
 
-/* Put one end of a new pair in the place of the program's socket; return the other end, or a negative errno. */
+/* Replace the program's socket by one end of a new pair; return the other end, or a negative errno. */
 int vt_replace_by_pair(int fd, int kind, long status) {
     int ends[2], bytes = BUFFER_BYTES;
     long error = raw(SYS_socketpair, AF_UNIX, kind | SOCK_CLOEXEC, 0, ends);
@@ -269,11 +269,11 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length) {
     return (int)with_errno(-connection->error);
 }
 
-/* -- what a Unix socket would answer otherwise -- */
+/* -- calls for which a Unix socket differs from TCP -- */
 
 EXPORT int socket(int domain, int kind, int protocol) {
     long fd = raw(SYS_socket, domain, kind, protocol);
-    if (vt_enabled && fd >= 0 && fd < MAX_FDS) vt_on_close((int)fd);  /* a close inside of libc is not seen */
+    if (vt_enabled && fd >= 0 && fd < MAX_FDS) vt_on_close((int)fd);  /* a close inside of libc goes unnoticed */
     return (int)with_errno(fd);
 }
 
@@ -383,7 +383,7 @@ EXPORT ssize_t sendto(
 
 EXPORT ssize_t send(int fd, const void *data, size_t size, int flags) { return sendto(fd, data, size, flags, 0, 0); }
 
-/* Write to a file that is no connection. A pipe that is ready takes PIPE_BUF bytes without blocking. */
+/* Write to a file that is not a connection. A writable pipe accepts PIPE_BUF bytes without blocking. */
 static ssize_t write_file(int fd, const char *data, size_t size) {
     vt_count_call();
     struct stat status;
@@ -416,7 +416,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *parts, int count) {
     return written;
 }
 
-/* -- names: those of the virtual network, and numbers -- */
+/* -- name resolution: names of the virtual network, and numeric addresses -- */
 
 EXPORT int getaddrinfo(
     const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result) {

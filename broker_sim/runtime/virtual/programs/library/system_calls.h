@@ -1,4 +1,4 @@
-/* System calls of this library itself: never by libc's names, which the library replaces. */
+/* System calls made by this library itself; libc's functions cannot be used, because the library replaces them. */
 #ifndef SYSTEM_CALLS_H
 #define SYSTEM_CALLS_H
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Threads of POSIX and of C11: each waits for the token before its first step, and gives it away when it ends. */
+/* POSIX and C11 threads: each waits for the token before its first step, and gives it up when it ends. */
 #include "library.h"
 #include <limits.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void on_end(void *thread) {
     struct vt_thread *self = thread;
-    /* Destructors of the program's own keys come first. */
+    /* Destructors of the program's own keys run first. */
     if (++self->exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) pthread_setspecific(end_key, self);
     else vt_end_thread(self);
 }
@@ -31,8 +31,8 @@ static void *run(void *argument) {
     return self->start(self->argument);
 }
 
-/* A stack's address follows from the number of its thread: librdkafka seeds chance with `pthread_self()`, and where
- * libc would put a stack depends on all that was allocated before. */
+/* A stack's address follows from the number of its thread: librdkafka seeds random numbers with `pthread_self()`, and
+ * libc's choice of a stack depends on all earlier allocations. */
 static void place_stack(pthread_attr_t *attributes, struct vt_thread *thread) {
     size_t size = 0, guard = 0, page = (size_t)sysconf(_SC_PAGESIZE);
     pthread_attr_getstacksize(attributes, &size);
@@ -40,7 +40,7 @@ static void place_stack(pthread_attr_t *attributes, struct vt_thread *thread) {
     guard = (guard + page - 1) & ~(page - 1);
     if (size < STACK_UNIT) size = USUAL_STACK;
     size = (size + STACK_UNIT - 1) & ~(STACK_UNIT - 1);
-    if (size + guard > STACK_ROOM / 2) return;  /* libc places what is larger than usual */
+    if (size + guard > STACK_ROOM / 2) return;  /* libc places larger stacks than usual */
     char *top = (char *)STACKS_FROM + (size_t)(vt_thread_count() + 1) * STACK_ROOM;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED_NOREPLACE;
     void *stack = (void *)raw(SYS_mmap, top - size - guard, size + guard, PROT_READ | PROT_WRITE, flags, -1, 0);
@@ -52,7 +52,7 @@ static void place_stack(pthread_attr_t *attributes, struct vt_thread *thread) {
     pthread_attr_setstack(attributes, top - size, size);
 }
 
-/* Of a stack that is given to it libc says that it has no guard; Rust's threads refuse to run on one. */
+/* libc reports no guard for a stack that the caller has set; Rust's threads refuse to run without one. */
 EXPORT int pthread_getattr_np(pthread_t handle, pthread_attr_t *attributes) {
     int error = REAL(pthread_getattr_np)(handle, attributes);
     struct vt_thread *thread = error || !vt_active() ? 0 : vt_thread_of(handle);

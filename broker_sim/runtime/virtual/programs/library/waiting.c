@@ -1,4 +1,4 @@
-/* Waiting for files, and blocking reads: the kernel says what is ready, and time is virtual. */
+/* Waiting for files, and blocking reads: the kernel reports what is ready, and time is virtual. */
 #include "library.h"
 #include <fcntl.h>
 #include <stdlib.h>

@@ -350,14 +350,14 @@ def test_threads_of_a_process_stand_still_with_it(start):
 def test_only_what_runs_is_frozen_and_only_what_is_frozen_goes_on():
     async def main(loop):
         process = loop.process("worker")
-        with pytest.raises(RuntimeError, match="freeze it before"):
+        with pytest.raises(RuntimeError, match="it is not frozen"):
             process.resume()
         process.freeze()
-        with pytest.raises(RuntimeError, match="does not run"):
+        with pytest.raises(RuntimeError, match="it is not running"):
             process.freeze()
         process.kill()
         process.kill()
-        with pytest.raises(RuntimeError, match="freeze it before"):
+        with pytest.raises(RuntimeError, match="it is not frozen"):
             process.resume()
 
     play(main)
