@@ -38,7 +38,7 @@ def parse_body(content: bytes) -> Body:
     if not isinstance(fields, dict):
         raise BadRequestError("the body must be a JSON object")
     if not can_be_sent(json.dumps(fields, ensure_ascii=False)):
-        raise BadRequestError("a text in the body is not valid Unicode: it contains half of a surrogate pair")
+        raise BadRequestError("a text in the body is not valid Unicode: it contains a lone surrogate")
     return Body(fields)
 
 
