@@ -345,7 +345,7 @@ async def test_nothing():
     assert "TopicRecord" in run.failure
     assert run.end_ms >= 3_000
     assert any("partition/orders/0" in frame["set"] for frame in run.frames)
-    result.stdout.fnmatch_lines(["no page: the test has no fixture kafka*"])
+    result.stdout.fnmatch_lines(["no page: the test does not use the fixture kafka*"])
 
 
 def test_tests_that_pass_or_are_expected_to_fail_write_no_page(run_suite, pytester):
