@@ -1,4 +1,4 @@
-"""The difference between two pictures, as it travels to the page."""
+"""The difference between two pictures, in the form in which the page gets it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parts that are new or have changed as `set`, and the names of those that have gone as `gone`."""
+    """Return the new and changed parts as `set`, and the names of the removed ones as `gone`."""
     return {
         "set": {name: part for name, part in after.items() if before.get(name) != part},
         "gone": [name for name in before if name not in after],

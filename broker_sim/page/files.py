@@ -1,7 +1,7 @@
-"""The files of the page, as the control port serves them and as one HTML file has them inside.
+"""The files of the page, as served by the control port and as embedded in one HTML file.
 
-Modules import each other by names such as `page/dom.js`; an import map says where these are: at the control port, or
-in the file itself.
+Modules import each other by names such as `page/dom.js`; an import map resolves them to the control port or to the
+file itself.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ def names() -> tuple[str, ...]:
 
 @cache
 def report_style() -> str:
-    """Return the colours, texts and tables of the page, for reports that are HTML files of their own."""
+    """Return the page's CSS for colours, text and tables, for other HTML reports."""
     return read(STYLE).partition(_END_OF_SHARED)[0]
 
 
 @cache
 def live_html() -> str:
-    """Return the page that shows the cluster at whose control port it is served."""
+    """Return the HTML that shows the cluster of the control port that serves it."""
     modules = {f"page/{name}": f"/page/{name}" for name in names() if name.endswith(".js")}
     return _html(f'<link rel="stylesheet" href="/page/{STYLE}">', modules, "")
 
 
 @cache
 def live_policy() -> str:
-    """Return the Content-Security-Policy of the live page: nothing from elsewhere, and no frame around it."""
+    """Return the Content-Security-Policy of the live page: no other origins, and no framing."""
     import_map = live_html().partition('<script type="importmap">')[2].partition("</script>")[0]
     scripts = " ".join(f"'sha256-{_base64(sha256(text.encode()).digest())}'" for text in (import_map, START))
     return (
@@ -58,7 +58,7 @@ def live_policy() -> str:
 
 
 def recorded_html(title: str, data: str) -> str:
-    """Return one file that needs no other; `data` is what `recording.js` reads, base64 of compressed JSON."""
+    """Return one self-contained HTML file; `data` is the input of `recording.js`, base64 of compressed JSON."""
     modules = {
         f"page/{name}": f"data:text/javascript;base64,{_base64(read(name).encode())}"
         for name in names()

@@ -1,8 +1,8 @@
-"""A run that plays: the pictures of its moments with all that is known of it, in one HTML file.
+"""A run that can be played back: its pictures, time line and requests in one HTML file.
 
-The file needs no other and no network. Pictures are kept as changes, and an operation that is parked in many of them
-once. A file may have a second run beside the first, with the first difference between them. One that would be too
-large has fewer pictures and requests, and says so.
+The file is self-contained. Pictures are stored as changes, and an operation that is parked in many of them is stored
+once. A file may have a second run beside the first, with the first difference between them. If a file would be too
+large, it has fewer pictures and requests, and says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MOST_BYTES: Final = 2_000_000
 """Maximum size of a file."""
 MOST_REQUESTS: Final = 20_000
-"""Maximum number of requests, and of ended operations, in a file: the last ones."""
+"""Maximum number of requests, and of ended operations, in a file; the last ones are kept."""
 FIRST_STEP_MS: Final = 10
 """Shortest time between two pictures; it doubles whenever there are `MOST_PICTURES`."""
 MOST_PICTURES: Final = 2_000
@@ -50,7 +50,7 @@ class RecordedRequest(NamedTuple):
 
 
 class RecordedEnd(NamedTuple):
-    """The end of a delayed operation; a run without any leaves it to the pictures what ended."""
+    """The end of a delayed operation. In a run without any of these, ends are derived from the pictures."""
 
     at_ms: int
     since_ms: int
@@ -62,17 +62,17 @@ class RecordedEnd(NamedTuple):
     keys: tuple[str, ...]
     expired: bool
     by: str
-    """The cause of its end, in words."""
+    """The cause of its end, as a text."""
 
 
 class Band(NamedTuple):
-    """A fault, from when it began to when it ended."""
+    """A fault, from its start to its end."""
 
     from_ms: int
     to_ms: int
     text: str
     on: tuple[str, ...]
-    """The names of those that it concerns, such as `broker-2` or `worker-1`."""
+    """The names of its targets, such as `broker-2` or `worker-1`."""
 
 
 class RecordedMoment(NamedTuple):
@@ -88,7 +88,7 @@ class RecordedMoment(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A run as a file has it: plain values, and its pictures as changes."""
+    """A run as stored in a file: plain values, and its pictures as changes."""
 
     title: str
     failure: str | None
@@ -100,12 +100,12 @@ class RecordedRun:
     ended: Sequence[RecordedEnd] = ()
     bands: Sequence[Band] = ()
     pictures: int = 0
-    """Number of pictures before any were left out; likewise the next."""
+    """Number of pictures before any were left out; the next field likewise."""
     sent: int = 0
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """Return the run of `to_json`."""
+        """Return the run from the values that `to_json` returns."""
         operations = values["operations"]
         kinds = {"moments": RecordedMoment, "requests": RecordedRequest, "ended": RecordedEnd, "bands": Band}
         lists: dict[str, Any] = {name: [kind(**each) for each in values[name]] for name, kind in kinds.items()}
@@ -116,7 +116,7 @@ class RecordedRun:
         return cls(frames=frames, **lists, **others)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values; an operation is in them once, and pictures have its number."""
+        """Return plain values; each operation is stored once, and pictures have its number."""
         numbers: dict[str, int] = {}
         frames = [
             {**frame, "set": _parked_as(frame["set"], lambda one: numbers.setdefault(json.dumps(one), len(numbers)))}
@@ -140,7 +140,7 @@ class RecordedRun:
         }
 
     def halved(self) -> RecordedRun:
-        """Return the run with every second picture, and the later half of what it sent."""
+        """Return the run with every second picture and the later half of its requests and ends."""
         return replace(
             self,
             frames=_halved(self.frames),
@@ -165,7 +165,7 @@ class Recording:
         return not self._pictures or now_ms >= self._pictures[-1][0] + self._step_ms
 
     def take(self, at_ms: int, parts: Mapping[str, Any]) -> None:
-        """Keep a picture, if it is not the same as the last one."""
+        """Store a picture, unless it equals the last one."""
         if self._pictures and self._pictures[-1][1] == parts:
             return
         if len(self._pictures) >= MOST_PICTURES:
@@ -174,7 +174,7 @@ class Recording:
         self._pictures.append((at_ms, parts))
 
     def run(self, title: str, failure: str | None, end_ms: float) -> RecordedRun:
-        """Return the run so far; `failure` says what did not hold at its end, None if nothing failed."""
+        """Return the run so far; `failure` is the invariant that failed at its end, None without a failure."""
         frames = []
         before: Mapping[str, Any] = {}
         for at_ms, parts in self._pictures:
@@ -191,17 +191,17 @@ class RecordedPage(NamedTuple):
 
     html: str
     cut: str | None
-    """Number of pictures and requests that it leaves out, in words; None if it has all."""
+    """A text on the number of pictures and requests left out; None if it has all."""
 
     def write(self, file: Path) -> str:
-        """Write the file; return a line that says where it is, how large, and what it leaves out."""
+        """Write the file; return one line with its path, its size, and what it leaves out."""
         file.write_text(self.html, "utf-8")
         cut = f", {self.cut}" if self.cut else ""
         return f"the run plays in a browser: {file} ({len(self.html) / 1_000_000:.1f} MB{cut})"
 
 
 def page_of(run: RecordedRun, beside: RecordedRun | None = None) -> RecordedPage:
-    """Return the file of a run, with another one beside it if it is given."""
+    """Return the file of a run, with another one beside it if given."""
     runs = [run] if beside is None else [run, beside]
     difference = None if beside is None else first_difference(run, beside)
     runs = [replace(one, requests=one.requests[-MOST_REQUESTS:], ended=one.ended[-MOST_REQUESTS:]) for one in runs]
@@ -215,13 +215,13 @@ def page_of(run: RecordedRun, beside: RecordedRun | None = None) -> RecordedPage
 
 
 def data_of(html: str) -> str:
-    """Return the runs of a file that `page_of` has made as base64 of compressed JSON; empty for any other text."""
+    """Return the runs in a file made by `page_of` as base64 of compressed JSON; empty for any other text."""
     match = _DATA.search(html)
     return match.group(1) if match else ""
 
 
 def runs_of_html(html: str) -> list[RecordedRun]:
-    """Return the runs of a file that `page_of` has made. Raises ValueError for any other."""
+    """Return the runs in a file made by `page_of`. Raises ValueError for any other file."""
     text = data_of(html)
     try:
         data = json.loads(gzip.decompress(base64.b64decode(text))) if text else {}
@@ -231,9 +231,9 @@ def runs_of_html(html: str) -> list[RecordedRun]:
 
 
 def first_difference(run: RecordedRun, beside: RecordedRun) -> dict[str, Any] | None:
-    """Return when two runs first differ, and what happens then in each: a text, None where nothing more happens.
+    """Return the time at which two runs first differ, and what happens then in each: a text, or None after its end.
 
-    Lines of the time lines, requests and ends of operations count, not pictures. None if all are the same.
+    Time lines, requests and ends of operations are compared, not pictures. Returns None if all are equal.
     """
     for here, there in zip_longest(_course(run), _course(beside)):
         if here != there:
@@ -243,7 +243,7 @@ def first_difference(run: RecordedRun, beside: RecordedRun) -> dict[str, Any] | 
 
 
 def _course(run: RecordedRun) -> list[tuple[float, str]]:
-    """Return what happened, in order, at whole milliseconds."""
+    """Return the events of a run in order, with times in whole milliseconds."""
     ends = [
         f"{one.purgatory} of {one.client or 'client'} on broker {one.broker} "
         f"{'expires' if one.expired else 'completes'} after {one.at_ms - one.since_ms} ms: {', '.join(one.keys)}"
@@ -259,7 +259,7 @@ def _course(run: RecordedRun) -> list[tuple[float, str]]:
 
 
 def _halved(frames: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return every second picture and the last; what changed in one that is left out has changed in the next."""
+    """Return every second picture and the last; changes of an omitted picture are merged into the next one."""
     halved = []
     for index, frame in enumerate(frames):
         if index % 2 == 0:
@@ -277,7 +277,7 @@ def _merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _parked_as(parts: Mapping[str, Any], other: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the parts with each parked operation as another value."""
+    """Return the parts, with `other` applied to each parked operation."""
     return {
         name: {**part, "parked": [other(one) for one in part["parked"]]} if "parked" in part else part
         for name, part in parts.items()

@@ -1,4 +1,4 @@
-// The frame of the page, live and recorded: head line, figures, panels, and when they are drawn.
+// The frame of the page, live and recorded: header, key figures and panels, and when they are drawn.
 
 import { makeBrokers } from "page/brokers.js";
 import { makeGroups, makeTransactions } from "page/coordinators.js";
@@ -20,11 +20,11 @@ const COLUMNS = {
   3: [["brokers", "partitions", "feed"], ["wheel", "operations", "ended"], ["requests", "groups", "transactions"]],
 };
 
-// What buttons do where nothing can be done, as in a recorded run.
+// Actions of buttons where nothing can be changed, as in a recorded run.
 const NO_ACTIONS = { canWrite: false, verbText: () => "", call: () => {}, open: () => {}, onQuery: () => {} };
 
 export class App {
-  // `actions` are those of `NO_ACTIONS` that do something.
+  // `actions` override those of `NO_ACTIONS`.
   constructor(actions = {}) {
     this.context = {
       view: { purgatory: "", operation: null, bucket: null, filter: "", search: "" },
@@ -56,12 +56,12 @@ export class App {
     document.getElementById("page").append(this.head, this.figures, this.grid);
   }
 
-  // Takes the panels away for which a recorded run has nothing.
+  // Removes the panels for which a recorded run has no data.
   keep(isKept) {
     for (const [name, panel] of Object.entries(this.panels)) panel.element.hidden = !isKept(name);
   }
 
-  // Adds a panel as wide as the window above the others; a recorded run has one.
+  // Adds a panel as wide as the window above the others, for a recorded run.
   addWide(name, panel) {
     this.panels = { [name]: panel, ...this.panels };
     this.grid.before(panel.element);
@@ -86,7 +86,7 @@ export class App {
     this.drawnWords = 0;
   }
 
-  // Draws what moves between two pictures: hands of the wheel on every frame, ages and times left a few times a second.
+  // Animates between two pictures: the wheel's hands on every frame, ages and times left a few times a second.
   tick(nowMs, speed, frameMs) {
     const { wheel, ...others } = this.panels;
     wheel.tick(nowMs, speed);
@@ -101,7 +101,7 @@ export class App {
     const unwell = world.cluster?.partitions_unwell ?? 0;
     const running = brokers.filter((one) => one.state === "running" && !one.fenced).length;
     const memory = world.cluster?.memory;
-    // A trace knows nothing of the cluster.
+    // A trace has no data about the cluster.
     const ofCluster = world.cluster ? [
       ["Brokers", `${running}/${brokers.length}`, running < brokers.length],
       ["Partitions", number(world.cluster.partitions), false],

@@ -1,11 +1,11 @@
-// Two runs side by side: what happened in each, beginning where they first differ, and which of them the panels show.
+// Two runs side by side: the events of each from where they first differ, and a switch for the run that panels show.
 
 import { empty, h, keyed, panel, setAttribute, setText } from "page/dom.js";
 
 const MOST_ROWS = 60;
 const BEFORE = 3;
 
-// `show(run)` lets all panels show one of the two.
+// `show(run)` makes all panels show one of the two.
 export function makeBeside(context, runs, difference, show) {
   const columns = runs.map((run) => {
     const choice = h("button", { onclick: () => show(run) }, run.title);

@@ -1,4 +1,4 @@
-// Brokers with their state and what can be done to them, and the links between them that are cut or slow.
+// Brokers with their state and actions, and the links between them that are cut or slow.
 
 import { h, keyed, panel, setAttribute, setText, svg } from "page/dom.js";
 import { node } from "page/events.js";

@@ -1,4 +1,4 @@
-// Groups of all kinds, transactions and idempotent producers, as their coordinators and the logs know them.
+// Groups of all types and transactions as known to their coordinators, and idempotent producers as known to logs.
 
 import { empty, h, heads, keyed, panel, setAttribute, setText } from "page/dom.js";
 import { duration, number, plural } from "page/words.js";

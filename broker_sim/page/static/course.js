@@ -1,5 +1,5 @@
 // The course of a recorded run around a moment: a lane for each client, worker and broker, requests as arrows between
-// clients and brokers, faults as bands on the lanes of those that they hit.
+// clients and brokers, faults as bands on the lanes of their targets.
 
 import { h, panel, setText, svg } from "page/dom.js";
 import { duration, plural } from "page/words.js";

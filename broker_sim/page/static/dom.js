@@ -1,4 +1,4 @@
-// Elements of the page: made, filled, and kept in the order of their data.
+// Creates and fills elements of the page, and keeps them in the order of their data.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -21,7 +21,7 @@ function fill(element, properties, children) {
   return element;
 }
 
-// Sets the text of an element, which costs a layout only if it is another one.
+// Sets the text of an element; an unchanged text costs no layout.
 export function setText(element, text) {
   const value = String(text);
   if (element.shownText === value) return;
@@ -29,7 +29,7 @@ export function setText(element, text) {
   element.textContent = value;
 }
 
-// Sets the text of an element; a line may break behind each underscore.
+// Sets the text of an element; a line may break after each underscore.
 export function setBreakable(element, text) {
   if (element.textContent !== text) element.replaceChildren(...text.split(/(?<=_)/).flatMap((part) => [part, h("wbr")]));
 }
@@ -40,7 +40,7 @@ export function setAttribute(element, name, value) {
   } else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
 }
 
-// Gives `parent` one child for each item, in order: a child stays the same element for as long as its key is there.
+// Gives `parent` one child for each item, in order: an item keeps its element as long as its key exists.
 export function keyed(parent, items, keyOf, make, update, leave = (child) => child.remove()) {
   const before = parent.children_by_key ?? new Map();
   const after = new Map();

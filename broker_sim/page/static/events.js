@@ -1,6 +1,6 @@
-// What happened between two worlds, in words: the log of events, and the steps of a recorded run.
+// The events between two worlds as texts, for the event log and the steps of a recorded run.
 
-// Returns the events; each names what it is about, such as "broker/1", so that they can be filtered.
+// Returns the events; each has a subject, such as "broker/1", by which events can be filtered.
 export function eventsBetween(before, after) {
   const events = [];
   const add = (about, kind, text) => events.push({ atMs: after.atMs, about, kind, text });

@@ -1,4 +1,4 @@
-// The log of events: what changed in the cluster, the newest first.
+// The event log: changes in the cluster, newest first.
 
 import { empty, h, keyed, panel, setText } from "page/dom.js";
 

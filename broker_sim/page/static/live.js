@@ -1,4 +1,4 @@
-// The live cluster: its pictures as server-sent events, for as long as the page is looked at.
+// The live cluster: its pictures as server-sent events while the page is visible.
 
 const RETRY_MS = 1_000;
 const TOKEN = "broker-sim-token";
@@ -20,7 +20,7 @@ export class Live {
     sessionStorage.setItem(TOKEN, token);
   }
 
-  // Returns what the control port says of verbs and tokens; null where it needs another token.
+  // Returns the control port's verbs and tokens; null if it needs another token.
   async session() {
     const response = await fetch("/page/session", { headers: this.headers() });
     return response.status === 401 ? null : response.json();
@@ -38,7 +38,7 @@ export class Live {
     this.onState("asleep");
   }
 
-  // Begins a new stream, whose pictures show what `query` names: partitions by `search`, a bucket by `level` and `bucket`.
+  // Starts a new stream of the selection in `query`: partitions by `search`, a bucket by `level` and `bucket`.
   restart(query) {
     this.query = new URLSearchParams(query);
     this.abort?.abort();
@@ -54,7 +54,7 @@ export class Live {
         this.onState("live");
         await this.read(response.body.getReader());
       } catch {
-        // It is tried again: the cluster has ended, or starts again.
+        // The cluster has ended or is restarting: try again.
       }
       if (signal.aborted) return;
       this.onState("lost");

@@ -1,4 +1,4 @@
-// The page begins here: live at a control port, or with the recording that is in the file.
+// The entry point: live at a control port, or with the recording in the file.
 
 import { App } from "page/app.js";
 import { h, setAttribute, setText } from "page/dom.js";

@@ -1,4 +1,4 @@
-// What waits: each parked operation with what it waits for, and what ended in the last seconds and why.
+// Parked operations with what they wait for, and those that ended in the last seconds with the reason.
 
 import { empty, h, heads, keyed, panel, setAttribute, setText } from "page/dom.js";
 import { isChosen } from "page/wheel.js";
@@ -51,7 +51,7 @@ function countOf({ world, view, levels }) {
   return world.all("purgatory").filter((one) => isChosen(one, view)).reduce((sum, one) => sum + one.num_delayed, 0);
 }
 
-// Returns what the table leaves out, in words.
+// Returns a text on what the table leaves out.
 function cutText(world, view, matching, total) {
   const known = world.parked.filter((one) => matches(one, { ...view, filter: "" })).length;
   if (view.filter && known < total) return `Searched among the ${number(known)} of ${number(total)} that are due first.`;
@@ -88,7 +88,7 @@ function makeRow(one, context) {
   h("td", { class: "left" }, h("span", { class: "number" }), bar));
 }
 
-// Returns the rows that can be seen: of all others nobody reads the time.
+// Returns the visible rows: only their times are updated.
 function rowsInView(rows, scroll) {
   const [top, bottom] = [scroll.scrollTop, scroll.scrollTop + scroll.clientHeight];
   return [...rows.children].filter((row) => row.offsetTop < bottom && row.offsetTop + row.offsetHeight > top);
@@ -127,7 +127,7 @@ export function makeEnded(context) {
   };
 }
 
-// Returns how long an operation waited: a range if two pictures do not tell more.
+// Returns how long an operation waited; a range if the pictures give only bounds.
 function time(one) {
   const [least, most] = [one.notBeforeMs ?? one.atMs, one.atMs].map((ms) => duration(Math.max(ms - one.since_ms, 0)));
   return least === most ? most : `${least} to ${most}`;

@@ -1,4 +1,4 @@
-// Partitions: leader, in-sync replicas, high watermark and how far each replica is; searched among all of the cluster.
+// Partitions: leader, in-sync replicas, high watermark and each replica's progress, searched in the whole cluster.
 
 import { empty, h, heads, keyed, panel, setAttribute, setText } from "page/dom.js";
 import { number, plural } from "page/words.js";

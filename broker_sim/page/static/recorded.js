@@ -1,4 +1,4 @@
-// A recorded run in memory: its pictures by time, what happened, and which requests were on their way.
+// A recorded run in memory: its pictures by time, its events, and the requests in flight.
 
 import { eventsBetween } from "page/events.js";
 import { duration } from "page/words.js";
@@ -6,7 +6,7 @@ import { endings, World } from "page/world.js";
 
 const KEEP_EVERY = 40;
 
-// Returns the values that the file has: base64 of compressed JSON.
+// Returns the values in the file, which has them as base64 of compressed JSON.
 export async function unpack(text) {
   const bytes = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -32,7 +32,7 @@ export class Recorded {
     this.workers = [...new Set(this.bands.flatMap((band) => band.on).concat(this.moments.map((one) => one.who)).filter((name) => /^worker-/.test(name)))].sort();
   }
 
-  // Goes once through all pictures: what changed in each is an event, what left a purgatory has ended.
+  // Goes through all pictures once: changes become events, operations that left a purgatory have ended.
   read() {
     let before = null;
     for (const [index, frame] of this.frames.entries()) {
@@ -52,7 +52,7 @@ export class Recorded {
     ].sort((one, other) => one.atMs - other.atMs).map((event, id) => ({ ...event, id }));
   }
 
-  // What a trace says of the end of each operation is better than what two pictures tell.
+  // A trace is more precise on the ends of operations than two pictures.
   readEnds(ended) {
     this.ended = ended.map((one) => ({
       ...one, atMs: one.at_ms, key: `${one.broker}/${one.purgatory}/${one.id}`, client_id: one.client, operation: `Delayed${one.purgatory}`,
@@ -76,7 +76,7 @@ export class Recorded {
     };
   }
 
-  // Returns the times of the events of a name, of a client also those of its requests; of all events without a name.
+  // Returns the times of a name's events, for a client also of its requests; without a name, of all events.
   timesOf(name) {
     const word = new RegExp(`(^|[^\\w-])${name.replace(/[^\w ]/g, "\\$&")}($|[^\\w-])`);
     const times = this.events.filter((one) => name === "" || one.about.replace(/^broker\//, "broker ") === name || word.test(one.text)).map((one) => one.atMs);
@@ -101,7 +101,7 @@ export class Recorded {
     return new World(ms, parts);
   }
 
-  // Returns the counts of clients' answered requests until a time, as the live cluster counts them.
+  // Returns the numbers of clients' answered requests up to a time, as the live cluster counts them.
   requestsUntil(ms) {
     const rows = new Map();
     for (const one of this.requests) {

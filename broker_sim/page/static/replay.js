@@ -1,4 +1,4 @@
-// A recorded run that plays: slider and keys over its time, and the same picture as live at each moment.
+// Playback of a recorded run: slider and keys move in time; each moment looks as it did live.
 
 import { App } from "page/app.js";
 import { makeBeside } from "page/beside.js";
@@ -19,11 +19,11 @@ export async function replay(text) {
   new Player(runs, data.difference).open();
 }
 
-// The panels for which a run has nothing unless its pictures have parts of a kind.
+// Panels that are removed unless the run's pictures have parts of that kind.
 const KIND_OF_PANEL = { brokers: ["broker"], partitions: ["partition"], groups: ["group"], transactions: ["transaction", "producer"] };
 
 class Player {
-  // `difference` says where the second of two runs first differs from the first.
+  // `difference` is where the second of two runs first differs from the first.
   constructor(runs, difference) {
     const [recorded] = runs;
     this.runs = runs;
@@ -47,7 +47,7 @@ class Player {
     addEventListener("hashchange", () => this.openHash());
   }
 
-  // Lets all panels and the bar show this run, at the same time as before.
+  // Makes all panels and the bar show this run, at the current time.
   use(recorded) {
     this.recorded = this.context.recorded = recorded;
     const { failure, cut } = recorded;
@@ -87,7 +87,7 @@ class Player {
     return match !== null;
   }
 
-  // Goes to a time, and lets the address name it.
+  // Goes to a time, and puts it into the address.
   go(ms) {
     this.show(ms);
     history.replaceState(null, "", `#t=${seconds(this.nowMs)}`);
@@ -116,7 +116,7 @@ class Player {
     if (!isPlaying) this.go(this.nowMs);
   }
 
-  // Goes to the next or the previous event of what is chosen.
+  // Goes to the next or previous event of the current choice.
   step(direction) {
     const times = this.recorded.timesOf(this.about);
     const near = 0.5;

@@ -23,7 +23,7 @@ export function makeRequests(context) {
         memory.clear();
       }
       if (last && world.atMs - last.atMs < context.rateWindowMs) return;
-      // A recorded run knows the requests of a second ago; live they are those of the last drawing.
+      // A recorded run has the counts of a second ago; live these are the counts of the last drawing.
       const known = context.requestsBefore;
       const window = known?.seconds ?? (last ? (world.atMs - last.atMs) / 1000 : 0);
       const before = new Map((known?.rows ?? last?.requests ?? []).map((row) => [`${row.api}/${row.client_id}`, row]));

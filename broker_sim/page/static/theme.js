@@ -1,11 +1,11 @@
-// Light or dark: as the system says until somebody chooses, and then as chosen.
+// Light or dark theme: the system's, until the user chooses one.
 
 import { h } from "page/dom.js";
 
 const CHOICE = "broker-sim-theme";
 const root = document.documentElement;
 
-// Applies the last choice, and returns the button that turns to the other theme.
+// Applies the last choice, and returns the button that switches themes.
 export function themeButton() {
   const last = localStorage.getItem(CHOICE);
   if (last) root.dataset.theme = last;

@@ -1,4 +1,4 @@
-// Verbs of the cluster on the page: their texts, a form for each, the call, and what came of it.
+// The cluster's verbs: their texts, a form for each, the call, and its result.
 
 import { h } from "page/dom.js";
 
@@ -18,7 +18,7 @@ export class Verbs {
     return this.byName.get(name)?.text ?? "";
   }
 
-  // Calls a verb with values by parameter, and says what came of it.
+  // Calls a verb with values by parameter, and shows the result.
   async call(name, values) {
     const verb = this.byName.get(name);
     const left = { ...values };
@@ -55,7 +55,7 @@ export class Verbs {
     setTimeout(() => notice.remove(), NOTICE_MS);
   }
 
-  // Opens the list of all verbs that change something.
+  // Opens the list of all verbs that change the cluster.
   openAll() {
     const verbs = this.session.verbs.filter((verb) => !READS.has(verb.method));
     const items = verbs.map((verb) => h("button", { class: "verb", onclick: () => {
@@ -100,7 +100,7 @@ function open(title, content) {
   return dialog;
 }
 
-// Returns a labelled input for a parameter, and the function that reads its value; undefined if it is left empty.
+// Returns a labelled input for a parameter, and the function that reads its value; undefined if it is empty.
 function makeInput(parameter, value) {
   const { name, type, required } = parameter;
   const title = name.replaceAll("_", " ");

@@ -1,8 +1,8 @@
 // The timing wheel: a ring for each level, the finest inside, a sector for each bucket, a dot for each operation.
 //
-// A bucket's place on its ring depends on time alone: index = deadline / tick mod size. So the wheels of all purgatories
-// fit on one picture, a hand goes round each ring once in tick x size, and an operation that is demoted is seen to fall
-// from its bucket to a finer ring.
+// A bucket's place on its ring depends on time alone: index = deadline / tick mod size. So one picture shows the wheels
+// of all purgatories, a hand goes round each ring once in tick x size, and a demoted operation visibly drops from its
+// bucket to a finer ring.
 
 import { h, keyed, panel, setAttribute, setText, svg } from "page/dom.js";
 import { colour, duration, number, plural } from "page/words.js";
@@ -30,7 +30,7 @@ export function makeWheel(context) {
     "aria-label": "Timing wheel. Arrow keys move from bucket to bucket, page up and down from level to level.",
     onkeydown: (event) => moveByKey(event, context),
   }, rings, dots);
-  // Hands turn on every frame, so they are a picture of their own: the buckets below are not painted again.
+  // Hands turn on every frame, so they have a picture of their own: the buckets below are not repainted.
   const turning = svg("svg", { viewBox: VIEW, class: "wheel turning", "aria-hidden": "true" },
     hands, svg("circle", { r: CENTRE - 8, class: "wheel-centre" }), middle, below);
   const levels = h("ol", { class: "levels" });
@@ -74,7 +74,7 @@ function drawChoice(choice, world, view) {
   if (choice.value !== view.purgatory) choice.value = view.purgatory;
 }
 
-// Returns the levels that exist in these purgatories, with the number of operations of all in each bucket.
+// Returns the levels of these purgatories, with the total number of operations in each bucket.
 function levelsOf(purgatories) {
   const levels = new Map();
   for (const purgatory of purgatories) {
@@ -97,7 +97,7 @@ function levelsOf(purgatories) {
   return shown;
 }
 
-// Returns the key of what is drawn on a level's ring: with another number of levels rings have other widths.
+// Returns the key of a level's drawing, which depends on the number of levels: it sets the width of rings.
 function ringOf(level) {
   return `${level.level}/${level.inner.toFixed(1)}/${level.outer.toFixed(1)}`;
 }
@@ -129,7 +129,7 @@ function drawRings(rings, levels, context) {
   });
 }
 
-// Selects a bucket, or none if it is selected.
+// Selects a bucket, or clears the selection if it is selected.
 function toggleBucket(context, level, index) {
   const { bucket } = context.view;
   context.selectBucket(bucket?.level === level && bucket.index === index ? null : { level, index });
@@ -169,7 +169,7 @@ function drawDots(dots, operations, levels, context) {
     return dot;
   }, (dot, { one, level, rank }) => {
     const [x, y] = placeOf(level, one.bucket, rank);
-    // A transform of its own would make a layer's worth of work of each dot.
+    // A transform for each dot would cost a compositing layer each.
     dot.style.cx = `${x.toFixed(1)}px`;
     dot.style.cy = `${y.toFixed(1)}px`;
     setAttribute(dot, "class", `dot${one.key === view.operation ? " selected" : ""}${view.bucket || view.operation ? fade(one, view) : ""}`);
@@ -220,7 +220,7 @@ function turnHands(hands, levels, nowMs, speed) {
   });
 }
 
-// Returns what is selected, in words: where an operation waits, and where it goes from there.
+// Returns a text on the selection: where an operation waits, and where it goes from there.
 function wordsOf(context, nowMs) {
   const { view, world, levels } = context;
   if (view.operation) {

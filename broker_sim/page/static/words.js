@@ -1,4 +1,4 @@
-// Numbers and times as people read them.
+// Formats numbers and times.
 
 export function number(value) {
   if (value === null || value === undefined) return "–";

@@ -1,4 +1,4 @@
-// The picture of a moment, put together from the parts that changed: a Map of parts by name. And what two pictures tell.
+// The state of a moment as a Map of parts by name, assembled from changes; and comparisons of two states.
 
 import { rate } from "page/words.js";
 
@@ -11,7 +11,7 @@ export class World {
     this.kinds = null;
   }
 
-  // Returns the world after a change; this one stays as it is, and parts that did not change are shared.
+  // Returns the world after a change; this one is not modified, and unchanged parts are shared.
   after(change) {
     const parts = new Map(this.parts);
     for (const name of change.gone) parts.delete(name);
@@ -19,7 +19,7 @@ export class World {
     return new World(change.at_ms, parts);
   }
 
-  // Returns the parts of one kind, such as "broker", in a steady order.
+  // Returns the parts of one kind, such as "broker", in a stable order.
   all(kind) {
     if (this.kinds === null) {
       this.kinds = Object.fromEntries(KINDS.map((name) => [name, []]));
@@ -40,7 +40,7 @@ export class World {
     return this.parts.get("requests") ?? [];
   }
 
-  // Returns every operation that waits and is shown, with its purgatory and a key of its own.
+  // Returns every parked operation that is shown, with its purgatory and a unique key.
   get parked() {
     if (this.operations === undefined) {
       this.operations = this.all("purgatory").flatMap((purgatory) =>
@@ -64,7 +64,7 @@ function othersIn(purgatory) {
   return (purgatory.in_bucket ?? []).filter((one) => !ids.has(one.id));
 }
 
-// Returns the parked operations that ended between two worlds, each with how it ended as far as the pictures tell:
+// Returns the parked operations that ended between two worlds, each with how it ended, as far as the pictures show:
 // `atMs` is when it ended at the latest, `notBeforeMs` at the earliest.
 export function endings(before, after) {
   const waiting = new Set(after.parked.map((one) => one.key));
@@ -86,10 +86,10 @@ export function endings(before, after) {
   return ended;
 }
 
-// Returns how many operations of a purgatory completed and expired between two worlds.
+// Returns the numbers of a purgatory's operations that completed and expired between two worlds.
 function countsBetween(name, before, after) {
   const [old, now] = [before.parts.get(name), after.parts.get(name)];
-  // A broker that was started again counts from zero.
+  // A restarted broker counts from zero.
   const count = (field) => Math.max((now?.[field] ?? 0) - (old?.[field] ?? 0), 0);
   return { completed: count("completed"), expired: count("expired") };
 }
@@ -103,7 +103,7 @@ export function ratesOf(before, after) {
   return { completed: rate(total("completed") / seconds), expired: rate(total("expired") / seconds) };
 }
 
-// Returns the text of what grew in a partition that the operation waited for, or null.
+// Returns a text on what grew in a partition for which the operation waited, or null.
 function grown(operation, before, after) {
   if (!["Produce", "Fetch", "ShareFetch"].includes(operation.purgatory)) return null;
   for (const key of operation.keys) {
