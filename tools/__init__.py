@@ -1,1 +1,1 @@
-"""Scripts for those who develop broker-sim; not part of the package."""
+"""Scripts for developers of broker-sim; not part of the package."""

@@ -1,6 +1,6 @@
 """Writes three pages from the public names and their docstrings: `python -m tools.api_page`.
 
-They are api.md, purgatory.md (the library in `purgatory`) and http.md in docs/reference.
+The pages are api.md, purgatory.md (the library in `purgatory`) and http.md in docs/reference.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def build_purgatory_page() -> str:
             parts += _class(name, value, with_verbs=False)
         elif inspect.isfunction(value):
             parts.append(f"## {_member_signature(name, value)}\n\n{inspect.getdoc(value)}\n")
-    # Its modules evaluate their annotations; the page has the names as they are written there.
+    # Its modules evaluate their annotations; the page shows them as written.
     prefixes = r"\b(?:broker_sim_purgatory|collections|threading|asyncio|contextvars)\.[a-z_.]*(?=[A-Z])|~_?"
     return re.sub(prefixes, "", "\n".join(parts))
 

@@ -1,4 +1,4 @@
-"""Finds the browser in which the page and the reports are looked at."""
+"""Finds a browser for tests and pictures of the page and the reports."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ REMEDY: Final = "there is no browser: apt-get install -y --no-install-recommends
 
 
 def find_browser() -> str | None:
-    """Return the path of the first browser that is installed, None without one; `REMEDY` says how to get it."""
+    """Return the path of the first installed browser, None without one; `REMEDY` says how to install it."""
     return next(filter(None, map(shutil.which, NAMES)), None)

@@ -124,7 +124,7 @@ def _row(definition: ConfigDef, place: str, without_effect: Mapping[str, str]) -
 
 
 def _type(definition: ConfigDef) -> str:
-    """Return the type and, if not every value of it is allowed, which are."""
+    """Return the type and, if its values are restricted, the allowed ones."""
     name = definition.type.name.lower()
     return name if definition.validator is None else f"{name} {definition.validator}".strip()
 

@@ -56,7 +56,7 @@ def _session(command: str) -> list[str]:
 
 
 def _steady(text: str) -> list[str]:
-    """Return the lines of a text without what differs from run to run."""
+    """Return the lines of a text without parts that differ from run to run."""
     return [VARIES.sub("", line.rstrip()) for line in text.splitlines()]
 
 

@@ -1,7 +1,6 @@
 """Draw `broker-sim top`: `python -m tools.draw_top` writes docs/operate/top.svg.
 
-A cluster in virtual time whose followers are paused while producers and consumers wait; the picture is
-what `broker-sim top` shows of it then.
+The picture shows a cluster in virtual time whose followers are paused while producers and consumers wait.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ TOPICS: Final = ("orders:2:3", "payments:1:3")
 LEADERS: Final = {("orders", 0): 1, ("orders", 1): 1, ("payments", 0): 2}
 PAUSED: Final = 3
 FIRST: Final = 3
-"""Number of records that were there before."""
+"""Number of records produced before the pause."""
 INTERVAL_MS: Final = 1_000
 STEP_MS: Final = 210
 WAITS_MS: Final = (30_000, 1_400, 9_000, 2_600, 4_000, 30_000, 3_100, 2_900)
@@ -37,13 +36,13 @@ def draw() -> str:
 
 
 def _looks() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Return what two looks a second apart see: acks=all and long polls that wait."""
+    """Return the states at two moments a second apart, with waiting acks=all requests and long polls."""
     with VirtualCluster(seed=SEED, topics=TOPICS) as cluster:
         for (topic, partition), leader in LEADERS.items():
             cluster.transfer_leadership(topic, partition, leader)
 
         def ask(wait_ms: int) -> None:
-            # A connection has one request under way, so each of these needs its own.
+            # A connection has one request in flight, so each of these needs its own.
             for partition, leader in LEADERS.items():
                 produce = produce_request(partition, timeout_ms=wait_ms)
                 cluster.client().send(leader, produce, PRODUCE_VERSION)

@@ -1,6 +1,6 @@
 """Draw the timing wheel from its live state: `python -m tools.draw_wheel` writes docs/how/wheel.svg.
 
-A timer in virtual time is stopped at a few moments; every picture is an `inspect_timer` of it.
+A timer in virtual time is inspected at a few moments by `inspect_timer`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STYLE = "text{font-family:sans-serif;fill:#222}path{stroke:#888;stroke-width:1}"
 
 
 class Waiting(TimerTask):
-    """A task that only waits."""
+    """A task without effect."""
 
     __slots__ = ()
 

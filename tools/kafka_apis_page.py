@@ -1,7 +1,7 @@
 """Write the page of the served APIs: `python -m tools.kafka_apis_page` writes docs/reference/apis.md.
 
-Versions are those of the API table and of the facts about Kafka's release. Why an API is not served is
-what the known differences (docs/reference/differences.md) give as reason.
+Versions come from the API table and from the facts about Kafka's release, the reasons why an API is not served
+from the known differences (docs/reference/differences.md).
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _missing_rows(served: set[ApiKey]) -> Iterator[str]:
 
 
 def _older_rows(served: set[ApiKey]) -> Iterator[str]:
-    """Yield the versions of each served API that only older releases have, and whether they are served."""
+    """Yield the versions of each served API that exist in older releases only, and whether they are served."""
     for key in sorted(served):
         having = [release for release in releases().values() if key in release.apis]
         lowest_now = find_release(RELEASE).apis[key][0]

@@ -1,4 +1,4 @@
-"""Write the static types of message classes: the text of `messages.pyi`."""
+"""Generates the static types of message classes, the text of `messages.pyi`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ PYTHON_TYPES = {"bool": "bool", "float64": "float", "string": "str", "uuid": "by
 
 
 def stub_source(specs: Iterable[MessageSpec], version: str) -> str:
-    """Return the stub of all `specs`; `version` names the jar that they are from, with its version."""
+    """Return the stub of all `specs`; `version` is the name and version of their jar."""
     classes = [line for spec in specs for line in _class_lines(spec.root, "Message", spec, "")]
     lines = [f"# Made by tools/update_schemas.py from {version}; do not edit."]
     if any(line.strip().startswith(("id:", "type:")) for line in classes):
@@ -41,7 +41,7 @@ def _class_lines(struct: StructSpec, base: str, spec: MessageSpec, indent: str) 
 
 
 def _type(field: FieldSpec, spec: MessageSpec) -> str:
-    """Return a field's type; only responses may carry records in several pieces."""
+    """Return a field's type; only in responses may records consist of several pieces."""
     if field.struct:
         element = f"{spec.name}.{field.struct.name}"
     elif field.type == "records":

@@ -1,6 +1,6 @@
-"""Takes the picture of the page in the documents from a real cluster: `python -m tools.page_picture`.
+"""Takes the documentation's picture of the page from a real cluster: `python -m tools.page_picture`.
 
-It needs Chromium, and playwright of the extra `dev`. The picture is docs/operate/page.png.
+Needs Chromium, and playwright (extra `dev`). The picture is docs/operate/page.png.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.browsers import REMEDY, find_browser
 FILE = Path(__file__).parents[1] / "docs" / "operate" / "page.png"
 RECORDS = 60
 CONFIGS = {"replica.fetch.wait.max.ms": "5000"}
-"""Configurations with which the followers' fetches wait long enough to be seen."""
+"""Configurations that make followers' fetches wait long enough to be visible."""
 
 
 def main() -> None:

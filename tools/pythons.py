@@ -1,7 +1,7 @@
-"""Finds the Pythons of this machine that the project supports, one of each minor version.
+"""Finds the supported Pythons on this machine, one of each minor version.
 
-`python -m tools.pythons` prints them, the oldest first: the version and the program. On stderr it says which
-of those that pyproject.toml names are not here, and how to get them.
+`python -m tools.pythons` prints version and path of each, oldest first. On stderr it lists the versions of
+pyproject.toml that are missing, and how to install them.
 `python -m tools.pythons newest` prints the newest one alone.
 """
 
@@ -30,9 +30,9 @@ WHO_ARE_YOU: Final = (
 
 
 def find_pythons() -> dict[tuple[int, int], Path]:
-    """Return the programs by version: the running Python, those of pyenv and uv, and those on PATH.
+    """Return the paths by version: the running Python, those of pyenv and uv, and those on PATH.
 
-    A Python that cannot make environments (venv, ensurepip), or is no release, is left out.
+    A Python that cannot create environments (venv, ensurepip), or is not a release, is left out.
     """
     found = {sys.version_info[:2]: Path(sys.executable)}
     for version, program in _candidates():
@@ -42,7 +42,7 @@ def find_pythons() -> dict[tuple[int, int], Path]:
 
 
 def missing(found: Container[tuple[int, int]]) -> str | None:
-    """Return one line about the supported versions that are not among those, None without any."""
+    """Return one line about the missing supported versions, None without any."""
     classifiers = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["classifiers"]
     supported = [(3, int(named[1])) for each in classifiers if (named := CLASSIFIER.fullmatch(each))]
     absent = ["{}.{}".format(*version) for version in supported if version not in found]
@@ -53,11 +53,11 @@ def missing(found: Container[tuple[int, int]]) -> str | None:
 
 
 def _candidates() -> Iterator[tuple[tuple[int, int], Path]]:
-    """Yield what may be a Python, with the version that its name says."""
+    """Yield programs that may be a Python, with the version in their names."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     data = Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local" / "share"))
     uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR", data / "uv" / "python"))
-    # Before PATH, where pyenv has a program for every version that runs only the chosen ones.
+    # Before PATH, where pyenv has shims for all versions, which run only the chosen ones.
     installed = [*sorted(pyenv.glob("versions/*/bin"), reverse=True), *sorted(uv.glob("cpython-*/bin"), reverse=True)]
     for directory in [*installed, *map(Path, os.get_exec_path())]:
         for program in sorted(directory.glob("python3.*")):
@@ -66,7 +66,7 @@ def _candidates() -> Iterator[tuple[tuple[int, int], Path]]:
 
 
 def _version(program: Path) -> tuple[int, int] | None:
-    """Return the version that the program says, None if it does not run or lacks something."""
+    """Return the version that the program reports, None if it does not run or lacks a module."""
     try:
         asked = subprocess.run(
             [program, "-c", WHO_ARE_YOU], capture_output=True, text=True, timeout=TIMEOUT_S, check=False

@@ -1,8 +1,7 @@
 """List what a release of Kafka changes: `python -m tools.release_changes [OLDER NEWER]`.
 
-It writes docs/reference/kafka-releases.md from the jars of both versions, before anyone reads source: APIs and
-their versions, message fields, errors, features, configurations, records of the internal topics and of the metadata
-log. Needs Java 17 and Maven.
+It writes docs/reference/kafka-releases.md from the jars of both versions: APIs and their versions, message fields,
+errors, features, configurations, records of the internal topics and of the metadata log. Needs Java 17 and Maven.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ NEWER: Final = "4.4.0"
 TARGET: Final = Path(__file__).resolve().parents[1] / "docs" / "reference" / "kafka-releases.md"
 DEFINITION: Final = re.compile(r"(?:common/)?(?:message|metadata)/\w+\.json")
 Facts = dict[str, dict[str, str]]
-"""By section: the things of a release by name, each with its facts as one text."""
+"""By section and name: the facts about an item of a release, as one text."""
 
 INTRODUCTION: Final = """\
 # From Kafka {older} to {newer}
@@ -70,7 +69,7 @@ def page(older: str, newer: str) -> str:
 
 
 def changes(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each thing that came, went or changed, by name."""
+    """Yield a line for each added, removed or changed item, by name."""
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)
         if old is None:
@@ -113,7 +112,7 @@ def _messages(jars: Path) -> Facts:
 
 
 def fields_of(path: str, owner: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield path and facts of each field of a message, those of its structs after it."""
+    """Yield path and facts of each field of a message; a struct is followed by its fields."""
     for field in (*owner.get("fields", ()), *owner.get("commonStructs", ())):
         place = f"{path}.{field['name']}"
         facts = [field.get("type", "struct"), f"versions {field.get('versions', 'all')}"]

@@ -33,11 +33,11 @@ font-size: {char_height}px; line-height: {line_height}px; }}
 </g>
 </svg>
 """
-"""Rich's own, without the font that it fetches."""
+"""Rich's format, without the font that it downloads."""
 
 
 def picture(content: RenderableType, title: str, name: str, width: int) -> str:
-    """Return a terminal of so many columns that shows the content; `name` makes ids and classes unique on a page."""
+    """Return the SVG of a terminal with `width` columns; `name` makes ids and classes unique on a page."""
     console = Console(record=True, width=width, file=io.StringIO(), color_system="truecolor")
     console.print(content)
     svg = console.export_svg(title=title, code_format=FORMAT, unique_id=name)

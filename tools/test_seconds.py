@@ -1,7 +1,7 @@
 """Prints how long tests took, by folder: `make test ARGS="-p tools.test_seconds"`.
 
-A pytest plugin. Seconds are those of set-up, call and tear-down, on all processors together; fixtures that
-several tests share count for the first of them.
+A pytest plugin. The seconds include set-up, call and tear-down, summed over all processes; a shared fixture
+counts for the first test that uses it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     import pytest
 
 DEPTH: Final = 3
-"""Number of folders of a path that are shown: `tests/broker_sim/log`."""
+"""Number of path components in the table: `tests/broker_sim/log`."""
 
 
 class Seconds:
-    """Adds up what the reports of tests say."""
+    """Adds up the durations of tests."""
 
     def __init__(self) -> None:
         self._seconds: Counter[str] = Counter()
@@ -40,6 +40,6 @@ class Seconds:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take part where results are shown, not in each worker of pytest-xdist."""
+    """Register in the process that shows results, not in the workers of pytest-xdist."""
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Seconds())

@@ -1,10 +1,10 @@
 """Refresh the broker configurations that the simulator knows by name only.
 
-Usage: `python -m tools.update_other_configs`. Kafka's own classes (`tools/java/ConfigFacts.java`)
-tell name, type, default, limits and mode of each; those that `broker_sim/config/` does not declare
-become one line each of `broker_sim/config/other_configs.jsonl`, with the release that has added it, if that is
-4.1 or newer. The names of all, in the order of Kafka's definitions, become `config_order.txt` beside it. A test
-compares the result with the answer of a running broker. Needs Java 17 and Maven.
+Usage: `python -m tools.update_other_configs`. Name, type, default, limits and mode come from Kafka's own classes
+(`tools/java/ConfigFacts.java`). Each configuration that `broker_sim/config/` does not declare becomes a line of
+`broker_sim/config/other_configs.jsonl`, with the release that added it if that is 4.1 or newer. All names, in the
+order of Kafka's definitions, become `config_order.txt` beside it. A test compares the result with the answer of a
+running broker. Needs Java 17 and Maven.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["NEWEST", "ORDER", "TARGET", "config_facts", "lines_of", "names_of", 
 
 OLDER: Final = ("4.0.2", "4.1.2", "4.2.1", "4.3.1")
 NEWEST: Final = "4.4.0"
-"""The release whose configurations are in the tables; `OLDER` tell which of them an older one does not have."""
+"""The release whose configurations are in the tables; `OLDER` releases lack some of them."""
 
 TARGET = Path(__file__).resolve().parents[1] / "broker_sim" / "config" / "other_configs.jsonl"
 ORDER = TARGET.with_name("config_order.txt")
@@ -34,7 +34,7 @@ def config_facts(jars: Path) -> list[list[str]]:
 
 
 def since_of(facts: list[list[str]]) -> dict[tuple[str, str], str]:
-    """Return the release that has added each configuration by kind and name, but those that 4.0 had already."""
+    """Return by kind and name the release that added a configuration, for those that 4.0 lacks."""
     since = {(kind, name): release_of(NEWEST) for kind, name, *_ in facts}
     for version in reversed(OLDER):
         for kind, name, *_ in config_facts(kafka_jars(version=version)):

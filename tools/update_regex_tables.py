@@ -1,7 +1,7 @@
-"""Refresh what RE2/J and Java say about regular expressions.
+"""Refresh the verdicts of RE2/J and Java on regular expressions.
 
-Usage: `python -m tools.update_regex_tables`. Writes RE2/J's classes of characters to
-`broker_sim/regex/characters.tsv`, and asks Kafka's jars again about every expression of
+Usage: `python -m tools.update_regex_tables`. Writes RE2/J's character classes to
+`broker_sim/regex/characters.tsv`, and checks again with Kafka's jars every expression of
 `tests/broker_sim/regex/verdicts.jsonl`. A line there holds a dialect (`re2j`, `java`, or `principal` for rules of
 ssl.principal.mapping.rules), an expression, and its error or its result for each text; to add an expression, add a
 line whose results are null. Needs Java 17 and Maven.
@@ -27,7 +27,7 @@ TABLE: Final = TOOLS.parent / "broker_sim" / "regex" / "characters.tsv"
 VERDICTS: Final = TOOLS.parent / "tests" / "broker_sim" / "regex" / "verdicts.jsonl"
 TIMEOUT_S: Final = 600
 NULL: Final = "!"
-"""In place of a group that matched nothing."""
+"""Marks a group that matched nothing."""
 
 
 class Verdict(NamedTuple):
@@ -36,13 +36,13 @@ class Verdict(NamedTuple):
     dialect: str
     expression: str
     texts: dict[str, list[str | None] | None]
-    """By text: None when the expression does not match it all, else its groups, or the principal."""
+    """By text: None if the expression does not match the whole text, else its groups, or the principal."""
     error: str | None = None
-    """Description of why the expression is refused."""
+    """The reason why the expression is refused."""
 
 
 def run_java(program: str, jars: Path, text: str = "") -> str:
-    """Return what a program of `tools/java/` prints."""
+    """Return the output of a program of `tools/java/`."""
     command = ["java", "-Xss16m", "-cp", f"{jars}/*", str(TOOLS / "java" / f"{program}.java")]
     done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     return done.stdout

@@ -1,7 +1,7 @@
-"""Refresh the table of Kafka's releases: which versions of which APIs their brokers advertise.
+"""Refresh the table of Kafka's releases with the API versions that their brokers advertise.
 
-Usage: `python -m tools.update_releases`. Maven fetches the jars of each release, its own classes
-tell the facts (`tools/java/ReleaseFacts.java`), and they become one line of
+Usage: `python -m tools.update_releases`. Maven fetches the jars of each release; a program
+(`tools/java/ReleaseFacts.java`) reads the facts from its classes, and they become one line of
 `broker_sim/protocol/releases.jsonl`. Needs Java 17 and Maven.
 """
 
@@ -20,10 +20,10 @@ PATCH_RELEASES = (
     *("3.0.2", "3.1.2", "3.2.3", "3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.2"),
     *("4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0"),
 )
-"""From 2.1 on, the oldest release that the clients of Kafka 4 talk to (KIP-896)."""
+"""From 2.1 on, the oldest release that Kafka 4's clients support (KIP-896)."""
 
 FIRST_WITH_KRAFT = (3, 3)
-"""The first release whose brokers were meant for production without ZooKeeper."""
+"""The first release that was production-ready without ZooKeeper."""
 
 SLF4J = "org.slf4j:slf4j-api:1.7.36"
 TOOLS = Path(__file__).resolve().parent
@@ -55,7 +55,7 @@ def read_facts(class_path: str, patch_release: str) -> dict[str, Any]:
 
 
 def fetch_jars(patch_release: str, directory: Path) -> str:
-    """Fetch what `read_facts` needs; return it as a class path."""
+    """Fetch the jars for `read_facts`; return their class path."""
     artifacts = [SLF4J, f"org.apache.kafka:kafka-clients:{patch_release}"]
     if tuple(map(int, patch_release.split(".")[:2])) >= FIRST_WITH_KRAFT:
         artifacts.append(f"org.apache.kafka:kafka-server-common:{patch_release}")

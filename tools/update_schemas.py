@@ -60,11 +60,11 @@ OF_OLDER_RELEASES = frozenset(
         *("OffsetForLeaderEpoch", "RenewDelegationToken"),
     }
 )
-"""APIs whose versions from 0 on are kept: Kafka 4 has removed them, and its definitions still have all their fields."""
+"""APIs with all versions from 0 on: Kafka 4 has removed the old ones, but its definitions still have their fields."""
 
 
 def fetch_definitions(jar_name: str, version: str) -> list[dict[str, Any]]:
-    """Return every message definition in that jar of `version`, by name."""
+    """Return all message definitions in that jar of `version`, by name."""
     with tempfile.TemporaryDirectory() as directory:
         artifact = f"org.apache.kafka:{jar_name}:{version}"
         subprocess.run(
@@ -96,7 +96,7 @@ def strip_message(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def strip_field(definition: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of one field or common struct; absent facts stay absent."""
+    """Return the facts of one field or common struct."""
     facts = {key: definition[key] for key in FIELD_FACTS if key in definition}
     if not facts.get("ignorable"):
         facts.pop("ignorable", None)

@@ -84,7 +84,7 @@ def test_the_list_says_how_parts_ended_and_runs_none(run):
 def test_an_unknown_part_names_those_there_are(run):
     code, told, _ = run("other")
     assert code == 2
-    assert "there is no part 'other'; there are good, bad" in told
+    assert "unknown part 'other'; parts: good, bad" in told
 
 
 def test_every_part_that_tests_are_marked_with_is_run_by_it():

@@ -27,7 +27,7 @@ CONSOLE = Console(width=160, soft_wrap=True)
 
 
 class Report:
-    """The results of one commit, kept in a file after each of them."""
+    """The results of one commit, written to a file after each one."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -39,12 +39,12 @@ class Report:
                 self.results = {name: Result(**found) for name, found in kept["results"].items()}
 
     def of(self, defect: Defect) -> Result | None:
-        """Return what is known of `defect` as it is now."""
+        """Return the stored result of the defect in its current form, None without one."""
         result = self.results.get(defect.id)
         return result if result is not None and result.digest == defect.digest else None
 
     def keep(self, defect: Defect, result: Result) -> None:
-        """Add a result and write the file."""
+        """Store a result and write the file."""
         self.results[defect.id] = result
         if self._path is not None:
             results = {name: found.to_json() for name, found in sorted(self.results.items())}
@@ -53,7 +53,7 @@ class Report:
 
 
 def tree_digest() -> str:
-    """Return what identifies the product and its tests; the list of defects does not count."""
+    """Return a digest of the product and its tests, without the list of defects."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--", ".", ":!tools/defects"],
         cwd=ROOT, capture_output=True, check=True, text=True,
@@ -67,13 +67,13 @@ def tree_digest() -> str:
 
 @click.command()
 @click.argument("names", nargs=-1)
-@click.option("--tier", type=click.Choice(TIERS), default="fast", help="How far it goes.")
+@click.option("--tier", type=click.Choice(TIERS), default="fast", help="Last tier of tests to run.")
 @click.option("--soak", is_flag=True, help="The same as --tier soak.")
 @click.option("--near", is_flag=True, help="Only the tests of each defect's own room.")
-@click.option("--jobs", type=click.IntRange(1), default=1, help="Defects at a time.")
-@click.option("--report", type=click.Path(path_type=Path), help="Continue and write FILE.json.")
-@click.option("--at-least", type=int, help="How many must be caught. [default: all]")
-@click.option("--list", "only_list", is_flag=True, help="Show the defects and end.")
+@click.option("--jobs", type=click.IntRange(1), default=1, help="Number of defects run in parallel.")
+@click.option("--report", type=click.Path(path_type=Path), help="Continue from this report, and write it.")
+@click.option("--at-least", type=int, help="Number of defects that must be caught. [default: all]")
+@click.option("--list", "only_list", is_flag=True, help="List the defects and exit.")
 def main(
     names: tuple[str, ...],
     tier: str,
@@ -84,29 +84,29 @@ def main(
     at_least: int | None,
     only_list: bool,
 ) -> None:
-    """Run the defects NAMES (ids or rooms; all without any) until a test catches them."""
+    """Run the defects NAMES (ids or rooms; default: all) until a test catches them."""
     chosen = choose(names)
     if only_list:
         for defect in chosen:
             CONSOLE.print(f"[bold]{defect.id}[/] ({defect.file}): {defect.shows}")
         return
     tier = "soak" if soak else tier
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that nothing stays behind
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that copies are removed
     kept = Report(report)
     run(chosen, kept, Runner(tier, only_near=near), jobs)
     results = {defect: found for defect in chosen if (found := kept.of(defect)) is not None}
     CONSOLE.print(table(results))
     caught = sum(result.caught_by is not None for result in results.values())
     wanted = len(chosen) if at_least is None else at_least
-    CONSOLE.print(f"{caught} of {len(chosen)} are caught up to tier {tier}; wanted: {wanted}")
+    CONSOLE.print(f"{caught} of {len(chosen)} are caught up to tier {tier}; required: {wanted}")
     for defect, result in results.items():
         if result.caught_by is None:
-            CONSOLE.print(f"[red]nothing catches[/] {defect.id} ({defect.file}): {defect.shows}")
+            CONSOLE.print(f"[red]not caught:[/] {defect.id} ({defect.file}): {defect.shows}")
     sys.exit(caught < wanted)
 
 
 def choose(names: Sequence[str]) -> list[Defect]:
-    """Return the defects of these ids or rooms, all if there are none."""
+    """Return the defects of these ids or rooms, all without any."""
     try:
         defects = read_defects()
         for defect in defects:
@@ -115,12 +115,12 @@ def choose(names: Sequence[str]) -> list[Defect]:
         raise click.ClickException(str(error)) from error
     known = {defect.id for defect in defects} | {defect.room for defect in defects}
     if unknown := sorted(set(names) - known):
-        raise click.ClickException(f"no defect and no room has this name: {', '.join(unknown)}")
+        raise click.ClickException(f"unknown defect or room: {', '.join(unknown)}")
     return [each for each in defects if not names or each.id in names or each.room in names]
 
 
 def run(chosen: Sequence[Defect], report: Report, runner: Runner, jobs: int) -> None:
-    """Run what the report does not know to be caught."""
+    """Run the defects that the report does not have as caught."""
     left = [each for each in chosen if (known := report.of(each)) is None or not known.caught_by]
     before = {each.id: known for each in left if (known := report.of(each)) is not None}
     if not left:
@@ -134,7 +134,7 @@ def run(chosen: Sequence[Defect], report: Report, runner: Runner, jobs: int) -> 
 
 
 def describe(result: Result) -> str:
-    """Return one line about a result."""
+    """Return a result as one line."""
     if result.caught_by is None:
         return f"[red]not caught[/] in {result.seconds} s"
     return f"{result.stage}, {result.seconds} s: {result.how} {result.caught_by}"

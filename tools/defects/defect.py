@@ -8,7 +8,7 @@ A file in `rooms/` has one table per defect, whose name is the defect's id:
     before = "delay_ms"
     after = "delay_ms + 1"
 
-`near` may name the files of tests that have the claim, if their names do not tell.
+`near` may name the test files with the claim, if they are not named after the file.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE_FOLDERS: Final = ("integration", "purgatory")
-"""Folders of the repository that hold a package, each by its installed name."""
+"""Folders of the repository with a package of their own, below its installed name."""
 ROOMS: Final = Path(__file__).with_name("rooms")
 
 
 class DefectError(Exception):
-    """The list is wrong: an id twice, or a text that is not in its file exactly once."""
+    """The list of defects is invalid: a duplicate id, or a text that is not in its file exactly once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Defect:
     before: str
     after: str
     near: tuple[str, ...] = ()
-    """Files of tests that are tried first, where the claim is not in those named after the file."""
+    """Test files to try first, if the claim is not in those named after the file."""
 
     @property
     def room(self) -> str:
-        """The folder below a package's top that it is in; the package where it has no folders."""
+        """The file's folder below the package, or the package itself if it has no folders."""
         return room_of(self.file)
 
     @property
@@ -55,7 +55,7 @@ class Defect:
         return Path("tests") / self.room
 
     def module_tests(self, tree: Path) -> list[str]:
-        """Return the tests in `tree` that are named here, or after the file, in whole or in part."""
+        """Return the test files in `tree` that are named in `near`, or after the file or a part of its name."""
         path = Path(self.file)
         module = path.stem.lstrip("_")
         named_after = [
@@ -67,12 +67,12 @@ class Defect:
 
     @property
     def digest(self) -> str:
-        """Digest that identifies the change; a result counts as long as it stays the same."""
+        """Digest of the change; a stored result is valid as long as the digest stays the same."""
         text = f"{self.file}\0{self.before}\0{self.after}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def patched(self, text: str) -> str:
-        """Return the file's text with the defect; DefectError unless `before` is there once."""
+        """Return the file's text with the defect. Raises DefectError unless `before` occurs once."""
         if (found := text.count(self.before)) != 1:
             raise DefectError(f"{self.id}: `before` is {found} times in {self.file}, not once")
         if self.before == self.after:
@@ -86,7 +86,7 @@ class Defect:
 
 
 def _mirrored(file: str) -> Path:
-    """Return the folder below `tests` that mirrors the file's: those of packages in a folder leave its name out."""
+    """Return the folder below `tests` for the file's folder, without the names in `PACKAGE_FOLDERS`."""
     folder = Path(file).parent
     top, *rest = folder.parts
     return Path(top, *rest[1:]) if top in PACKAGE_FOLDERS else folder

@@ -1,4 +1,4 @@
-"""Runs pytest in a copy of the project, and says which test failed first."""
+"""Runs pytest in a copy of the project, and returns the first failure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 PASSED: Final = frozenset({0, 5})
-"""All passed, or nothing was selected."""
+"""Exit codes of pytest: all passed, or nothing was selected."""
 CLOSING_S: Final = 60
 NOT_COPIED: Final = shutil.ignore_patterns(".hypothesis", ".pytest_cache", "out")
 
@@ -37,7 +37,7 @@ class Failure:
 
     test: str
     why: str
-    """`failed`, `hung`, or `died` where the whole pytest ended in it."""
+    """`failed`, `hung`, or `died` if pytest itself ended in the test."""
 
 
 class RunError(Exception):
@@ -45,7 +45,7 @@ class RunError(Exception):
 
 
 def copy_project(target: Path) -> None:
-    """Copy the tracked files, as they are now, and compile them once for all further copies."""
+    """Copy the tracked files with their current content, and compile them once for all further copies."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True)
     for name in filter(None, listed.stdout.split("\0")):
         if (ROOT / name).exists():
@@ -54,21 +54,21 @@ def copy_project(target: Path) -> None:
     # Collecting also compiles the product and the tests.
     failure = run_tests(target, ["--collect-only", "tests"], limit_s=600, test_limit_s=600)
     if failure is not None:
-        raise RunError(f"without a defect {failure.test} cannot be collected")
+        raise RunError(f"{failure.test} cannot be collected even without a defect")
 
 
 def python_path(tree: Path) -> str:
-    """Return the PYTHONPATH with which a copy of the project is imported in place of the installed one."""
+    """Return the PYTHONPATH that imports a copy of the project instead of the installed one."""
     return os.pathsep.join(map(str, (tree, *(tree / folder for folder in PACKAGE_FOLDERS))))
 
 
 def copy_of(base: Path, target: Path) -> Path:
-    """Copy a copy with all that is compiled in it."""
+    """Copy a copy of the project with its compiled files."""
     return Path(shutil.copytree(base, target, symlinks=True, ignore=NOT_COPIED))
 
 
 def run_tests(tree: Path, arguments: Sequence[str], *, limit_s: int, test_limit_s: int) -> Failure | None:
-    """Run pytest in `tree` until a test fails; None if none does. After a limit a test hung."""
+    """Run pytest in `tree` until a test fails, and return the failure; None without one."""
     # Hypothesis draws the same examples in every run: no defect is caught or missed by chance.
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "tools.defects.watch_plugin",
                "--hypothesis-seed=0", *(f"--ignore={path}" for path in TREE_TESTS)]  # fmt: skip
@@ -89,20 +89,20 @@ def run_tests(tree: Path, arguments: Sequence[str], *, limit_s: int, test_limit_
             exit_code = _wait(process, limit_s)
             _RUNNING.discard(process)
         if _ENDED.is_set():
-            raise RunError("ended by the user")
+            raise RunError("interrupted")
         found = [json.loads(line) for line in events.read_text().splitlines()]
         return first_failure(exit_code, found, output)
 
 
 def end_all() -> None:
-    """End the runs of all threads for good."""
+    """End the runs of all threads, and start no more."""
     _ENDED.set()
     for process in list(_RUNNING):
         process.terminate()
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    # Programs that the tests start import the copy too.
+    # Programs started by tests import the copy too.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     return environment | {"PYTHONPATH": python_path(tree)}
 
@@ -122,7 +122,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: int) -> int | None:
 
 
 def first_failure(exit_code: int | None, events: list[tuple[str, str]], output: Path) -> Failure | None:
-    """Return what the plugin's events say of a run; RunError if it was none."""
+    """Return the failure according to the plugin's events. Raises RunError if pytest did not run."""
     for event, test in events:
         if event == "failed":
             return Failure(test, "failed")

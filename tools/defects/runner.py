@@ -1,7 +1,7 @@
 """Runs each defect through its stages until a test catches it.
 
-A catch counts when that test, run alone, passes without the defect; of tests that look at a clock it also
-has to fail again with it. A test that fails here anyway, or by chance, is left out and the stage goes on.
+A catch counts if the test, run alone, passes without the defect; a test that depends on a clock must also fail
+again with it. A test that fails anyway, or at random, is left out and the stage goes on.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Result:
     stage: str | None = None
     how: str | None = None
     seconds: float = 0.0
-    """Seconds that the stages took, up to the failure."""
+    """Duration of the stages in seconds, up to the failure."""
     passed_stages: list[str] = field(default_factory=list)
-    """The stages in which nothing failed; they are not repeated."""
+    """Stages without a failure; they are not repeated."""
     no_catchers: list[str] = field(default_factory=list)
     """Tests that failed, but not because of the defect."""
 
     def to_json(self) -> dict[str, object]:
-        """Return it as plain values."""
+        """Return plain values."""
         return asdict(self)
 
 
@@ -78,7 +78,7 @@ class Runner:
     def run_all(
         self, defects: Sequence[Defect], before: dict[str, Result], jobs: int
     ) -> Iterator[tuple[Defect, Result]]:
-        """Run `defects`, `jobs` at a time; give each result when it is there."""
+        """Run `defects`, `jobs` in parallel; yield each result as it comes."""
         with ThreadPoolExecutor(jobs) as pool:
             running = {pool.submit(self.run, defect, before.get(defect.id)): defect for defect in defects}
             try:
@@ -90,7 +90,7 @@ class Runner:
                 raise
 
     def run(self, defect: Defect, before: Result | None = None) -> Result:
-        """Run the stages for `defect` that `before` has not passed, until one catches it."""
+        """Run the stages that `before` has not passed, until one catches the defect."""
         result = before or Result(defect.digest)
         tree = self._take_tree()
         try:
@@ -109,7 +109,7 @@ class Runner:
         return result
 
     def _take_tree(self) -> Path:
-        """Return a copy of its own for the running thread."""
+        """Return the current thread's own copy of the project."""
         if self._free_trees:
             return self._free_trees.pop()
         return copy_of(self._clean, self._directory / f"tree-{next(self._made_trees)}")
@@ -127,7 +127,7 @@ class Runner:
                 return failure
             result.no_catchers.append(failure.test)
             if len(result.no_catchers) > MOST_NO_CATCHERS:
-                raise RunError(f"too many tests fail without a defect too: {result.no_catchers}")
+                raise RunError(f"too many tests fail even without a defect: {result.no_catchers}")
 
     def _is_catch(self, tree: Path, stage: Stage, failure: Failure) -> bool:
         limits = {"limit_s": stage.limit_s, "test_limit_s": stage.test_limit_s}
@@ -135,7 +135,7 @@ class Runner:
         if test not in self._passes_without | self._fails_without:
             try:
                 fails = run_tests(self._clean, [test], **limits) is not None
-            except RunError:  # its parameters follow from what the product returns
+            except RunError:  # the test's parameters depend on the defective product
                 fails = run_tests(self._clean, [test.partition("[")[0]], **limits) is not None
             (self._fails_without if fails else self._passes_without).add(test)
         if test in self._fails_without:

@@ -1,4 +1,4 @@
-"""The order in which tests run: first those that are near the defect, then ever more.
+"""The order in which tests run: first those near the defect, then more and more.
 
 The expressions are those of the Makefile's `test-fast` and `test`.
 """
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 FAST: Final = "not (soak or real_kafka or clients or threads or spark or install)"
 TEST: Final = "not soak"
 SLOW: Final = f"({TEST}) and {FAST.removeprefix('not ')}"
-"""Marker expression of the tests that `make test` has beside the fast ones."""
+"""Marker expression of the tests of `make test` that are not fast."""
 TIERS: Final = ("fast", "test", "soak")
 
 NEAR: Final = ("module", "room", "slow module", "slow room")
-"""The stages with the tests of a defect's own room."""
+"""The stages of the tests of a defect's own room."""
 
 TREE_TESTS: Final = (
     "tests/broker_sim/config/test_config_page.py",
@@ -28,11 +28,11 @@ TREE_TESTS: Final = (
     "tests/purgatory/test_wheel_picture.py",
     "tests/tools",
 )
-"""Tests that compare the tree with itself: any change of a text would count as caught."""
+"""Tests that compare the tree with itself: they would catch any change of a text."""
 
 
 class Stage(NamedTuple):
-    """One run of pytest over tests that no stage before it had."""
+    """One run of pytest over tests that no earlier stage has run."""
 
     name: str
     tier: str
@@ -44,7 +44,7 @@ class Stage(NamedTuple):
 
 
 def stages_of(defect: Defect, tree: Path, tier: str, *, only_near: bool = False) -> list[Stage]:
-    """Return the runs for `defect` up to `tier`, the nearest tests first: `only_near` its room's."""
+    """Return the runs for `defect` up to `tier`, the nearest tests first; with `only_near` those of its room only."""
     nearest = defect.module_tests(tree)
     own = [str(defect.tests)] if (tree / defect.tests).exists() else []
     stages = [

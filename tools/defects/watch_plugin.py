@@ -1,7 +1,7 @@
-"""A plugin for pytest that writes down which test runs, and which one failed.
+"""A pytest plugin that records which test is running, and which one failed.
 
-A test that takes longer than its limit is ended as by Ctrl-C; being the last one that started and did
-not finish, it is the one that hung.
+A test that exceeds its time limit is ended as by Ctrl-C; it is recognised as the last one that started and did
+not finish.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ def _write(event: str, nodeid: str) -> None:
 
 
 def pytest_runtest_logstart(nodeid: str) -> None:
-    """Start the test's limit."""
+    """Start the test's time limit."""
     _write("started", nodeid)
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.alarm(int(os.environ[TEST_LIMIT]))
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
-    """End the test's limit."""
+    """End the test's time limit."""
     signal.alarm(0)
     _write("finished", nodeid)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Note a failure in the test, or in its fixtures."""
+    """Record a failure of the test or its fixtures."""
     if report.failed:
         _write("failed", report.nodeid)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Note a module that cannot be imported."""
+    """Record a module that cannot be imported."""
     if report.failed:
         _write("failed", report.nodeid)

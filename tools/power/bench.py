@@ -28,24 +28,24 @@ MUTANTS: Final = Path(__file__).with_name("mutants.toml")
 UNCOUNTED: Final = Path(__file__).with_name("uncounted.toml")
 WITH_POWER_LOSS: Final = Path(__file__).with_name("power_loss.toml")
 ONLY: Final = Path(__file__).with_name("only.toml")
-"""Defects that one invariant sees and nothing else."""
+"""Defects that only one invariant detects."""
 ALONE: Final = Path(__file__).with_name("alone.toml")
-"""For each invariant the mutant that only it finds, or why there is none."""
+"""For each invariant the mutant that only it finds, or the reason why there is none."""
 WORKER: Final = Path(__file__).with_name("worker.py")
 MOST_TRIES_ALONE: Final = 3
-"""Number of seeds that an invariant has found which are run again without it."""
+"""Number of failing seeds of an invariant that are run again without it."""
 STEP: Final = 25
-"""Distance between starts; a seed that two starts reach is run once."""
+"""Distance between starts; a seed that two starts reach is run only once."""
 
 
 def read_mutants() -> dict[str, Defect]:
-    """Return all mutants by their names."""
+    """Return all mutants by name."""
     return {each.id: each for each in read_defects([MUTANTS, WITH_POWER_LOSS, UNCOUNTED, ONLY])}
 
 
 @cache
 def counted() -> frozenset[str]:
-    """Return the mutants that few seeds have to find."""
+    """Return the mutants that must be found by few seeds."""
     return frozenset(each.id for each in read_defects([MUTANTS]))
 
 
@@ -56,12 +56,12 @@ def read_alone() -> dict[str, dict[str, str]]:
 
 @cache
 def loses_power() -> frozenset[str]:
-    """Return the mutants whose runs have power losses."""
+    """Return the mutants that are run with power losses."""
     return frozenset(each.id for each in read_defects([WITH_POWER_LOSS]))
 
 
 class SeedResult(NamedTuple):
-    """The invariant that failed, empty if none did, and the processor time."""
+    """The failed invariant, empty without one, and the CPU time."""
 
     invariant: str
     seconds: float
@@ -69,22 +69,22 @@ class SeedResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The seeds that find a mutant, and the invariants that fail then."""
+    """The seeds that find a mutant, and the invariants that fail in these runs."""
 
     mutant: str
     seeds: tuple[int, ...]
-    """For each start the number of seeds up to the one that failed; more than the limit if none did."""
+    """For each start the number of seeds up to the failing one; more than the limit if none failed."""
     limit: int
     invariants: dict[str, int]
-    """Number of finds by invariant, most often first."""
+    """Number of failures by invariant, most frequent first."""
     alone: dict[str, int]
-    """Invariants without which a seed passes: nothing else finds the mutant there."""
+    """Invariants without which a failing seed passes: nothing else finds the mutant there."""
     seconds: float
-    """Processor time of one seed, on average."""
+    """Average CPU time of one seed."""
 
     @property
     def median(self) -> float:
-        """The median over the starts; the limit stands for all above it."""
+        """The median over the starts; values above the limit count as the limit."""
         return statistics.median(self.seeds)
 
     @property
@@ -94,12 +94,12 @@ class Finding:
 
 
 class Tree:
-    """A copy of the product with a mutant in it, and a process that runs seeds there."""
+    """A copy of the product with a mutant, and a process that runs seeds in it."""
 
     def __init__(self, mutant: Defect) -> None:
         self._directory = Path(tempfile.mkdtemp(prefix="power-"))
         for folder in FOLDERS:
-            # Native modules would be taken instead of the patched file.
+            # Native modules would be imported instead of the patched file.
             shutil.copytree(
                 ROOT / folder, self._directory / folder, ignore=shutil.ignore_patterns("__pycache__", "*.so")
             )
@@ -123,7 +123,7 @@ class Tree:
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def run(self, seed: int, without: str = "") -> SeedResult:
-        """Run a seed, perhaps without an invariant, or return what it gave before."""
+        """Run a seed, maybe without an invariant, and return the result; a repeated call returns the stored one."""
         key = (seed, without)
         if key not in self._results:
             assert self._process.stdin is not None
@@ -135,7 +135,7 @@ class Tree:
 
     @property
     def seconds(self) -> float:
-        """Processor time of one seed, on average."""
+        """Average CPU time of one seed."""
         return statistics.fmean(each.seconds for each in self._results.values())
 
 
@@ -162,7 +162,7 @@ def count_seeds(tree: Tree, mutant: str, starts: Sequence[int], limit: int) -> F
 
 
 def found_alone(tree: Tree, invariant: str, seeds: Sequence[int]) -> int | None:
-    """Return the first seed that fails with the invariant and passes without it; None if none does."""
+    """Return the first seed that fails with the invariant and passes without it, None without one."""
     for seed in seeds:
         if tree.run(seed).invariant == invariant and not tree.run(seed, invariant).invariant:
             return seed

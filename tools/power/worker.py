@@ -1,6 +1,6 @@
-"""Runs seeds in the tree that it is started in: a line of a seed and the invariants to leave out in, JSON out.
+"""Runs seeds in its working directory: each input line has a seed and the invariants to leave out; output is JSON.
 
-It runs in a copy of the product with a defect, so it imports nothing of the tools.
+The directory is a copy of the product with a defect, so this script imports nothing of the tools.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ POWER_LOSS = "--power-loss"
 
 
 def main() -> None:
-    """Answer until the input ends."""
+    """Run seeds until the input ends."""
     logging.disable(logging.CRITICAL)
     runs = RandomRuns(power_loss=POWER_LOSS in sys.argv)
     for line in sys.stdin:

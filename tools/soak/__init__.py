@@ -1,1 +1,1 @@
-"""The soak: everything that this project checks, by parts, without a limit of time."""
+"""The soak: all checks of this project, in parts, without a time limit."""

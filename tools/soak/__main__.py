@@ -1,8 +1,8 @@
 """Runs the soak: `python -m tools.soak [PART ...]`, or `--list`.
 
-A part that has passed on this state of the tree is not run again (`--again` runs it). Ctrl-C ends the
-part that runs; the next call goes on there, part `chaos` at the first seed that is missing. Ends with 1
-when a part failed.
+A part that has passed on this state of the tree is not run again, unless with `--again`. Ctrl-C ends the
+running part; the next call continues there, part `chaos` at the first missing seed. Exits with 1 if a part
+has failed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CONSOLE = Console(soft_wrap=True, highlight=False)
 
 
 def run(part: Part, kept: Path) -> report.Outcome:
-    """Run the commands of a part up to the first that fails; it goes on from what is in `kept`."""
+    """Run the commands of a part up to the first failure, continuing from the files in `kept`."""
     started = time.monotonic()
     failed = None
     kept.mkdir(parents=True, exist_ok=True)
@@ -55,12 +55,12 @@ def show(outcomes: dict[str, report.Outcome]) -> None:
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[PART]...")
-@click.option("--list", "only_list", is_flag=True, help="Print the parts and how they ended.")
-@click.option("--again", is_flag=True, help="Run what has passed already, too.")
+@click.option("--list", "only_list", is_flag=True, help="Print the parts and their results.")
+@click.option("--again", is_flag=True, help="Also run parts that have passed.")
 def main(names: tuple[str, ...], only_list: bool, again: bool) -> None:
-    """Run the parts of the soak, all by default, and print how they ended."""
+    """Run the parts of the soak, by default all, and print their results."""
     if unknown := [name for name in names if name not in PARTS]:
-        raise click.UsageError(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+        raise click.UsageError(f"unknown part {unknown[0]!r}; parts: {', '.join(PARTS)}")
     tree = report.tree()
     outcomes = report.read(tree)
     if only_list:
@@ -70,7 +70,7 @@ def main(names: tuple[str, ...], only_list: bool, again: bool) -> None:
     for number, name in enumerate(chosen, 1):
         done = outcomes.get(name)
         if done is not None and done.passed and not again:
-            CONSOLE.print(f"{name}: has passed on this tree, in {done.seconds:.0f} s")
+            CONSOLE.print(f"{name}: passed already on this tree, in {done.seconds:.0f} s")
             continue
         CONSOLE.rule(f"{name} ({number} of {len(chosen)})")
         kept = report.kept(tree, name)

@@ -17,11 +17,11 @@ SIMULATE: Final = (
 
 
 KEPT: Final = "{kept}"
-"""In a command: a directory, from the root, for what the next run of the part on this tree goes on from."""
+"""In a command: an absolute directory for files from which the part's next run on this tree continues."""
 
 
 class Part(NamedTuple):
-    """A part: what it shows, and the commands that do, each with its arguments."""
+    """A part: its claim, and the commands that check it, each with its arguments."""
 
     shows: str
     commands: tuple[tuple[str, ...], ...]
@@ -51,7 +51,7 @@ def _marked(part: str) -> tuple[str, ...]:
 
 
 def _as_root(*words: str) -> tuple[str, ...]:
-    """Return the command as the root user runs it, for another user as root of a namespace."""
+    """Return the command, run as root: for other users in a user namespace."""
     return ("sh", "-c", 'test "$(id -u)" = 0 || exec unshare --map-root-user "$@"; exec "$@"', "sh", *words)
 
 

@@ -1,4 +1,4 @@
-"""Results of the soak so far, in a file; it counts for one state of the tree."""
+"""A file with the results of the soak so far, valid for one state of the tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATH: Final = ROOT / "out" / "soak" / "report.json"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a part ended."""
+    """The result of a part."""
 
     passed: bool
     seconds: float
@@ -24,7 +24,7 @@ class Outcome:
 
 
 def tree() -> str:
-    """Return git's id of what is in the working tree now, committed or not."""
+    """Return git's id of the working tree's current content, committed or not."""
     with tempfile.TemporaryDirectory() as directory:
         variables = {**os.environ, "GIT_INDEX_FILE": f"{directory}/index"}
 
@@ -38,7 +38,7 @@ def tree() -> str:
 
 
 def read(of_tree: str) -> dict[str, Outcome]:
-    """Return the outcomes by part; none if those in the file are of another tree."""
+    """Return the outcomes by part; none if the file is about another tree."""
     if not PATH.exists():
         return {}
     document = json.loads(PATH.read_text("utf-8"))
@@ -48,7 +48,7 @@ def read(of_tree: str) -> dict[str, Outcome]:
 
 
 def kept(of_tree: str, part: str) -> Path:
-    """Return the directory for what a part goes on from when it was ended on this tree."""
+    """Return the directory for files from which an interrupted part continues on this tree."""
     return PATH.parent / "kept" / of_tree / part
 
 
