@@ -9,7 +9,7 @@ from broker_sim.purgatory import Timer, TimerTask, VirtualTimer
 
 
 class Linger(TimerTask):
-    """Sends what a batcher holds when its time is over."""
+    """Flushes a batcher at its deadline."""
 
     __slots__ = ("_flush",)
 
@@ -18,14 +18,14 @@ class Linger(TimerTask):
         self._flush = flush
 
     def run(self) -> None:
-        """Send the batch, however small."""
+        """Send the batch, even if it is not full."""
         self._flush()
 
 
 class Batcher:
-    """Collects items; for one thread, the one that the timer's tasks run on.
+    """Collects items into batches. Single-threaded: use it on the thread that runs the timer's tasks.
 
-    Nearly every deadline is cancelled by a full batch: that is what the wheel is good at.
+    Nearly every deadline is cancelled because the batch is full first: the case for which a timing wheel is made.
     """
 
     def __init__(self, timer: Timer, send: Callable[[list[str]], None], *, size: int, linger_ms: int) -> None:
@@ -36,7 +36,7 @@ class Batcher:
         self._linger = Linger(linger_ms, self.flush)
 
     def add(self, item: str) -> None:
-        """Add an item; the first of a batch starts the clock, the last one sends it."""
+        """Add an item; the first one of a batch sets the deadline, the last one sends the batch."""
         self._items.append(item)
         if len(self._items) == self._size:
             self.flush()
@@ -44,7 +44,7 @@ class Batcher:
             self._timer.add(self._linger)
 
     def flush(self) -> None:
-        """Send what there is now."""
+        """Send the current items."""
         self._linger.cancel()
         items, self._items = self._items, []
         self._send(items)

@@ -1,7 +1,7 @@
-"""A join barrier: ten members come together, or those who came after 5 s go on without the rest.
+"""A join barrier: it opens when ten members have joined, or after 5 s for those that have.
 
-It is how a consumer group forms in Kafka: every member's request waits, and one event answers
-them all. Run it with `python examples/join_barrier.py`; its time is virtual.
+A consumer group forms like this in Kafka: every member's request waits, and one event answers them all. Run it with
+`python examples/join_barrier.py`; its time is virtual.
 """
 
 from broker_sim.purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer
@@ -10,7 +10,7 @@ GROUP = "group"
 
 
 class Join(DelayedOperation):
-    """One member's request: answered when the barrier is open, at the latest at its deadline."""
+    """One member's request, answered when the barrier opens, or else at its deadline."""
 
     __slots__ = ("_barrier", "_member")
 
@@ -24,11 +24,11 @@ class Join(DelayedOperation):
         return self._barrier.is_open and self.force_complete()
 
     def on_complete(self) -> None:
-        """Tell the member who is in."""
+        """Answer the member."""
         self._barrier.answer(self._member)
 
     def on_expiration(self) -> None:
-        """Do nothing more: whoever waits with it has the same deadline."""
+        """Do nothing more: all waiting members have the same deadline."""
 
 
 class Barrier:
@@ -48,12 +48,12 @@ class Barrier:
         return len(self._joined) == self._members
 
     def join(self, member: str) -> None:
-        """Join; the answer is printed when it comes."""
+        """Join; the answer is printed later."""
         now_ms = self._clock.now_ms()
         if not self._joined:
             self._closes_ms = now_ms + self._timeout_ms
         self._joined.append(member)
-        # The member who completes the group wakes up the others; or else they time out together.
+        # The member that completes the group wakes the others; without one they time out together.
         self._purgatory.check_and_complete(GROUP)
         request = Join(self._closes_ms - now_ms, self, member)
         self._purgatory.try_complete_else_watch(request, [GROUP])
@@ -64,7 +64,7 @@ class Barrier:
 
 
 def run_members(members: int) -> None:
-    """Let one member join after the other, 100 ms apart."""
+    """Let members join one after the other, 100 ms apart."""
     timer = VirtualTimer()
     barrier = Barrier(members=10, timeout_ms=5_000, timer=timer)
     for number in range(members):

@@ -1,11 +1,11 @@
-"""An HTTP long poll: GET /news?after=N answers when there is news after N, or after 30 s.
+"""An HTTP long poll: GET /news?after=N is answered when there is news after N, or after 30 s.
 
 Run it with `python examples/long_poll.py`, then in two shells:
 
     curl 'http://127.0.0.1:8080/news?after=0'
     curl -d 'it rains' http://127.0.0.1:8080/news
 
-Thousands of polls may hang: each is one parked operation, and they cost one timer of the loop.
+Thousands of polls may wait: each is one parked operation, and all of them share one timer of the loop.
 """
 
 from aiohttp import web
@@ -17,7 +17,7 @@ NEWS = "news"
 
 
 class Board:
-    """A list of texts that clients read from a position on."""
+    """A list of texts that clients read from a position onwards."""
 
     def __init__(self, max_wait_s: float = MAX_WAIT_S) -> None:
         self._texts: list[str] = []
@@ -27,7 +27,7 @@ class Board:
         )
 
     async def read(self, request: web.Request) -> web.Response:
-        """Answer with what there is after a position; wait for it if there is nothing."""
+        """Answer with the texts after a position; wait if there are none."""
         after = int(request.query.get("after", "0"))
         texts = await wait_until(lambda: self._texts[after:], self.polls, [NEWS], self._max_wait_s)
         return web.json_response({"texts": texts, "next": len(self._texts)})
@@ -40,7 +40,7 @@ class Board:
 
 
 async def build_app(max_wait_s: float = MAX_WAIT_S) -> web.Application:
-    """Return the application; what waits when it is shut down is dropped."""
+    """Return the application; waiting polls are dropped at shutdown."""
     board = Board(max_wait_s)
 
     async def end(_: web.Application) -> None:

@@ -3,9 +3,8 @@
     python list_offsets_not_leader.py 127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094
 
 Needs a Kafka of two brokers or more, and Python with aiokafka. `Fetcher._update_fetch_positions`
-does not ask for new metadata after that error. So a consumer that looks for the first offset of a
-partition whose leader has just moved hangs until its metadata is `metadata_max_age_ms` old: five
-minutes, unless it is configured.
+does not ask for new metadata after that error. So a consumer that looks up the first offset of a partition whose
+leader has just moved hangs until its metadata is `metadata_max_age_ms` old, by default five minutes.
 """
 
 import asyncio
@@ -15,11 +14,11 @@ from uuid import uuid4
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 OLD_S = 20
-"""How old metadata may get here."""
+"""`metadata_max_age_ms` of this client, in seconds."""
 
 
 async def main(servers):
-    """Read a record; the client knows a leader that it is not any more."""
+    """Read a record with a client whose metadata has a former leader."""
     topic = f"list-offsets-{uuid4().hex[:8]}"
     place = TopicPartition(topic, 0)
     loop = asyncio.get_running_loop()
@@ -30,7 +29,7 @@ async def main(servers):
     )
     async with consumer:
         await consumer._client.set_topics([topic])
-        # As it is for a moment when the leader moves: the client knows the old one.
+        # As for a moment after the leader has moved: the client knows the old one.
         partitions = consumer._client.cluster._partitions[topic]
         brokers = {broker.nodeId for broker in consumer._client.cluster.brokers()}
         other = min(brokers - {partitions[0].leader})

@@ -1,16 +1,16 @@
-"""A producer that starts while all brokers are fenced fails with AssertionError, which nobody retries.
+"""A producer that starts while all brokers are fenced fails with AssertionError, which is not retried.
 
     python metadata_without_brokers.py 127.0.0.1:9092
 
-Needs a Kafka of one broker that is fenced now and then, and Python with aiokafka. As here, where a heartbeat
-comes too late for its session:
+Needs a Kafka of one broker that is fenced now and then, and Python with aiokafka. For example with heartbeats
+that come too late for the session:
 
     broker.heartbeat.interval.ms=20000
     broker.session.timeout.ms=9000
 
-Brokers are fenced together after a failure of all of them, or of their network, too. A broker that is
-fenced answers Metadata with no broker at all, until its next heartbeat.
-`AIOKafkaClient.bootstrap` takes that for an answer, and `coordinator_lookup` asserts that a broker is known.
+All brokers are also fenced after a failure of all of them, or of their network. Until its next heartbeat a fenced
+broker answers Metadata without any broker. `AIOKafkaClient.bootstrap` accepts that response, and
+`coordinator_lookup` asserts that a broker is known.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ DURATION_S = 40
 
 
 async def start(servers):
-    """Start a transactional producer, and tell how that ended."""
+    """Start a transactional producer, and return the result as a text."""
     producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id="shop", request_timeout_ms=1_000)
     try:
         async with asyncio.timeout(1):
@@ -42,7 +42,7 @@ async def start(servers):
 
 
 async def main(servers):
-    """Start producers one after another, and count how that ended."""
+    """Start producers one after another, and count the results."""
     seen = Counter()
     end_s = asyncio.get_running_loop().time() + DURATION_S
     while asyncio.get_running_loop().time() < end_s:

@@ -2,9 +2,9 @@
 
     python metadata_without_pause.py 127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094 "docker stop kafka-{}"
 
-Needs a Kafka of two brokers or more, a command that stops the broker of a number, and Python with
-aiokafka. `Sender._sender_routine` forces an update of metadata and waits for that alone, not for
-`retry_backoff_ms`: a core of the client is busy, and so are the brokers, until there is a leader.
+Needs a Kafka of two brokers or more, a command that stops the broker of a given number, and Python with aiokafka.
+`Sender._sender_routine` forces a metadata update and waits only for that, not for `retry_backoff_ms`: a core of the
+client is busy, and so are the brokers, until there is a leader.
 """
 
 import asyncio

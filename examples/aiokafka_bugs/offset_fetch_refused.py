@@ -1,10 +1,10 @@
-"""aiokafka takes an OffsetFetch that is refused as a whole for "nothing is committed".
+"""aiokafka treats an OffsetFetch that fails as a whole as "nothing is committed".
 
     python offset_fetch_refused.py 127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094
 
-Needs a Kafka of two brokers or more, and Python with aiokafka. From version 2 on the answer has an
-error code of its own, which `GroupCoordinator._do_fetch_commit_offsets` does not look at. So a
-consumer whose coordinator has moved, or loads, reads everything again, or nothing with `latest`.
+Needs a Kafka of two brokers or more, and Python with aiokafka. From version 2 on the response has a top-level
+error code, which `GroupCoordinator._do_fetch_commit_offsets` ignores. So a consumer whose coordinator has moved or
+is loading reads everything again, or with `latest` skips records.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 
 async def main(servers):
-    """Commit offset 3, then ask a broker for it that is not the group's coordinator any more."""
+    """Commit offset 3, then ask a broker that is no longer the group's coordinator for it."""
     topic = group = f"offset-fetch-{uuid4().hex[:8]}"
     place = TopicPartition(topic, 0)
     async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
@@ -25,7 +25,7 @@ async def main(servers):
     async with consumer:
         await consumer.commit({place: 3})
         print(f"committed, as its coordinator says: {await consumer.committed(place)}")
-        # As it is for a moment when the group moves to another broker: the client knows the old one.
+        # As for a moment after the group has moved to another broker: the client knows the old one.
         coordinator = consumer._coordinator
         brokers = {broker.nodeId for broker in consumer._client.cluster.brokers()}
         coordinator.coordinator_id = min(brokers - {coordinator.coordinator_id})

@@ -1,12 +1,12 @@
-"""A consumer that reads committed records goes on from an offset that a transaction is about to change.
+"""A read_committed consumer continues from an offset that an open transaction is about to change.
 
     python offsets_not_stable.py 127.0.0.1:9092
 
 Needs a Kafka of version 2.5 or later, and Python with aiokafka. Java's consumer asks for stable offsets if
 `isolation.level` is `read_committed` (KIP-447): the broker answers UNSTABLE_OFFSET_COMMIT while a transaction
 has an offset of the partition, and the consumer asks again. aiokafka's newest OffsetFetch, version 3, cannot
-ask for it. So a worker that takes over a partition does again what a transaction has done that is not yet
-over; or one that is over, for a moment after the group has moved to another coordinator.
+ask for that. So a worker that takes over a partition repeats the work of a transaction that has not ended yet; or
+of one that has, for a moment after the group has moved to another coordinator.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ OPEN_S = 3
 
 
 async def main(servers):
-    """Ask for an offset while a transaction is open that commits the next one."""
+    """Ask for an offset while an open transaction is committing the next one."""
     topic = group = f"stable-{uuid4().hex[:8]}"
     place = TopicPartition(topic, 0)
     producer = AIOKafkaProducer(bootstrap_servers=servers, transactional_id=group)

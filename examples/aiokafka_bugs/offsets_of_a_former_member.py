@@ -3,8 +3,8 @@
     python offsets_of_a_former_member.py 127.0.0.1:9092
 
 Needs a Kafka, and Python with aiokafka. aiokafka sends TxnOffsetCommit in version 0, without member
-and generation (KIP-447), so the broker cannot refuse it. With a transactional id for each worker a
-record is copied twice when its partition goes to another worker during the transaction.
+and generation (KIP-447), so the broker cannot reject it. With one transactional id per worker, a record is copied
+twice if its partition moves to another worker during the transaction.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 
 async def begin_to_copy(servers, names, worker):
-    """Return a producer whose transaction has the copy and the offset, and is not over."""
+    """Return a producer whose open transaction has the copy and the offset."""
     source, copies, group = names
     consumer = AIOKafkaConsumer(
         source, bootstrap_servers=servers, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest"
@@ -26,7 +26,7 @@ async def begin_to_copy(servers, names, worker):
         record = await consumer.getone()
         await producer.begin_transaction()
         await producer.send_and_wait(copies, record.value)
-    # The consumer has left its group, as if it had been too late with its heartbeats.
+    # The consumer has left its group, as if its heartbeats had been too late.
     place = TopicPartition(record.topic, record.partition)
     return producer, {place: record.offset + 1}
 

@@ -3,8 +3,8 @@
     python stop_cancelled.py 127.0.0.1:9092
 
 Needs a Kafka, and Python with aiokafka. `GroupCoordinator._stop_heartbeat_task` cancels its task
-and awaits it. The task takes CancelledError while it waits or sends a heartbeat, but not while it
-leaves the group, which it does when the application has read nothing for `max_poll_interval_ms`.
+and awaits it. The task handles CancelledError while it waits or sends a heartbeat, but not while it leaves the
+group, which it does if the application has read nothing for `max_poll_interval_ms`.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ POLL_S = 1
 
 
 async def stop_after(servers, topic, wait_s):
-    """Return what `stop()` raises when it is called so long after the last record was read."""
+    """Return the error of `stop()` when it is called `wait_s` seconds after the last record was read."""
     consumer = AIOKafkaConsumer(
         topic,
         bootstrap_servers=servers,
@@ -38,7 +38,7 @@ async def stop_after(servers, topic, wait_s):
 
 
 async def main(servers):
-    """Stop consumers at moments at which they might be leaving their group."""
+    """Stop consumers at moments when they might be leaving their group."""
     topic = f"stop-{uuid4().hex[:8]}"
     async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
         await producer.send_and_wait(topic, b"a record")

@@ -3,9 +3,9 @@
     python stop_without_coordinator.py 127.0.0.1:9092
 
 Needs a Kafka, and Python with aiokafka. A consumer with auto-commit commits once more in `stop()`.
-`GroupCoordinator.ensure_coordinator_known` looks for no coordinator by then, because the consumer closes,
-and `commit_offsets` tries again for ever. It is not known after a lost connection, and after a commit
-that was refused: because a follower has stopped, for one, until the ISR shrinks.
+`GroupCoordinator.ensure_coordinator_known` no longer looks for a coordinator then, because the consumer is closing,
+and `commit_offsets` retries for ever. The coordinator is unknown after a lost connection, and after a failed commit:
+for example while a follower has stopped and the ISR has not shrunk yet.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ async def main(servers):
     consumer = AIOKafkaConsumer(topic, bootstrap_servers=servers, group_id=topic, auto_offset_reset="earliest")
     await consumer.start()
     await consumer.getone()
-    # As it is after COORDINATOR_NOT_AVAILABLE, which Kafka answers to a commit that is not replicated in 5 s.
+    # As after COORDINATOR_NOT_AVAILABLE, Kafka's response to a commit that is not replicated within 5 s.
     consumer._coordinator.coordinator_dead()
     try:
         async with asyncio.timeout(LIMIT_S):

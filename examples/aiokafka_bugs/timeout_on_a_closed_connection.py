@@ -2,10 +2,10 @@
 
     python timeout_on_a_closed_connection.py 127.0.0.1:9092
 
-Needs a Kafka, and Python with aiokafka. `AIOKafkaClient.send` closes the connection of a request that
-timed out, which it looks up again by node. When a process stands still for longer than
-`request_timeout_ms`, several requests time out at once; the first closes the connection, the next
-request takes it out, and the second looks for what is gone.
+Needs a Kafka, and Python with aiokafka. `AIOKafkaClient.send` closes the connection of a request that timed out,
+after looking it up by node. If a process is suspended for longer than `request_timeout_ms`, several requests time
+out at once; the first one closes the connection, the next request removes it, and the lookup of the second one
+fails.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 TIMEOUT_S = 2
 HELD_S = 8
-"""So long the broker holds a fetch; what is asked after it on that connection waits too."""
+"""Time for which the broker holds a fetch; later requests on that connection wait too."""
 
 
 async def main(servers):
-    """Stand still while a fetch and another request wait for their answers."""
+    """Suspend the process while a fetch and another request wait for their responses."""
     topic = f"timeout-{uuid4().hex[:8]}"
     async with AIOKafkaProducer(bootstrap_servers=servers) as producer:
         await producer.send_and_wait(topic, b"a record", partition=0)
@@ -39,7 +39,7 @@ async def main(servers):
     await consumer.start()
     await consumer.getone()
     next_record = asyncio.create_task(consumer.getone())
-    await asyncio.sleep(0.2)  # its fetch is on its way, and is held
+    await asyncio.sleep(0.2)  # its fetch is in flight, and the broker holds it
 
     client = consumer._client
     leader = client.cluster.leader_for_partition(place)
@@ -51,7 +51,7 @@ async def main(servers):
 
     another = asyncio.create_task(begin_another())
     await asyncio.sleep(0.1)
-    time.sleep(TIMEOUT_S + 1)  # noqa: ASYNC251, TID251 - as a process that is stopped
+    time.sleep(TIMEOUT_S + 1)  # noqa: ASYNC251, TID251 - as in a stopped process
     try:
         await request
     except KeyError as error:
@@ -60,7 +60,7 @@ async def main(servers):
         print(f"it is right: {error!r}")
     await another
     next_record.cancel()
-    with suppress(asyncio.CancelledError):  # of a fetch that was to be tried again
+    with suppress(asyncio.CancelledError):  # from a fetch that was to be retried
         await consumer.stop()
 
 

@@ -1,4 +1,4 @@
-"""Delivers in background tasks while the consumer commits by itself: a crash loses what is under way."""
+"""Delivers in background tasks while the consumer auto-commits: a crash loses the orders in progress."""
 
 import asyncio
 
@@ -6,12 +6,12 @@ import pytest
 from shop import each_order_is_delivered
 
 IN_BETWEEN_S = 2
-"""So often an order may be handed out."""
+"""Pause between two orders, in seconds."""
 TAKES_S = 3
 
 
 async def wrong(orders, deliver):
-    """Hand each order to a task; what has been read is committed, whether delivered or not."""
+    """Hand each order to a task; orders are committed once read, delivered or not."""
     async with asyncio.TaskGroup() as tasks:
         async for order in orders:
             tasks.create_task(deliver(order))

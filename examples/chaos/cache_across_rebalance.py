@@ -1,4 +1,4 @@
-"""Keeps sums in memory while a partition is another worker's: when it comes back, they are stale."""
+"""Keeps sums in memory while another worker owns the partition: when it comes back, they are stale."""
 
 import asyncio
 from contextlib import suppress
@@ -9,12 +9,12 @@ from aiokafka.errors import CommitFailedError
 from shop import WITHIN_S, consumer, place_orders
 
 ORDERS = 24
-FAULTS = {"crash", "freeze", "cut"}  # what makes partitions change hands
+FAULTS = {"crash", "freeze", "cut"}  # faults that make partitions change hands
 EXPECTED = {b"customer-%d" % number: sum(range(number, ORDERS, 4)) for number in range(4)}
 
 
 class Table:
-    """A database: of each customer the sum of all orders, and the offset of the last one in it."""
+    """A database: for each customer the sum of all orders, and the offset of the last one included."""
 
     def __init__(self):
         self.rows = {}
@@ -25,7 +25,7 @@ class Table:
         return self.rows.get(customer, (-1, 0))
 
     async def write(self, customer, offset, total):
-        """Replace the row, unless it is of a later order."""
+        """Replace the row, unless it includes a later order."""
         await asyncio.sleep(1)
         if offset > self.rows.get(customer, (-1, 0))[0]:
             self.rows[customer] = offset, total
@@ -39,10 +39,10 @@ class Cache(ConsumerRebalanceListener):
         self._is_emptied = is_emptied
 
     def on_partitions_revoked(self, _):
-        """Others may write from now on."""
+        """Do nothing; other workers may write from now on."""
 
     def on_partitions_assigned(self, _):
-        """Begin with an empty cache; an order that is under way keeps the old one."""
+        """Start with an empty cache; an order in progress keeps the old one."""
         if self._is_emptied:
             self.rows = {}
 
@@ -54,15 +54,15 @@ async def work(orders, table, cache):
         if customer not in rows:
             rows[customer] = await table.read(customer)
         offset, total = rows[customer]
-        if order.offset > offset:  # it may come twice
+        if order.offset > offset:  # an order may come twice
             rows[customer] = order.offset, total + int(order.value)
             await table.write(customer, *rows[customer])
-        with suppress(CommitFailedError):  # the partition may be another worker's by now
+        with suppress(CommitFailedError):  # another worker may own the partition by now
             await orders.commit()
 
 
 async def sums_are_right(chaos, *, is_emptied):
-    """Start a worker, then a second one, let faults happen; in the end all sums must be right."""
+    """Start a worker and later a second one, under faults; in the end all sums must be right."""
     table = Table()
 
     async def worker():

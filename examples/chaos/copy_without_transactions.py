@@ -9,7 +9,7 @@ from shop import consumer, each_order_is_billed_once, producer
 
 
 async def wrong(chaos):
-    """Trust an idempotent producer: nothing ties what it sends to the offsets."""
+    """Trust an idempotent producer, whose records are not tied to the offsets."""
     async with consumer(chaos, "orders") as orders, producer(chaos, enable_idempotence=True) as bills:
         async for order in orders:
             await bills.send_and_wait("bills", order.value, partition=order.partition)
@@ -18,11 +18,11 @@ async def wrong(chaos):
 
 
 async def mended(chaos):
-    """Commit bill and offset together, by a producer of each partition.
+    """Commit bill and offset together, with a producer for each partition.
 
-    Its transactional id fences whoever had the partition before, and ends what that one has begun.
-    So only then is what is committed the place to go on from. The first order of a partition comes when
-    its offset is stable: after the transaction of a worker that died has timed out.
+    Its transactional id fences the previous owner of the partition, and ends that one's transaction. Only then is
+    the committed offset the place to continue from. The first order of a partition comes when its offset is stable:
+    after the transaction of a dead worker has timed out.
     """
     producers, next_offset = {}, {}
     async with AsyncExitStack() as open_clients:

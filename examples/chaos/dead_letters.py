@@ -1,4 +1,4 @@
-"""Puts what cannot be billed aside without waiting for the broker: a crash loses the original."""
+"""Sends orders that cannot be billed to a dead letter topic without awaiting it: a crash loses them."""
 
 import asyncio
 
@@ -10,12 +10,12 @@ FAULTS = {"crash", "freeze", "kill"}
 
 
 def can_be_billed(order):
-    """Whether there is nothing wrong with an order."""
+    """Whether an order is valid."""
     return int(order.value) % 3
 
 
 async def wrong(letters, order):
-    """Let the client send it when a batch is full."""
+    """Let the client send the letter when a batch is full."""
     await letters.send("dead-letters", order.value, order.key)
 
 
@@ -25,7 +25,7 @@ async def mended(letters, order):
 
 
 async def nothing_is_lost(chaos, put_aside):
-    """Two workers bill orders or put them aside; in the end each must be billed or a dead letter."""
+    """Two workers bill orders or put them aside; in the end each order must be billed or be a dead letter."""
 
     async def worker():
         async with consumer(chaos, "orders") as orders, producer(chaos, linger_ms=2_000) as letters:

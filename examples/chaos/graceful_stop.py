@@ -1,4 +1,4 @@
-"""Commits once more when it is asked to stop, also the order that is under way: a deploy loses it."""
+"""Commits on a graceful stop, including the order in progress: a deployment loses it."""
 
 import pytest
 from aiokafka import TopicPartition
@@ -8,7 +8,7 @@ FAULTS = {"deploy": 2, "crash": 1, "scale": 1}
 
 
 async def wrong(orders, deliver):
-    """Commit the position of the consumer, which is behind the order that it has handed out."""
+    """Commit the consumer's position, which is past the order in progress."""
     try:
         async for order in orders:
             await deliver(order)
@@ -18,7 +18,7 @@ async def wrong(orders, deliver):
 
 
 async def mended(orders, deliver):
-    """Commit what is done."""
+    """Commit finished orders only."""
     async for order in orders:
         await deliver(order)
         await orders.commit({TopicPartition(order.topic, order.partition): order.offset + 1})

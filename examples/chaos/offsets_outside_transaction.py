@@ -8,7 +8,7 @@ from shop import consumer, each_order_is_billed_once, producer
 
 
 async def wrong(chaos, me):
-    """Commit the offset when the transaction is over."""
+    """Commit the offset after the transaction."""
     async with producer(chaos, **transactional(me)) as bills, consumer(chaos) as orders:
         orders.assign([own_partition(me)])
         async for order in orders:
@@ -19,7 +19,7 @@ async def wrong(chaos, me):
 
 
 async def mended(chaos, me):
-    """Commit it in the transaction, and go on from what is stable."""
+    """Commit the offset in the transaction, and continue from stable offsets."""
     place = own_partition(me)
     async with (
         producer(chaos, **transactional(me)) as bills,
@@ -34,12 +34,12 @@ async def mended(chaos, me):
 
 
 def own_partition(me):
-    """Return the partition of a worker: worker-1 has the first one, as a member of a StatefulSet."""
+    """Return the partition of a worker by its number, as in a StatefulSet: worker-1 has the first one."""
     return TopicPartition("orders", int(me.name.removeprefix("worker-")) - 1)
 
 
 def transactional(me):
-    """Return options of a producer that fences the one that the worker had before."""
+    """Return the options of a producer that fences the worker's previous one."""
     return {"transactional_id": me.name, "transaction_timeout_ms": 8_000}
 
 

@@ -9,19 +9,19 @@ ROWS = 10
 
 
 class Outbox:
-    """A table of a database: rows that are to be published, and the next one that is not."""
+    """A database table: rows to publish, and the next unpublished one."""
 
     def __init__(self):
         self.next_row = 0
 
     async def mark(self, row):
-        """Note that a row is published."""
+        """Mark a row as published."""
         await asyncio.sleep(0.5)
         self.next_row = max(self.next_row, row + 1)
 
 
 async def relay(chaos, outbox):
-    """Publish each row under its number, then mark it: it may be there twice."""
+    """Publish each row with its number, then mark it: a row may be published twice."""
     async with producer(chaos, enable_idempotence=True) as events:
         while outbox.next_row < ROWS:
             row = outbox.next_row

@@ -1,4 +1,4 @@
-"""What the applications share: a topic of orders, clients with short timeouts, and what must hold."""
+"""Shared by the applications: a topic of orders, clients with short timeouts, and invariants."""
 
 import asyncio
 from collections import Counter
@@ -32,24 +32,24 @@ def producer(chaos, **options):
 
 
 async def make_topic(chaos, name):
-    """Create a topic of three replicas, of which two must have a record."""
+    """Create a topic with three replicas and min.insync.replicas=2."""
     configs = {"min.insync.replicas": "2"}
     await chaos.kafka.create_topic(name, partitions=PARTITIONS, replication_factor=3, configs=configs)
 
 
 async def place_orders(chaos, count=ORDERS):
-    """Fill the topic of orders: the value of each is its number, four customers order in turn."""
+    """Fill the topic of orders: an order's value is its number, and four customers take turns."""
     await make_topic(chaos, "orders")
     async with producer(chaos) as sender:
         for order in range(count):
             value, customer = b"%d" % order, b"customer-%d" % (order % 4)
             sent = await sender.send("orders", value, customer, partition=order % PARTITIONS)
             if order % 4 == 3:
-                await sent  # in small batches, of which a fetch can take some
+                await sent  # in small batches, so that a fetch returns only some
 
 
 async def each_order_is_delivered(chaos, work, takes_s=2, **options):
-    """Two workers do `work(orders, deliver)` under faults; in the end each order must be delivered."""
+    """Run `work(orders, deliver)` in two workers under faults; in the end each order must be delivered."""
     delivered = Counter()
 
     async def deliver(order):
@@ -72,7 +72,7 @@ async def each_order_is_delivered(chaos, work, takes_s=2, **options):
 
 
 async def each_order_is_billed_once(chaos, work):
-    """Two workers do `work` under faults; in the end each order must have one bill."""
+    """Run `work` in two workers under faults; in the end each order must have one bill."""
     await make_topic(chaos, "bills")
     await place_orders(chaos)
     chaos.start(work, count=2)

@@ -1,4 +1,4 @@
-"""Drops orders that come late, by one clock for all partitions: those of a partition that changes hands are dropped."""
+"""Drops late orders by one clock for all partitions: orders of a partition that changes hands are dropped."""
 
 import asyncio
 
@@ -8,42 +8,42 @@ from shop import WITHIN_S, consumer, make_topic, producer
 
 ORDERS = 40
 LATE = 4
-"""An order is late if that many newer ones of its clock have come."""
+"""An order is late if that many newer ones have come on its clock."""
 FAULTS = {"crash", "freeze", "cut", "slow_start"}
 
 
 class Clocks(ConsumerRebalanceListener):
-    """The newest order that has come, of all partitions or of each."""
+    """The newest order so far, of all partitions or of each."""
 
     def __init__(self, of):
         self._of = of
         self._newest = {}
 
     def is_late(self, order):
-        """Whether a newer one has come long before."""
+        """Whether much newer orders have come already."""
         clock, number = self._of(order), int(order.value)
         self._newest[clock] = max(self._newest.get(clock, number), number)
         return number < self._newest[clock] - LATE
 
     def on_partitions_revoked(self, _):
-        """Others count from now on."""
+        """Do nothing; other workers count from now on."""
 
     def on_partitions_assigned(self, _):
-        """Forget the newest of each partition: what was counted and not committed comes again."""
+        """Forget the newest orders: those counted but not committed come again."""
         self._newest = {clock: newest for clock, newest in self._newest.items() if clock is None}
 
 
 def wrong(_):
-    """Have one clock."""
+    """Use one clock for all partitions."""
 
 
 def mended(order):
-    """Have a clock for each partition."""
+    """Use a clock for each partition."""
     return order.partition
 
 
 async def all_are_in_the_sum(chaos, of):
-    """Two workers add up orders while they are placed; none may be missing."""
+    """Two workers add up orders while they are placed; no order may be missing."""
     counted = set()
 
     async def worker():

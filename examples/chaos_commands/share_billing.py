@@ -2,9 +2,9 @@
 
     broker-sim chaos --seed 1 --duration 15 --topic orders:2:3 -- python share_billing.py
 
-It has a bug that people write: it takes each delivery for a new order. A record is delivered again when its leader
-moves while it is in work, when its lock is over before that, and when its acknowledgement is lost. `--mended` looks
-whether the order is billed already.
+It has a common bug: it treats each delivery as a new order. A record is delivered again if its leader moves while it
+is being processed, if its lock expires before that ends, and if its acknowledgement is lost. `--mended` checks whether
+the order has been billed already.
 """
 
 import os
@@ -23,7 +23,7 @@ GROUP = {"group.id": "billing", "share.acknowledgement.mode": "explicit", "max.p
 
 
 class Billing:
-    """What the workers have done."""
+    """The bills that the workers have written."""
 
     def __init__(self, *, looks: bool) -> None:
         self.bills: Counter[bytes] = Counter()
@@ -33,7 +33,7 @@ class Billing:
         self._lock = threading.Lock()
 
     def bill(self, order: bytes) -> None:
-        """Do the work, and write the bill."""
+        """Process an order, and write its bill."""
         self.is_over.wait(WORK_S)
         with self._lock:
             if not (self._looks and self.bills[order]):
@@ -42,7 +42,7 @@ class Billing:
                 self.all_billed.set()
 
     def work(self) -> None:
-        """Bill what this worker is given."""
+        """Bill the orders that this worker receives."""
         with ShareConsumer(SERVERS | GROUP) as consumer:
             consumer.subscribe(["orders"])
             while not self.is_over.is_set():
@@ -54,10 +54,10 @@ class Billing:
 
 
 def place_orders() -> None:
-    """Send the orders one by one, to a group that reads all of them."""
+    """Send the orders one by one; the group reads all of them."""
     command = [sys.executable, "-m", "broker_sim", "ctl", "set-group-configs", "billing"]
     configs = ["--config", "share.auto.offset.reset=earliest"]
-    subprocess.run([*command, *configs], check=True)  # noqa: S603 - its words are these
+    subprocess.run([*command, *configs], check=True)  # noqa: S603 - a fixed command
     producer = Producer(SERVERS | {"enable.idempotence": True})
     for order in range(ORDERS):
         producer.produce("orders", str(order), partition=order % 2)
@@ -65,7 +65,7 @@ def place_orders() -> None:
 
 
 def main() -> None:
-    """Place the orders, let both workers bill them, and look at the bills."""
+    """Place the orders, let both workers bill them, and check the bills."""
     billing = Billing(looks="--mended" in sys.argv)
     place_orders()
     workers = [threading.Thread(target=billing.work) for _ in range(2)]

@@ -3,10 +3,10 @@
     python offsets_to_a_former_coordinator.py 127.0.0.1:9092,... "broker-sim ctl stop {}"
     python offsets_to_a_former_coordinator.py 127.0.0.1:19092,... "docker compose stop kafka-{}"
 
-Needs three brokers, a command that stops the broker whose id takes the place of {}, and confluent-kafka 2.10 or newer.
-From that version on librdkafka forgets a broker that is not in the cluster's metadata any more, but not that it was the
-group's coordinator: the next call waits for a connection that nobody opens, and not even its timeout ends it.
-librdkafka's issues 5511 and 5456 tell of it. Chaos with two right workers found it at seed 15: a broker was stopped.
+Needs three brokers, a command that stops the broker whose id replaces {}, and confluent-kafka 2.10 or newer.
+From that version on librdkafka removes a broker that is no longer in the cluster's metadata, but still regards it as
+the group's coordinator: the next call waits for a connection that is never opened, and its timeout does not end it.
+See librdkafka's issues 5511 and 5456. Chaos with two correct workers found it at seed 15, which stops a broker.
 """
 
 import subprocess
@@ -47,7 +47,7 @@ def main(servers, stop):
     subprocess.run(stop.format(coordinator), shell=True, check=True, stdout=subprocess.DEVNULL)
     while coordinator in producer.list_topics(timeout=LIMIT_S).brokers:
         consumer.poll(0.2)
-    for offset in range(2, 5):  # the first may be told of the change in time
+    for offset in range(2, 5):  # the first call may learn of the change in time
         thread = threading.Thread(target=transaction, args=(offset,), daemon=True)
         thread.start()
         thread.join(LIMIT_S)

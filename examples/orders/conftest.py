@@ -1,3 +1,3 @@
-"""The plugin for virtual time is loaded here: it runs what is marked `chaos`."""
+"""Loads the plugin for virtual time, which runs tests marked `chaos`."""
 
 pytest_plugins = ["broker_sim.testing.pytest_plugin"]

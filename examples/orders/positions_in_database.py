@@ -1,8 +1,8 @@
-"""Two workers keep their positions in a database; who gets a partition goes on where the last owner has ended.
+"""Two workers keep their positions in a database; the new owner of a partition continues where the last one ended.
 
-The wrong one tidies up: it removes the rows of the partitions that it has lost. Both workers are told at the same
-time what they have now, and in the usual order of tasks the new owner has read the row by then. Only another order
-shows the bug.
+The wrong version tidies up: it removes the rows of partitions that it has lost. Both workers get their new assignments
+at the same moment, and in the usual order of tasks the new owner has read the row by then. Only another order shows
+the bug.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ GROUP = {"group_id": "shop", "enable_auto_commit": False, "auto_offset_reset": "
 
 
 class Positions(ConsumerRebalanceListener):
-    """How far a worker is in each of its partitions."""
+    """A worker's position in each of its partitions."""
 
     def __init__(self, orders, database, *, tidies_up):
         self.reached = {}
@@ -26,11 +26,11 @@ class Positions(ConsumerRebalanceListener):
         self._tidies_up = tidies_up
 
     def on_partitions_revoked(self, _):
-        """Others may get the partitions from now on."""
+        """Store the positions for the next owners."""
         self._database.update(self.reached)
 
     def on_partitions_assigned(self, partitions):
-        """Go on where the last owner has ended."""
+        """Continue where the last owner ended."""
         lost = set(self.reached) - set(partitions)
         self.reached = {}
         for partition in partitions:
@@ -40,7 +40,7 @@ class Positions(ConsumerRebalanceListener):
 
 
 async def each_order_is_delivered_once(chaos, *, tidies_up):
-    """Start a worker, and when it has delivered what there is a second one; then come more orders."""
+    """Start a worker; once it has delivered all orders start a second one, then place more orders."""
     servers = chaos.kafka.bootstrap_servers
     database, delivered = {}, Counter()
 

@@ -1,4 +1,4 @@
-"""A worker with aiokafka: it keeps the stock of goods from a topic of what came in and went out."""
+"""A worker with aiokafka: it derives the stock of goods from a topic of movements."""
 
 import asyncio
 from collections import Counter
@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 @asynccontextmanager
 async def sender(servers, **options):
-    """Give a function that sends a movement of goods and returns its offset."""
+    """Yield a function that sends a movement of goods and returns its offset."""
     async with AIOKafkaProducer(bootstrap_servers=servers, acks="all", **options) as producer:
 
         async def send(goods, count):
@@ -20,7 +20,7 @@ async def sender(servers, **options):
 
 
 class Stock:
-    """What is there of each of the goods; an asynchronous context manager."""
+    """The number of each of the goods in stock; an asynchronous context manager."""
 
     def __init__(self, servers, group="stock", **options):
         self.counts = Counter()
@@ -54,12 +54,12 @@ class Stock:
                 self._changed.notify_all()
 
     async def after(self, seen, timeout_s=40):
-        """Wait for so many movements; returns the counts."""
+        """Wait until `seen` movements have been read; returns the counts."""
         async with asyncio.timeout(timeout_s), self._changed:
             await self._changed.wait_for(lambda: self.seen >= seen)
         return dict(self.counts)
 
     @property
     def partitions(self):
-        """The partitions that this one follows."""
+        """The partitions assigned to this worker."""
         return self._consumer.assignment()

@@ -1,4 +1,4 @@
-"""A worker with confluent-kafka: each order becomes one bill, in one transaction with its offset."""
+"""A worker with confluent-kafka: each order becomes one bill, in the same transaction as its offset."""
 
 import json
 
@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, Producer
 
 
 def place(servers, order, customer="someone", **options):
-    """Send an order and return its partition and offset. Raises KafkaException when it is refused."""
+    """Send an order and return its partition and offset. Raises KafkaException if the broker rejects it."""
     producer = Producer({"bootstrap.servers": servers, "acks": "all", **options})
     told = []
     producer.produce("orders", json.dumps(order), customer, on_delivery=lambda *each: told.append(each))
@@ -42,7 +42,7 @@ class Worker:
         self.consumer.close()
 
     def bill(self, timeout_s=30):
-        """Bill the next order and return its bill; None when there is none in time, or no order."""
+        """Bill the next order and return the bill; None if none comes in time, or the record is not an order."""
         message = self.consumer.poll(timeout_s)
         if message is None or message.error():
             return None
@@ -58,7 +58,7 @@ class Worker:
 
 
 def bill_of(order):
-    """Return what is to be paid, None for what is no order."""
+    """Return the amount to be paid, None for a record that is not an order."""
     try:
         asked = json.loads(order)
         return {"order": asked["id"], "total": asked["count"] * asked["price"]}

@@ -1,4 +1,4 @@
-"""The plugin for virtual time is loaded here; the fixture `kafka` comes with the package."""
+"""Loads the plugin for virtual time; the fixture `kafka` comes with the package."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A web application with FastAPI and aiokafka: orders are posted, and told when they are confirmed."""
+"""A web application with FastAPI and aiokafka: orders are posted, and confirmed once Kafka has them."""
 
 import json
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 
 class Order(BaseModel):
-    """What a customer wants."""
+    """A customer's order."""
 
     goods: str = Field(min_length=1)
     count: int = Field(1, ge=1)

@@ -1,4 +1,4 @@
-"""An application with FastStream: orders become meals, what cannot be cooked is put aside."""
+"""An application with FastStream: orders become meals, those that cannot be cooked are put aside."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -10,14 +10,14 @@ from pydantic import BaseModel, Field
 
 
 class Order(BaseModel):
-    """What a guest wants."""
+    """A guest's order."""
 
     dish: str
     count: int = Field(1, ge=1)
 
 
 class Meal(BaseModel):
-    """What the kitchen made of it."""
+    """The meal for an order."""
 
     dish: str
     number: int
@@ -25,7 +25,7 @@ class Meal(BaseModel):
 
 @dataclass
 class Kitchen:
-    """The application, and what it has done so far."""
+    """The application, with its results so far."""
 
     broker: KafkaBroker
     cooked: list[str] = field(default_factory=list)
@@ -37,12 +37,12 @@ class Kitchen:
         await self.broker.publish({"dish": dish, "count": count}, topic="orders", **more)
 
     async def after(self, count, timeout_s=30):
-        """Wait until so many orders are cooked or refused."""
+        """Wait until `count` orders are cooked or refused."""
         async with asyncio.timeout(timeout_s), self._done:
             await self._done.wait_for(lambda: len(self.cooked) + len(self.refused) >= count)
 
     async def note(self, orders, dish):
-        """Keep what was done of an order."""
+        """Record the result of an order."""
         async with self._done:
             orders.append(dish)
             self._done.notify_all()
@@ -50,7 +50,7 @@ class Kitchen:
 
 @asynccontextmanager
 async def open_kitchen(servers, menu=("soup", "bread"), group="kitchen"):
-    """Give a kitchen that works until the end of the block."""
+    """Yield a kitchen that works until the end of the block."""
     broker = KafkaBroker(servers.split(","), acks="all")
     kitchen = Kitchen(broker)
     meals = broker.publisher("meals")

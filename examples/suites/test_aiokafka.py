@@ -12,7 +12,7 @@ TOPICS = ["movements:2:3:min.insync.replicas=2"]
 
 
 class Suite:
-    """The tests, for both times: they use of the cluster what is not awaited."""
+    """The tests for real and virtual time; they use only cluster methods that are not awaited."""
 
     async def test_first_movement_has_offset_0(self, kafka):
         async with sender(kafka.bootstrap_servers) as send:
@@ -102,7 +102,7 @@ class Suite:
 
 
 def follower_of_apples(kafka):
-    """Return a follower of the partition that has the record."""
+    """Return a follower of the record's partition."""
     (partition,) = (number for number in (0, 1) if kafka.high_watermark("movements", number))
     return kafka.followers("movements", partition)[0]
 
