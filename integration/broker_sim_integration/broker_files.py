@@ -1,7 +1,7 @@
-"""The files of a broker's log directory on either side, and starts that may fail.
+"""The files in a broker's log directory on either side, and starts that may fail.
 
-What a scenario may do to a broker that is dead, beside the verbs of `BrokerVerbs`. It has a module of its
-own, because a change of that list would make all recordings stale.
+Extends `BrokerVerbs` by operations on a dead broker. It is a module of its own, because a change of
+`BrokerVerbs` would invalidate all recordings.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ class BrokerFiles(Protocol):
     """Files by their paths in a broker's log directory, such as `topic-0/00000000000000000000.log`."""
 
     def names(self, broker: int, directory: str = "") -> list[str]:
-        """Return the names of what is in the directory, sorted."""
+        """Return the sorted names in the directory."""
 
     def read(self, broker: int, path: str) -> bytes:
         """Return the content of a file."""
 
     def write(self, broker: int, path: str, content: bytes) -> None:
-        """Replace the content of a file, or make one; its directory is made too."""
+        """Write a file; a missing directory is created."""
 
     def remove(self, broker: int, path: str) -> None:
         """Remove a file."""
@@ -32,14 +32,14 @@ class BrokerFiles(Protocol):
 
 @runtime_checkable
 class HasBrokerFiles(Protocol):
-    """The verbs of a cluster that has its brokers' data on disk."""
+    """Verbs of a cluster with its brokers' data on disk."""
 
     @property
     def files(self) -> BrokerFiles:
         """The files of its brokers."""
 
     def comes_up(self, broker: int) -> bool:
-        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        """Start a broker; returns whether it serves clients. Otherwise its process has ended."""
 
 
 class DirectoryFiles:
@@ -50,7 +50,7 @@ class DirectoryFiles:
         self._directory_of = directory_of
 
     def names(self, broker: int, directory: str = "") -> list[str]:
-        """Return the names of what is in the directory, sorted."""
+        """Return the sorted names in the directory."""
         return sorted(path.name for path in (self._directory_of(broker) / directory).iterdir())
 
     def read(self, broker: int, path: str) -> bytes:
@@ -58,7 +58,7 @@ class DirectoryFiles:
         return (self._directory_of(broker) / path).read_bytes()
 
     def write(self, broker: int, path: str, content: bytes) -> None:
-        """Replace the content of a file, or make one; its directory is made too."""
+        """Write a file; a missing directory is created."""
         file = self._directory_of(broker) / path
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)

@@ -56,7 +56,7 @@ FILES: Final = {
     "report.md": write_markdown,
     "report.html": write_html,
 }
-"""The files of a comparison, and what writes each."""
+"""The files of a comparison, and the function that writes each."""
 
 
 @click.group("broker-sim-compare", cls=Program, invoke_without_command=True)
@@ -72,7 +72,7 @@ FILES: Final = {
     "asked_simulator",
     default="own",
     show_default=True,
-    help="own (of this Python) or a command.",
+    help="own (this Python's) or a command.",
 )
 @as_version
 @click.option(
@@ -83,10 +83,10 @@ FILES: Final = {
     help="Directory for observations.jsonl and the reports.",
 )
 @click.option("--scenario", "patterns", multiple=True, help="Name, family or pattern; may be repeated.")
-@click.option("--demo", is_flag=True, help="The scenarios of the demo, on one cluster.")
-@click.option("--last-failed", is_flag=True, help="Only what failed in the report that --out has already.")
+@click.option("--demo", is_flag=True, help="Play the scenarios of the demo, on one cluster.")
+@click.option("--last-failed", is_flag=True, help="Play only scenarios that failed in the report in --out.")
 @click.option("--repeat", "repeats", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--record", is_flag=True, help="Put what Kafka did into the recording.")
+@click.option("--record", is_flag=True, help="Store Kafka's outcomes in the recording.")
 @click.option(
     "--record-to",
     type=click.Path(file_okay=False, path_type=Path),
@@ -108,8 +108,8 @@ def main(
 ) -> None:
     """Compare the simulated cluster with a real Kafka, scenario by scenario.
 
-    Exit code 0 when all that was played agrees or is documented, 1 for any other difference, 2 for
-    trouble with the reference or the simulator, or when nothing was played.
+    Exit code 0 if all outcomes agree or their differences are documented, 1 for any other difference, 2 if
+    the reference or the simulator fails, or nothing was played.
     """
     if context.invoked_subcommand is not None:
         return
@@ -126,7 +126,7 @@ def main(
         raise click.UsageError(str(error)) from error
     except ReferenceClusterError as error:
         _fail(error)
-    # A comparison that is ended by SIGTERM stops its brokers too.
+    # A comparison ended by SIGTERM stops its brokers too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console(stderr=True)
     console.print(f"reference: {selection.kind.value} ({selection.reason})", highlight=False)
@@ -186,7 +186,7 @@ def list_scenarios(names: bool, markdown: bool) -> None:
 def drift(fresh: Path) -> None:
     """Compare the recording in FRESH with the shipped one of its release: all outcomes, no times.
 
-    Exit code 0 when the outcomes are equal, 1 when not, 2 when nothing can be compared.
+    Exit code 0 if the outcomes are equal, 1 if not, 2 if nothing can be compared.
     """
     try:
         new = RecordedSide(fresh)
@@ -214,7 +214,7 @@ def _kafka_side(selection: Selection, release: str, console: Console) -> KafkaSi
 
 
 def _read_last(out: Path) -> LastComparison:
-    """Return what failed in the report there; end with one line when there is nothing to play."""
+    """Return the failed scenarios of the last report; exit with one line if there is nothing to play."""
     try:
         last = read_last_comparison(out)
     except ValueError as error:
@@ -228,9 +228,9 @@ def _read_last(out: Path) -> LastComparison:
 
 
 def _print_others(last: LastComparison) -> None:
-    """Name what failed before and cannot be judged by some scenarios alone."""
+    """Print the earlier failures that only a run of all scenarios can judge."""
     for name in last.others:
-        click.echo(f"play all scenarios to judge again what failed before: {name}", err=True)
+        click.echo(f"this earlier failure needs a run of all scenarios: {name}", err=True)
 
 
 def _print_demo(console: Console) -> None:
@@ -262,7 +262,7 @@ def _compare(
 
 
 def _publish(report: Report, out: Path, last: LastComparison | None) -> int:
-    """Write and print the report; returns the exit code, to which the last comparison may add."""
+    """Write and print the report; return the exit code, which also depends on the last comparison."""
     if last is not None:
         keep_report(out, FILES)
     _write(report, out)
@@ -294,7 +294,7 @@ def _record(directory: Path, report: Report, console: Console) -> None:
 
 
 def _require_client() -> None:
-    """End with one line without the client that the scenarios use."""
+    """Exit with one line if the scenarios' client is not installed."""
     if find_spec("confluent_kafka") is None:
         click.echo("confluent-kafka is not installed: pip install broker-sim-compare", err=True)
         raise SystemExit(TROUBLE_WITH_A_SIDE)

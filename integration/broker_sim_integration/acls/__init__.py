@@ -1,1 +1,1 @@
-"""What a client may do with each API: a table of requests and rights, played on a simulated and a real broker."""
+"""The rights that each API needs: a table of requests and ACLs, played on a simulated and a real broker."""

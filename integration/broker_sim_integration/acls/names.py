@@ -1,4 +1,4 @@
-"""What the table of rights names, and the resources that its requests need rights on."""
+"""Names in the table of rights, and the resources on which its requests need rights."""
 
 from __future__ import annotations
 

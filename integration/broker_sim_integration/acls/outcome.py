@@ -1,4 +1,4 @@
-"""What the table compares of an answer: its errors, its names, and the operations that it allows."""
+"""The compared parts of a response: its errors, its names, and the allowed operations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _PRESENT: Final = frozenset({"api_keys", "configs", "finalized_features", "suppo
 def outcome_of(answer: Any, *, has_texts: bool = False) -> Any:
     """Return plain values; lists are sorted, because many are hash tables in Kafka.
 
-    Of configurations and features only their presence counts: other comparisons cover their values.
-    With `has_texts` an error's text belongs to the outcome.
+    Configurations and features are reduced to their presence: other comparisons cover their values.
+    With `has_texts` the outcome includes error messages.
     """
     if isinstance(answer, list):
         return sorted((outcome_of(each, has_texts=has_texts) for each in answer), key=repr)

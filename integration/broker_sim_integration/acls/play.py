@@ -28,7 +28,7 @@ _EVERYTHING = (ResourceType.ANY, None, PatternType.ANY, None, None, AclOperation
 
 
 def set_up(broker: TableBroker) -> bytes:
-    """Make what the table uses: a topic with a record, groups, coordinators, a token."""
+    """Create the table's resources (a topic with a record, groups, coordinators, a token); return the topic's id."""
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(TOPIC, 1, 1)], 10_000), 5)
     find = messages.FindCoordinatorRequest
@@ -67,7 +67,7 @@ def set_up(broker: TableBroker) -> bytes:
 
 
 def set_acls(broker: TableBroker, acls: Iterable[Acl]) -> None:
-    """Let exactly these rules hold; returns when the broker knows them."""
+    """Replace all ACLs by these; returns when the broker knows them."""
     bindings = set(acls)
     broker.ask_as_admin(_DELETE([_DELETE.DeleteAclsFilter(*_EVERYTHING)]), 3)
     if bindings:
@@ -113,7 +113,7 @@ def play(broker: TableBroker) -> Iterator[Row]:
 
 
 def _play_rules(broker: TableBroker) -> Iterator[Row]:
-    """Ask for the allowed operations on some topics, and whether a producer may be idempotent (KIP-679)."""
+    """Request the allowed operations on some topics, and an idempotent producer (KIP-679)."""
     create = messages.CreateTopicsRequest
     broker.ask_as_admin(create([create.CreatableTopic(name, 1, 1) for name in NAMES], 10_000), 5)
     all_topics = messages.MetadataRequest(None)

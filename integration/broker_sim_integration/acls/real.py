@@ -1,6 +1,6 @@
 """The table's broker as a real one in a container: one KRaft node with Kafka's own authorizer.
 
-The client and the super user log in by SASL, the super user at a listener that the node uses for itself too.
+The client and the super user log in by SASL, the super user at the node's inter-broker listener.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PROPERTIES = {
 
 
 class RealBroker:
-    """A `TableBroker`; a context manager that leaves nothing behind."""
+    """A `TableBroker`; a context manager that removes the container."""
 
     principal = "User:alice"
 
@@ -64,15 +64,15 @@ class RealBroker:
         self._cleanup.close()
 
     def ask(self, message: Message, version: int) -> Any:
-        """Return the answer that the client gets."""
+        """Return the client's response."""
         return _ask(self._client, message, version)
 
     def ask_as_admin(self, message: Message, version: int) -> Any:
-        """Return the answer that the super user gets."""
+        """Return the super user's response."""
         return _ask(self._admin, message, version)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return when `condition()` holds."""
+        """Wait until `condition()` is true."""
         wait_until(condition, "the table", timeout_ms=WAIT_MS, interval_ms=PAUSE_MS)
 
 

@@ -1,4 +1,4 @@
-"""The answers of a real Kafka: one line of JSON for each request, with its different answers."""
+"""The responses of a real Kafka: one line of JSON for each request, with its distinct responses."""
 
 from __future__ import annotations
 

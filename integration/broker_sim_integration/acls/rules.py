@@ -1,4 +1,4 @@
-"""Random rules for a few topics, which differ in every field that decides whether a rule applies."""
+"""Random ACLs for a few topics, which differ in every field that decides whether a rule applies."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def set_up_share_groups(broker: TableBroker, topic_id: bytes) -> None:
-    """Make a share group that has state of the topic, and one whose member has its partition."""
+    """Create a share group with state of the topic, and one whose member has the topic's partition."""
     find = messages.FindCoordinatorRequest
     key = SharePartitionKey(STATE_GROUP, topic_id, 0).coordinator_key()
     coordinator = find(key_type=2, coordinator_keys=[key])

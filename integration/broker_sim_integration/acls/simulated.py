@@ -29,7 +29,7 @@ CONFIGS = {
     "share.coordinator.state.topic.num.partitions": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # The table takes longer than the sessions of its members would last.
+    # Playing the table takes longer than the default sessions of its members.
     "group.share.session.timeout.ms": "3600000",
     "group.share.max.session.timeout.ms": "3600000",
     "group.streams.session.timeout.ms": "3600000",
@@ -73,15 +73,15 @@ class SimulatedBroker:
         self._admin = _Connection("User:admin")
 
     def ask(self, message: Message, version: int) -> Any:
-        """Return the answer that the client gets."""
+        """Return the client's response."""
         return self._ask(self._client, message, version)
 
     def ask_as_admin(self, message: Message, version: int) -> Any:
-        """Return the answer that the super user gets."""
+        """Return the super user's response."""
         return self._ask(self._admin, message, version)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Let virtual time pass until `condition()` holds, which asks requests of its own."""
+        """Let virtual time pass until `condition()`, which sends requests itself, is true."""
         end_ms = self.cluster.now_ms + WAIT_MS
         while not condition():
             assert self.cluster.now_ms < end_ms, "not reached"

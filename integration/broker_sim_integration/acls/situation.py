@@ -1,4 +1,4 @@
-"""A row of the table of rights: a request, and what is granted before it."""
+"""A row of the table of rights: a request, and the ACLs set before it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPERATIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request that needs rights on these resources, all of them together or one of them.
+    """A request that needs rights on its resources, on all of them or on one.
 
     `make` gets the id of the topic.
     """
@@ -36,18 +36,18 @@ class Asked:
     version: int
     resources: Sequence[Resource]
     before: Callable[[bytes], Message] | None = None
-    """Request that the super user sends first, in the same version; made as the request is."""
+    """Request that the super user sends first, in the same version; made in the same way."""
     has_texts: bool = False
-    """Whether the texts of errors are compared, too."""
+    """Whether error messages are compared."""
 
 
 def fixed(name: str, message: Message, version: int, *resources: Resource) -> Asked:
-    """Return a request that is the same whatever the id of the topic."""
+    """Return a request without a topic id."""
     return Asked(name, lambda _: message, version, resources)
 
 
 def by_id(name: str, make: Callable[[bytes], Message], version: int, *resources: Resource) -> Asked:
-    """Return a request that has the id of the topic in it."""
+    """Return a request that contains the topic id."""
     return Asked(name, make, version, resources)
 
 
@@ -61,9 +61,9 @@ class Situation:
 
 
 def situations_of(asked: Asked, principal: str) -> Iterator[Situation]:
-    """Play the request without rights, with each right alone, and with all but one.
+    """Yield the request without rights, with each right alone, and with all but one.
 
-    A resource is told by its name, too, if there is another one of its type.
+    Resources are named if several have the same type.
     """
     yield Situation(asked, "nothing", ())
     types = [resource_type for resource_type, _ in asked.resources]

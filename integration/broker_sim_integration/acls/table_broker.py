@@ -1,4 +1,4 @@
-"""What the table of rights is played on."""
+"""The broker on which the table of rights is played."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class TableBroker(Protocol):
     """A cluster of one broker, with an authorizer and two clients."""
 
     principal: str
-    """The principal of the client that the table is about; it is no super user."""
+    """The principal of the client under test; not a super user."""
     host: str
-    """The host from which the broker sees that client connect."""
+    """The client's host as the broker sees it."""
 
     def ask(self, message: Message, version: int) -> Any:
-        """Return the answer that this client gets."""
+        """Return the client's response."""
 
     def ask_as_admin(self, message: Message, version: int) -> Any:
-        """Return the answer that a super user gets."""
+        """Return a super user's response."""
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return when `condition()` holds."""
+        """Wait until `condition()` is true."""

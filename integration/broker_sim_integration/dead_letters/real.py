@@ -26,7 +26,7 @@ END_S: Final = 30
 
 
 def play_on_real(cases: Sequence[str] = tuple(TABLE)) -> dict[str, list[Any]]:
-    """Return what these cases have seen."""
+    """Return the observations of these cases."""
     client, controller = free_ports(2)
     properties = {
         "process.roles": "broker,controller",

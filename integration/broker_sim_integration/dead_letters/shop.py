@@ -1,4 +1,4 @@
-"""A broker with topics, share groups and their members, as the steps of the table use it."""
+"""A client of one broker with topics, share groups and members, for the steps of the table."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATES: Final = ("available", "acquired", "acknowledged", "archiving", "archive
 
 
 class Topic(NamedTuple):
-    """A topic that was created."""
+    """A created topic."""
 
     name: str
     topic_id: bytes
@@ -46,7 +46,7 @@ class Connection:
         self._writer = writer
 
     async def ask(self, message: Message, version: int) -> Any:
-        """Return the answer."""
+        """Send a request; return the response."""
         assert message.API_KEY is not None
         key = ApiKey(message.API_KEY)
         header = RequestHeader(key, version, 1, "shop")
@@ -61,7 +61,7 @@ class Connection:
 
 
 async def eventually(look: Callable[[], Awaitable[Any]], is_there: Callable[[Any], bool], within_s: float) -> Any:
-    """Return the first thing seen that is there, or else the last one within that time."""
+    """Call `look()` until `is_there` accepts its result or the time is over; return the last result."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + within_s
     while True:
@@ -72,7 +72,7 @@ async def eventually(look: Callable[[], Awaitable[Any]], is_there: Callable[[Any
 
 
 class Shop:
-    """One broker, with names that no other case of the table uses."""
+    """One broker, with names of this case only."""
 
     def __init__(self, address: tuple[str, int], case: str, connection: Connection) -> None:
         self._address = address
@@ -111,7 +111,7 @@ class Shop:
         return [ErrorCode(result.error_code).name, result.error_message]
 
     async def make(self, kind: str, partitions: int = 1, configs: Mapping[str, str] = MappingProxyType({})) -> Topic:
-        """Create a topic that must be created, and return it."""
+        """Create a topic and return it; the broker must accept it."""
         name = self.name(kind)
         error, text = await self.create(name, partitions, configs)
         assert error == "NONE", text
@@ -140,7 +140,7 @@ class Shop:
         return [ErrorCode(result.error_code).name, result.error_message]
 
     async def configure(self, configs: Mapping[str, str]) -> None:
-        """Set configurations of the group, which it must accept; it begins at the start of topics."""
+        """Set configurations of the group, which must be accepted; it starts at the beginning of topics."""
         answer = await self.alter(GROUP, self.group, {"share.auto.offset.reset": "earliest", **configs})
         assert answer[0] == "NONE", answer
         wanted = len(configs) + 1
@@ -152,7 +152,7 @@ class Shop:
         await eventually(own, lambda count: count >= wanted, 10)
 
     async def describe(self, kind: int, name: str, *keys: str) -> list[list[Any]]:
-        """Return name, value, source, type, whether it is read only, and synonyms of each configuration."""
+        """Return name, value, source, type, read-only flag, and synonyms of each configuration."""
         request = messages.DescribeConfigsRequest
         resource = request.DescribeConfigsResource(kind, name, list(keys) or None)
         (result,) = (await self.connection.ask(request([resource], True), 4)).results
@@ -186,11 +186,10 @@ class Shop:
         assert not answer.responses[0].partition_responses[0].error_code, answer
 
     async def letters(self, name: str, count: int, partitions: int = 1) -> list[list[Any]]:
-        """Return the records of a topic, once it has so many, and what their batches have in common.
+        """Return the records of a topic, once it has `count`, and the common fields of their batches.
 
-        Which of them share a batch is chance: Kafka sends the first one alone. So they stand in the order of the
-        records that they are letters of. Of each record: key, value, headers, and whether its timestamp is the
-        original's. Without a topic there is nothing.
+        The batching is random: Kafka sends the first one alone. So the letters are sorted by their original records.
+        For each record: key, value, headers, and whether its timestamp is the original's. Empty without the topic.
         """
 
         async def look() -> list[list[Any]]:
@@ -241,7 +240,7 @@ class Shop:
         return member
 
     async def states(self, topic: Topic, partition: int = 0) -> list[Any]:
-        """Return the start offset, and the batches that the share coordinator keeps."""
+        """Return the start offset, and the state batches of the share coordinator."""
         request = messages.ReadShareGroupStateRequest
         data = request.ReadStateData(topic.topic_id, [request.PartitionData(partition, 0)])
         (result,) = (await self.connection.ask(request(self.group, [data]), 0)).results
@@ -253,9 +252,9 @@ class Shop:
         return [state.start_offset, batches]
 
     async def settled(self, topic: Topic, end_offset: int, partition: int = 0) -> list[Any]:
-        """Return how many records the group has done with, once these are all before that offset, and the last one.
+        """Return the number of finished records once all before `end_offset` are finished, and the last batch.
 
-        How many of them are still in the state depends on the last write of the start offset.
+        How many of them the state still has depends on the last write of the start offset.
         """
 
         async def look() -> list[Any]:
@@ -280,7 +279,7 @@ class Member:
     async def join(self) -> None:
         """Join and wait for the assignment."""
         names = {topic.name for topic in self._topics}
-        # The coordinator's topic is created for whoever looks for the coordinator.
+        # FindCoordinator creates the coordinator's topic.
         await self._shop.connection.ask(
             messages.FindCoordinatorRequest(key_type=0, coordinator_keys=[self._shop.group]), 4
         )
@@ -301,7 +300,7 @@ class Member:
         assert await eventually(beat, bool, 30)
 
     async def fetch(self, topic: Topic, partition: int, count: int) -> list[list[int]]:
-        """Acquire records until there are so many; return ranges with their number of deliveries."""
+        """Acquire records until there are `count`; return ranges with their delivery counts."""
         request = messages.ShareFetchRequest
         acquired: list[list[int]] = []
 
@@ -331,7 +330,7 @@ class Member:
         return acquired
 
     async def acknowledge(self, topic: Topic, partition: int, first: int, *types: int) -> str:
-        """Acknowledge records from an offset on; return the error."""
+        """Acknowledge records from `first` on, one for each type; return the error."""
         request = messages.ShareAcknowledgeRequest
         batch = request.AcknowledgementBatch(first, first + len(types) - 1, list(types))
         named = request.AcknowledgeTopic(topic.topic_id, [request.AcknowledgePartition(partition, [batch])])

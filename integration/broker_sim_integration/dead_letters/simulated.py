@@ -9,7 +9,7 @@ from broker_sim_integration.dead_letters.table import CONFIGS, play
 
 
 def play_on_simulated(case: str) -> list[Any]:
-    """Return what the case has seen."""
+    """Return the observations of the case."""
     with VirtualCluster(1, configs=CONFIGS, as_version="4.4") as cluster:
         address = cluster.inside.listeners.addresses_of("PLAINTEXT")[1]
         return cluster.wait_for(play(address, case))

@@ -1,4 +1,4 @@
-"""The steps, case by case; each returns what was seen."""
+"""The cases, each a function that returns its observations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
-"""What came of the cases on a real broker."""
+"""The observations on a real broker."""
 CONFIGS: Final = {
     "offsets.topic.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
@@ -80,7 +80,7 @@ async def _reject(
     partitions: int = 1,
     codec: CompressionCodec = CompressionCodec.NONE,
 ) -> list[Any]:
-    """Produce ORDERS to partition 1 of 2, acknowledge them with these types, and see what becomes of them."""
+    """Produce ORDERS to partition 1 of 2, acknowledge them with these types, and return the results."""
     source = await shop.make("orders", 2)
     await shop.configure(_group(queue, copies))
     await shop.produce(source, 1, ORDERS, codec)
@@ -112,31 +112,31 @@ async def copies_of_packed_records(shop: Shop) -> list[Any]:
 
 
 async def small_batches(shop: Shop) -> list[Any]:
-    """Write to a topic that takes one letter in a batch."""
+    """Write to a topic that allows one letter in a batch."""
     queue = await shop.make("dlq.letters", 1, {"max.message.bytes": "350", **ENABLED})
     return await _reject(shop, queue.name, 4, REJECT, REJECT, REJECT, REJECT, copies=True)
 
 
 async def too_small_batches(shop: Shop) -> list[Any]:
-    """Write to a topic whose batches have no room for a letter."""
+    """Write to a topic whose maximum batch is too small for a letter."""
     queue = await shop.make("dlq.letters", 1, {"max.message.bytes": "100", **ENABLED})
     return await _reject(shop, queue.name, 0, REJECT, REJECT, REJECT, REJECT)
 
 
 async def compacted(shop: Shop) -> list[Any]:
-    """Write to a compacted topic, which refuses letters without keys."""
+    """Write to a compacted topic, which rejects letters without keys."""
     queue = await shop.make("dlq.letters", 1, {"cleanup.policy": "compact", **ENABLED})
     return await _reject(shop, queue.name, 0, REJECT, REJECT, REJECT, REJECT)
 
 
 async def too_few_replicas(shop: Shop) -> list[Any]:
-    """Write to a topic with fewer replicas than its minimum: there the number of replicas is the minimum."""
+    """Write to a topic with fewer replicas than min.insync.replicas, which is then the number of replicas."""
     queue = await shop.make("dlq.letters", 1, {"min.insync.replicas": "2", **ENABLED})
     return await _reject(shop, queue.name, 4, REJECT, REJECT, REJECT, REJECT)
 
 
 async def log_append_time(shop: Shop) -> list[Any]:
-    """Take the timestamps of the topic."""
+    """Use a topic with LogAppendTime."""
     queue = await shop.make(
         "dlq.letters", 1, {"message.timestamp.type": "LogAppendTime", "compression.type": "lz4", **ENABLED}
     )
@@ -174,7 +174,7 @@ async def created_topic(shop: Shop) -> list[Any]:
 
 
 async def released_too_often(shop: Shop) -> list[Any]:
-    """Release a record for the last time: its letter has the other cause."""
+    """Release a record once too often: its letter has the other cause."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure({**_group(queue.name), **LIMITED})
@@ -187,7 +187,7 @@ async def released_too_often(shop: Shop) -> list[Any]:
 
 
 async def locks_timed_out(shop: Shop) -> list[Any]:
-    """Let a lock time out for the last time."""
+    """Let a lock time out once too often."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure({**_group(queue.name, copies=True), **LIMITED})
@@ -198,7 +198,7 @@ async def locks_timed_out(shop: Shop) -> list[Any]:
 
 
 async def session_ended(shop: Shop) -> list[Any]:
-    """Let the member go, twice."""
+    """End the member's session, twice."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure({**_group(queue.name), "share.delivery.count.limit": "2"})
@@ -212,7 +212,7 @@ async def session_ended(shop: Shop) -> list[Any]:
 
 
 async def behind_an_unfinished_record(shop: Shop) -> list[Any]:
-    """Reject records behind one that is still with its member: the state of the share partition has them."""
+    """Reject records behind an acquired one: they are in the share partition's state."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure(_group(queue.name))
@@ -231,7 +231,7 @@ async def behind_an_unfinished_record(shop: Shop) -> list[Any]:
 
 
 async def queue_given_up(shop: Shop) -> list[Any]:
-    """Take the topic away from the group: it archives at once."""
+    """Unset the group's dead letter topic: records are archived at once."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure(_group(queue.name))
@@ -270,11 +270,11 @@ TABLE: Final[dict[str, Callable[[Shop], Awaitable[list[Any]]]]] = {
         queue_given_up,
     )
 }
-"""What is played, by name."""
+"""The cases by name."""
 
 
 async def play(address: tuple[str, int], case: str) -> list[Any]:
-    """Return what a case has seen on the broker at that address."""
+    """Return the observations of a case on the broker at that address."""
     shop = await Shop.open(address, case)
     try:
         return await TABLE[case](shop)

@@ -34,33 +34,35 @@ as_version = click.option(
     type=click.Choice(list(KAFKA_VERSIONS)),
     default=DEFAULT_RELEASE,
     show_default=True,
-    help="Kafka's release on both sides.",
+    help="The Kafka release on both sides.",
 )
 """The option of commands that compare."""
 
 
 @click.command("fuzz")
-@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Per area.")
+@click.option("--seeds", default=20, show_default=True, type=click.IntRange(1), help="Number of seeds for each area.")
 @click.option("--first", default=1, show_default=True, help="The first seed.")
-@click.option("--areas", default=",".join(AREAS), show_default=True, help="With commas between.")
+@click.option("--areas", default=",".join(AREAS), show_default=True, help="Areas, separated by commas.")
 @click.option("--reference", default="auto", show_default=True, help="auto, containers, jvm or bootstrap=HOST:PORT.")
-@click.option("--simulator", default="own", show_default=True, help="own (of this Python) or a command.")
+@click.option("--simulator", default="own", show_default=True, help="own (this Python's) or a command.")
 @as_version
 @click.option(
     "--play",
     "files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A JSON file of an earlier run, instead of seeds; may be repeated.",
+    help="Play a JSON file of an earlier run instead of seeds; may be repeated.",
 )
-@click.option("--at-once", default=6, show_default=True, type=click.IntRange(1), help="Sequences at a time.")
+@click.option(
+    "--at-once", default=6, show_default=True, type=click.IntRange(1), help="Number of sequences played at once."
+)
 @click.option("--shrink/--no-shrink", default=True, show_default=True)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("out/fuzz"),
     show_default=True,
-    help="Directory for what differs, as JSON and as the code of a scenario.",
+    help="Directory for differing sequences, as JSON and as scenario code.",
 )
 def fuzz(
     seeds: int,
@@ -76,8 +78,8 @@ def fuzz(
 ) -> None:
     """Play random sequences of requests on the simulator and on a real Kafka.
 
-    A difference is played again, shrunk, and printed as a scenario. Exit code 0 when all agrees or
-    is documented, 1 for a difference, 2 for trouble with a side.
+    A differing sequence is played again, shrunk, and printed as a scenario. Exit code 0 if all outcomes agree or
+    their differences are documented, 1 for any other difference, 2 if a side fails.
     """
     try:
         drawn = _drawn(areas_named(areas), files, range(first, first + seeds))
@@ -119,7 +121,7 @@ def _drawn(areas: list[Area], files: tuple[Path, ...], seeds: range) -> list[tup
 
 
 def _show(finding: Finding, console: Console, out: Path) -> None:
-    """Write what is not an agreement to its file, and print the scenario of a difference."""
+    """Write a finding without agreement to its file, and print the scenario of a difference."""
     if finding.trouble is not None:
         console.print(f"{finding.sequence.name}: {finding.trouble}", highlight=False, markup=False)
     elif finding.by_chance:
@@ -133,7 +135,7 @@ def _show(finding: Finding, console: Console, out: Path) -> None:
 
 
 def chance_line(finding: Finding) -> str:
-    """Return the line of a sequence that agreed when it was played again, with the reason if it has one."""
+    """Return the line for a sequence that agreed when it was played again, with the documented reason if any."""
     rows = read_known_chances()
     without_reason = unknown(finding.once_different, rows)
     if without_reason:

@@ -1,4 +1,4 @@
-"""A raw connection on the event loop: many of them wait at once, in real and in virtual time."""
+"""A raw connection on the event loop, in real or virtual time; many can wait at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZE = Struct(">i")
 
 
 class AsyncConnection:
-    """One connection to a broker, which answers in the order of the requests. One loop may use it."""
+    """One connection to a broker, which answers in the order of the requests. For a single event loop."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -37,9 +37,9 @@ class AsyncConnection:
             return cls(*await asyncio.open_connection(host, port))
 
     def send(self, message: Message, version: int) -> asyncio.Future[Message | None]:
-        """Send a request; its answer is None when the connection ends, or the request has none.
+        """Send a request; the result is its response, None if the connection ends or the request has none.
 
-        Raises ProtocolError when the message does not fit the version.
+        Raises ProtocolError if the message does not fit the version.
         """
         assert message.API_KEY is not None
         header = RequestHeader(ApiKey(message.API_KEY), version, self._correlation_id, CLIENT_ID)
@@ -56,11 +56,11 @@ class AsyncConnection:
 
     @property
     def waits(self) -> bool:
-        """Whether a request is not answered yet."""
+        """Whether a request is unanswered."""
         return bool(self._awaited)
 
     async def close(self) -> None:
-        """Close at once; requests that wait get None."""
+        """Close at once; unanswered requests get None."""
         self._task.cancel()
         await asyncio.wait([self._task])
 

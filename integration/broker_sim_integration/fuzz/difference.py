@@ -1,7 +1,6 @@
-"""Differences between what both sides did with one sequence, played once or several times.
+"""Differences between both sides' outcomes of one sequence, played once or several times.
 
-Only what never agreed counts: where one play of the simulator equals one of Kafka's, the outcome is
-a matter of chance there.
+Only fields that never agreed count: if one play of the simulator equals one of Kafka's, the outcome is random.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ _INDEX = re.compile(r"\b\d+\b")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A field of one outcome that never was equal."""
+    """A field of one outcome that was never equal."""
 
     area: str
     index: int
     """The number of the action, from 0."""
     action: str
-    """The request's API and version, or what else the action was."""
+    """The request's API and version, or a text for another action."""
     path: str
     kafka: Any
     sim: Any
 
     @property
     def kind(self) -> tuple[str, str]:
-        """What is kept when a sequence is shrunk: API and field, without version and indexes."""
+        """API and field, without version and indexes, which shrinking preserves."""
         return self.action.split(" ")[0], _INDEX.sub("*", self.path)
 
     def __str__(self) -> str:
@@ -52,7 +51,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class KnownFuzzDifference:
-    """A row of the table in docs/reference/differences.md; all but the reason are patterns."""
+    """A row of the table in docs/reference/differences.md; all columns but the reason are patterns."""
 
     area: str
     request: str
@@ -61,13 +60,13 @@ class KnownFuzzDifference:
     reason: str
 
     def fits(self, one: Difference) -> bool:
-        """Tell whether a difference fits the row."""
+        """Return whether a difference matches the row."""
         pairs = ((one.area, self.area), (one.action, self.request), (one.path, self.field), (str(one.sim), self.sim))
         return all(fnmatch.fnmatchcase(value, pattern) for value, pattern in pairs)
 
 
 def differences(sequence: Sequence, kafka: Several[list[Fields]], sim: Several[list[Fields]]) -> list[Difference]:
-    """Return what was equal in no pair of the plays; each play has fields for every action."""
+    """Return the fields that were equal in no pair of plays; each play has fields for every action."""
     differing = []
     for index, action in enumerate(sequence.actions):
         name = f"{action.api} {action.version}" if isinstance(action, Request) else str(action)
@@ -83,18 +82,18 @@ def differences(sequence: Sequence, kafka: Several[list[Fields]], sim: Several[l
 
 
 def unknown(candidates: Iterable[Difference], documented: Iterable[KnownFuzzDifference]) -> list[Difference]:
-    """Return the differences that no row fits."""
+    """Return the differences that match no row."""
     rows = list(documented)
     return [one for one in candidates if not any(row.fits(one) for row in rows)]
 
 
 def read_known(document: Path = DOCUMENT) -> list[KnownFuzzDifference]:
-    """Return the rows of the table with this `HEADER`; none without the document."""
+    """Return the rows of the table of known differences; none without the document."""
     return _rows(document, HEADER)
 
 
 def read_known_chances(document: Path = DOCUMENT) -> list[KnownFuzzDifference]:
-    """Return the rows of the table of what may differ in one play and agrees in the next."""
+    """Return the rows of the table of random differences, which may differ in one play and agree in the next."""
     return _rows(document, CHANCE_HEADER)
 
 

@@ -1,4 +1,4 @@
-"""Playing sequences on both sides: a difference is played again, shrunk and played once more."""
+"""Plays sequences on both sides; a differing one is played again, shrunk and played once more."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
 MAX_TRIES: Final = 200
 """Maximum number of candidates played to shrink a sequence."""
 MORE_PLAYS: Final = 3
-"""Number of times a sequence that differs is played again before it counts."""
+"""Number of times a differing sequence is played again before it counts."""
 
 
 @dataclass(slots=True)
 class Finding:
-    """What came of one sequence."""
+    """The result of one sequence."""
 
     sequence: Sequence
     differences: list[Difference] = field(default_factory=list)
-    """Differences that no row of docs/reference/differences.md fits."""
+    """Differences that match no row of docs/reference/differences.md."""
     by_chance: bool = False
     """Whether it differed once and agreed when it was played again."""
     once_different: list[Difference] = field(default_factory=list)
     """Differences of the first play."""
     trouble: str | None = None
-    """Why it was not played to its end."""
+    """The reason why it was not played to its end."""
     shrunk: Sequence | None = None
-    """The fewest actions that differ in the same way, if it differs."""
+    """The smallest sequence with the same difference, if it differs."""
     shrunk_differences: list[Difference] = field(default_factory=list)
 
 
 class Fuzzer:
-    """Plays sequences on two sides. Used by one event loop; several sequences may be played at once."""
+    """Plays sequences on two sides. For a single event loop; several sequences may be played at once."""
 
     def __init__(
         self, kafka: FuzzedSide, sim: FuzzedSide, known: Iterable[KnownFuzzDifference] = (), *, prefix: str = "fuzz"
@@ -63,7 +63,7 @@ class Fuzzer:
         """Number of plays, each on both sides."""
 
     async def warm_up(self, *, with_share_groups: bool = False) -> None:
-        """Return when both sides have what a cluster makes at its first use."""
+        """Wait until both sides have everything that a cluster creates at its first use."""
         for side in self._sides:
             lookup = Lookup(side)
             await lookup.warm_up()
@@ -72,7 +72,7 @@ class Fuzzer:
             await lookup.close()
 
     async def examine_wave(self, sequences: Several[Sequence], *, shrinks: bool = True) -> list[Finding]:
-        """Play sequences with the same faults at once; those that differ are examined alone."""
+        """Play sequences with the same faults at once; differing ones are examined alone."""
         gates = [Gate(len(sequences), side.verb) for side in self._sides]
         shared = [replace(side, verb=gate.verb) for side, gate in zip(self._sides, gates, strict=True)]
 
@@ -108,7 +108,7 @@ class Fuzzer:
 
     async def _shrink(self, finding: Finding) -> None:
         sequence, kind = finding.sequence, finding.differences[0].kind
-        # What comes after the difference cannot be its cause, but may be when it is told.
+        # Later actions cannot cause the difference, but may be needed to observe it.
         cut = sequence.actions[: finding.differences[0].index + 1]
 
         async def fails(actions: Several[Action]) -> bool:
@@ -129,7 +129,7 @@ class Fuzzer:
         return f"{self._prefix}{next(self._numbers):06}"
 
     async def _differences(self, sequence: Sequence, times: int = 1) -> list[Difference]:
-        """Play a sequence so often on both sides; return the differences that are not known."""
+        """Play a sequence `times` times on both sides; return the unknown differences."""
         answers: tuple[list[list[Fields]], ...] = ([], [])
         for _ in range(times):
             prefix = self._next_prefix()
@@ -153,7 +153,7 @@ async def _played(side: FuzzedSide, sequence: Sequence, prefix: str) -> list[Fie
 async def _fewest(
     actions: Several[Action], fails: Callable[[Several[Action]], Coroutine[None, None, bool]]
 ) -> Several[Action]:
-    """Return as few of the actions, in their order, as still fail: none of them can be left out."""
+    """Return a minimal subsequence of the actions that still fails: none of them can be left out."""
     loop = asyncio.get_running_loop()
 
     def still_fails(candidate: Several[Action]) -> bool:

@@ -1,4 +1,4 @@
-"""Faults that several plays share: a verb is done once, when all of them have come to it."""
+"""Faults that several plays share: a verb is called once, when all plays have reached it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """Stands in for the verb of a side; every play of a wave calls it, and leaves at its end."""
+    """Replaces a side's verb; every play of a wave calls it, and leaves at its end."""
 
     def __init__(self, players: int, verb: Callable[[str, int], Awaitable[object]]) -> None:
         self._players = players
@@ -20,7 +20,7 @@ class Gate:
         self._doing: asyncio.Task[None] | None = None
 
     async def verb(self, name: str, broker: int) -> None:
-        """Wait for the others, who ask for the same; returns when it was done."""
+        """Wait for the other plays, which call the same verb; returns when it is done."""
         self._asked = name, broker
         completion: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(completion)
@@ -28,7 +28,7 @@ class Gate:
         await completion
 
     def leave(self) -> None:
-        """Wait no more for a play that is over."""
+        """Stop waiting for a finished play."""
         self._players -= 1
         self._begin()
 
@@ -40,7 +40,7 @@ class Gate:
     async def _do(self, verb: tuple[str, int], waiting: list[asyncio.Future[None]]) -> None:
         try:
             await self._verb(*verb)
-        except Exception as error:  # noqa: BLE001 - every play gets it
+        except Exception as error:  # noqa: BLE001 - every play gets the error
             for one in waiting:
                 one.set_exception(error)
         else:

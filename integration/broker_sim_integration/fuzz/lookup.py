@@ -1,4 +1,4 @@
-"""What a play asks on connections of its own: who leads, who coordinates, whether all have settled."""
+"""A play's own lookups: leaders, coordinators, and whether the cluster has settled."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ STABLE_S: Final = 0.3
 MOVED_S: Final = 4.0
 REPLICATED_S: Final = 1.0
 MOVES: Final = ("AlterPartitionReassignmentsRequest", "ElectLeadersRequest")
-"""After these the followers fetch from other leaders."""
+"""Requests after which followers fetch from other leaders."""
 SERVED: Final = (ErrorCode.NONE, ErrorCode.OFFSET_NOT_AVAILABLE)
-"""A new leader without enough in-sync replicas has no offset to tell, for as long as they are away."""
+"""Errors of a serving leader; a new one without enough in-sync replicas has no offset available."""
 WAITS_FOR: Final = {"CreateTopicsRequest": "all_know", "DeleteTopicsRequest": "_none_knows"}
 
 
 class PlayError(RuntimeError):
-    """A cluster did not get ready for a play, or did not settle in it."""
+    """A cluster did not get ready for a play, or did not settle during it."""
 
 
 class Lookup:
-    """Asks the brokers of one side, for one play."""
+    """Sends lookups to the brokers of one side, for one play."""
 
     def __init__(self, side: FuzzedSide) -> None:
         self._side = side
@@ -62,7 +62,7 @@ class Lookup:
         self._founded = 0
 
     async def warm_up(self) -> None:
-        """Return when every broker has producer ids and the coordinators' topics are there."""
+        """Wait until every broker has producer ids and the coordinators' topics exist."""
         request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
 
         async def has_ids() -> bool:
@@ -74,7 +74,7 @@ class Lookup:
             await self._coordinator(name)
 
     async def prepare(self, plans: Several[TopicPlan], references: References) -> None:
-        """Create the topics of a sequence; returns when they are served."""
+        """Create the topics of a sequence; returns when their leaders serve them."""
         request = messages.CreateTopicsRequest
         wanted = [
             request.CreatableTopic(
@@ -138,7 +138,7 @@ class Lookup:
         return self._coordinators[name]
 
     async def _coordinates(self, broker: int, name: str) -> bool:
-        """Whether a broker has begun to coordinate: it is named before it has read its partition."""
+        """Whether a broker serves as coordinator: it is advertised before it has loaded its partition."""
         if name.rpartition(".")[2].startswith("txn"):
             transactions = messages.DescribeTransactionsRequest([name])
             (state,) = (await self.ask(broker, transactions, 0)).transaction_states
@@ -147,7 +147,7 @@ class Lookup:
         return group.error_code not in NOT_YET
 
     async def settle_topics(self, request: Any, answer: Any) -> None:
-        """Return when all brokers know what a request has changed."""
+        """Wait until all brokers know the changes made by a request."""
         name = type(request).__name__
         entries = getattr(answer, "topics", ()) or getattr(answer, "responses", ())
         if name not in WAITS_FOR or getattr(request, "validate_only", False):
@@ -156,12 +156,12 @@ class Lookup:
             arrived = partial(getattr(self, WAITS_FOR[name]), topic)
             await self.until(arrived, f"all brokers know of {name} for {topic}")
         if name in MOVES:
-            with suppress(PlayError):  # what needs a broker that is down stays as it is
+            with suppress(PlayError):  # changes that need a dead broker remain pending
                 await self.until(self._is_stable, "the partitions settle", MOVED_S)
         await asyncio.sleep(APPLIED_S)
 
     async def settle_transaction(self, transactional_id: str) -> None:
-        """Return when the markers of a transaction that ends are written."""
+        """Wait until the markers of an ending transaction are written."""
         if not transactional_id:
             return
         request = messages.DescribeTransactionsRequest([transactional_id])
@@ -174,10 +174,9 @@ class Lookup:
         await self.until(ended, f"{transactional_id} has ended")
 
     async def settle_produced(self, leader: int, answer: Any) -> None:
-        """Return when the followers have what a leader has taken alone, or cannot have it.
+        """Wait until the followers have the records that a leader has appended, or cannot get them.
 
-        Whether they have it when a client fetches next is chance: those of a JVM that has just started
-        take milliseconds.
+        Whether they have them at the client's next fetch is random: followers in a fresh JVM take milliseconds.
         """
         for topic in answer.responses:
             for part in topic.partition_responses:
@@ -187,11 +186,11 @@ class Lookup:
                         await self.until(replicated, "the records are replicated", REPLICATED_S)
 
     async def settle_groups(self, broker: int, prefix: str) -> None:
-        """Return when a coordinator shows a group that is founded now, and so all that was before it.
+        """Wait until a coordinator shows a group that is created now, and hence all earlier changes.
 
-        Groups are described and listed as the replicas have them, and a first JoinGroup is answered before
-        they have its record. An OffsetCommit of nothing makes a group that is shown when something else is
-        written. The group's name does not begin with `prefix`, so that the play's own are told from it.
+        Groups are described and listed in their replicated state, and a first JoinGroup is answered before its record
+        is replicated. An empty OffsetCommit creates a group that is shown when something else is written. The group's
+        name does not start with `prefix`, to distinguish it from those of the play.
         """
         self._founded += 1
         group = f"settle{self._founded}.{prefix}"
@@ -211,12 +210,12 @@ class Lookup:
         await self.until(is_shown, "the groups can be seen")
 
     async def hear(self, broker: int, group: str) -> None:
-        """Return when a broker has answered a question about a group, however slow it is."""
+        """Wait until a broker has answered a request about a group, without a time limit."""
         with suppress(OSError, TimeoutError):
             await self.ask(broker, messages.DescribeGroupsRequest([group]), 5)
 
     async def settle_after(self, verb: str, broker: int) -> None:
-        """Return when the brokers that are left agree about each other and about the topics."""
+        """Wait until the remaining brokers agree on the live brokers and the topics."""
         if verb in UNDONE_BY:
             self._down[broker] = verb
         else:
@@ -229,7 +228,7 @@ class Lookup:
         await self.until(self._is_stable, f"the partitions settle after {verb}")
 
     async def close(self, references: References | None = None) -> None:
-        """End the faults that are left, delete topics of somebody else's cluster, and disconnect."""
+        """End remaining faults, delete the topics on a cluster that is not ours, and disconnect."""
         for broker, verb in list(self._down.items()):
             await self._side.verb(UNDONE_BY[verb], broker)
             await self.settle_after(UNDONE_BY[verb], broker)
@@ -249,7 +248,7 @@ class Lookup:
         return self._alive()[0]
 
     async def partitions(self, broker: int, topic: str) -> dict[int, tuple[int, int, tuple[int, ...], tuple[int, ...]]]:
-        """Return leader, epoch, replicas and ISR of the partitions that a broker knows."""
+        """Return leader, epoch, replicas and ISR of the partitions known to a broker."""
         request = messages.MetadataRequest
         wanted = [request.MetadataRequestTopic(name=topic)]
         answer = await self.ask(broker, request(wanted, allow_auto_topic_creation=False), 12)
@@ -287,7 +286,7 @@ class Lookup:
         return True
 
     async def _is_above(self, leader: int, topic: str, index: int, offset: int) -> bool:
-        """Whether the high watermark is above an offset, or the leader no longer says so."""
+        """Whether the high watermark is above an offset, or the leader no longer serves it."""
         latest = await self._latest(leader, topic, index)
         return bool(latest.error_code) or latest.offset > offset
 
@@ -306,7 +305,7 @@ class Lookup:
         return True
 
     async def _is_stable(self) -> bool:
-        """Whether all agree about the topics, now and a moment later, and what lives is in sync."""
+        """Whether all brokers agree on the topics, now and a moment later, and all live replicas are in sync."""
         before = await self._view()
         if before is None:
             return False
@@ -331,7 +330,7 @@ class Lookup:
         return first
 
     async def until(self, condition: Callable[[], Awaitable[bool]], what: str, limit_s: float = SETTLED_S) -> None:
-        """Return when the condition holds. Raises PlayError if that takes too long."""
+        """Wait until the condition is true. Raises PlayError if that takes too long."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + limit_s
         while True:
@@ -339,13 +338,13 @@ class Lookup:
                 if await condition():
                     return
             except (OSError, TimeoutError):
-                pass  # a broker that starts
+                pass  # a starting broker
             if loop.time() > deadline:
                 raise PlayError(f"{self._side.name}: not within {limit_s:g} s: {what}")
             await asyncio.sleep(POLL_S)
 
     async def ask(self, broker: int, message: Message, version: int) -> Any:
-        """Return a broker's answer. Raises OSError and TimeoutError."""
+        """Return a broker's response. Raises OSError and TimeoutError."""
         connection = self._connections.get(broker)
         if connection is None or connection.ended:
             connection = await AsyncConnection.open(*self._side.brokers.address(broker))

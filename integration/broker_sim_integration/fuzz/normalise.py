@@ -1,7 +1,7 @@
 """The outcomes of a play as plain fields that can be equal on both sides.
 
-Random values are numbered in the order in which they appear: ids of members, producers and topics. Names
-lose the prefix of the play. What other plays have left on the cluster is taken out of lists.
+Random values (ids of members, producers and topics) are numbered in order of appearance. Names lose the prefix of
+the play. Items left on the cluster by other plays are removed from lists.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ NUMBERED: Final = {"producer_id": "producer", "member_id": "member", "leader": "
 MOMENTS: Final = frozenset(
     {"client_host", "last_timestamp", "log_append_time_ms", "transaction_start_time_ms", "controller_epoch"}
 )
-"""Fields that depend on the clock or on what the cluster has been through."""
+"""Fields that depend on the clock or on the cluster's history."""
 FILTERED: Final = {"ListGroups": ("groups", "group_id"), "ListTransactions": ("transaction_states", "transactional_id")}
-"""Answers that list what other plays have made too."""
+"""Responses that also list items of other plays."""
 SHARED_OUT: Final = frozenset({"ShareGroupDescribe", "ShareGroupHeartbeat"})
-"""Responses whose partitions depend on the ids of topics; their number does not."""
+"""Responses in which the partitions, but not their number, depend on the ids of topics."""
 UNORDERED: Final = frozenset(
     {
         "active_partitions",
@@ -58,7 +58,7 @@ UNORDERED: Final = frozenset(
         "transaction_states",
     }
 )
-"""Lists that are in the order of a hash map in Kafka."""
+"""Lists that have the order of a hash map in Kafka."""
 YOUNGEST_FIXED_MS: Final = 1_750_000_000_000
 """Timestamps of drawn records are older than this."""
 KEYS: Final = (
@@ -76,7 +76,7 @@ KEYS: Final = (
     "producer_id",
 )
 NAMED: Final = frozenset({"configs"})
-"""Lists whose items stand in the path by their name, because one side may have more of them."""
+"""Lists whose items are in the path by name, because one side may have more of them."""
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 
 
@@ -101,7 +101,7 @@ def normalised_play(played: Play, sequence: Sequence, side: FuzzedSide) -> list[
 
 
 def _count_assigned(plain: dict[str, Any]) -> None:
-    """Put the number of a member's partitions in their place."""
+    """Replace a member's partitions by their number."""
     for holder in (plain, *(member for one in plain.get("groups", ()) for member in one["members"])):
         if holder.get("assignment") is not None:
             topics = holder["assignment"]["topic_partitions"]
@@ -109,7 +109,7 @@ def _count_assigned(plain: dict[str, Any]) -> None:
 
 
 class _Names:
-    """Numbers random values in the order in which they appear."""
+    """Numbers random values in order of appearance."""
 
     def __init__(self, played: Play, side: FuzzedSide, *, roles: bool) -> None:
         self._prefix = f"{played.references.prefix}."
@@ -122,7 +122,7 @@ class _Names:
             self._name_topic(topic_id, name.removeprefix(self._prefix))
 
     def field(self, name: str, value: Any) -> Any:  # noqa: PLR0911 - a case for each kind of field
-        """Return the value of a field as both sides can have it."""
+        """Return the value of a field in a form that is equal on both sides."""
         if name == "topic_id" and isinstance(value, bytes):
             return self._topic(value)
         if name in NUMBERED and value not in ("", -1, None):
@@ -205,7 +205,7 @@ class _Names:
                     {
                         "offset": record.offset,
                         "key": _shown(record.key),
-                        # A marker's value has the epoch of its coordinator.
+                        # A marker's value contains its coordinator's epoch.
                         "value": None if is_control else _shown(record.value),
                         "timestamp": "now" if is_now else record.timestamp,
                     }
@@ -219,14 +219,14 @@ def _shown(value: bytes | None) -> str | None:
 
 
 def _place(item: Any) -> tuple[str, str]:
-    """Return what an item of an unordered list is sorted by: what names it, then all of it."""
+    """Return the sort key of an item of an unordered list: its name, then the whole item."""
     if not isinstance(item, dict):
         return "", repr(item)
     return repr([item[key] for key in KEYS if key in item]), repr(item)
 
 
 def _leaves(value: Any, path: str) -> Fields:
-    """Return each value without fields of its own, by its path; an empty list is a value too."""
+    """Return all values without fields, by path; an empty list counts as a value."""
     if isinstance(value, dict):
         items: list[tuple[Any, Any]] = list(value.items())
     elif isinstance(value, list) and value:

@@ -1,8 +1,8 @@
-"""Playing one sequence on one side: its topics, then its actions one after the other.
+"""Plays one sequence on one side: its topics, then its actions one after the other.
 
-Every client has a connection of its own to each broker that it asks. An answer that does not come
-within the patience of its API is parked: the play goes on, and the answer counts when it has come by the
-end. A client whose request is parked sends nothing meanwhile, as Kafka would not read it either.
+Every client has its own connection to each broker that it uses. A response that does not come within its API's
+time limit counts as parked: the play goes on, and the response is used if it comes by the end. A client with a
+parked request sends nothing meanwhile, as Kafka would not read it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 PATIENCE_S: Final = {"JoinGroup": 0.4, "SyncGroup": 0.4}
 PATIENCE_OF_SHARE_FETCHES_S: Final = 2.0
-"""Limit between short and long waits of share fetches: drawn ones wait much less or much more."""
+"""Limit between short and long waits of share fetches; drawn waits are far from it."""
 PATIENCE_OF_OTHERS_S: Final = 8.0
 ALL: Final = -1
 GRACE_S: Final = 0.1
-"""Time a client with a parked request is waited for before it sends another."""
+"""Time to wait for a client's parked request before its next one."""
 ENDING_S: Final = 0.8
-"""Time parked answers are waited for at the end."""
+"""Time to wait for parked responses at the end."""
 CHANGES_METADATA: Final = frozenset(
     {
         "AlterConfigs",
@@ -46,21 +46,21 @@ CHANGES_METADATA: Final = frozenset(
         "IncrementalAlterConfigs",
     }
 )
-"""Brokers learn of what these changed a moment after the answer."""
+"""Requests whose changes reach brokers a moment after the response."""
 
 CHANGES_GROUPS: Final = frozenset({"JoinGroup", "OffsetCommit"})
-"""May be answered before the group that they make can be described."""
+"""Requests that may be answered before the group that they create can be described."""
 
 CHANGES_SHARE_GROUPS: Final = frozenset({"AlterShareGroupOffsets", "ShareGroupHeartbeat"})
-"""May be answered before the state of share partitions begins that they make the group ask for."""
+"""Requests that may be answered before the share partition states that they need are initialized."""
 
 ENDS_TRANSACTIONS: Final = frozenset({"EndTxn", "InitProducerId"})
-"""Their markers are written after the answer."""
+"""Requests whose markers are written after the response."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one action."""
+    """The outcome of one action."""
 
     state: str
     """answered, parked (answered later, or never), closed, busy, unreachable, done."""
@@ -69,14 +69,14 @@ class Outcome:
 
 @dataclass(slots=True)
 class Play:
-    """A sequence that was played: an outcome for every action, and the names that it used."""
+    """A played sequence: an outcome for every action, and the names that it used."""
 
     references: References
     outcomes: list[Outcome] = field(default_factory=list)
 
 
 async def play(side: FuzzedSide, sequence: Sequence, prefix: str) -> Play:
-    """Play a sequence with names of this prefix. Raises PlayError when its topics do not come up."""
+    """Play a sequence with names of this prefix. Raises PlayError if its topics do not come up."""
     player = _Player(side, prefix)
     try:
         await player.lookup.prepare(sequence.topics, player.played.references)
@@ -89,7 +89,7 @@ async def play(side: FuzzedSide, sequence: Sequence, prefix: str) -> Play:
 
 
 class _Sent(NamedTuple):
-    """A request that was sent, and its answer when it is there."""
+    """A sent request, and its response once it has come."""
 
     message: Message
     outcome: Outcome
@@ -138,7 +138,7 @@ class _Player:
         if request.api in CHANGES_GROUPS:
             await self.lookup.settle_groups(broker, references.prefix)
         elif not pending.done() and request.api in PATIENCE_S:
-            # It may be the broker that is slow: then this answer is late too, and comes after the other.
+            # The broker may be slow: then this response is late too, and comes after the other one.
             await self.lookup.hear(broker, message.group_id)  # type: ignore[attr-defined]
         if not pending.done():
             self._parked[request.client] = parked
@@ -149,7 +149,7 @@ class _Player:
         return outcome
 
     async def _settle(self, api: str, broker: int, message: Message, answer: Message) -> None:
-        """Return when what a request has changed has arrived where later ones look for it."""
+        """Wait until the changes made by a request are visible to later requests."""
         if api in CHANGES_METADATA:
             await self.lookup.settle_topics(message, answer)
         if api == "Produce" and getattr(message, "acks", ALL) != ALL:
@@ -174,7 +174,7 @@ class _Player:
         self.played.references.learn_share(client, sent.message, outcome.answer)
 
     async def _is_busy(self, client: str) -> bool:
-        """Tell whether a client's request is still parked; take its answer if it is there."""
+        """Return whether a client's request is still parked; handle its response if it has come."""
         if client not in self._parked:
             return False
         sent = self._parked[client]
@@ -186,7 +186,7 @@ class _Player:
         return False
 
     async def end(self) -> None:
-        """Wait a moment for what is parked."""
+        """Wait a moment for parked responses."""
         waiting = [sent.pending for sent in self._parked.values()]
         if waiting:
             await asyncio.wait(waiting, timeout=ENDING_S)

@@ -1,4 +1,4 @@
-"""What the answers of a play have told, and the requests made with it."""
+"""Values from the responses of a play, and requests made with them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _TOLD: Final = (
     "session_id",
     "endpoint_information_epoch",
 )
-"""Fields of answers that later requests of the same client may repeat."""
+"""Fields of responses that later requests of the same client may use."""
 _TASKS: Final = ("active_tasks", "standby_tasks", "warmup_tasks")
-"""Fields of the tasks that members of streams groups are given and report; None means unchanged."""
+"""Task fields in assignments and reports of streams group members; None means unchanged."""
 FINAL_EPOCH: Final = -1
 """The epoch that ends a session; see `share_session_epoch` in `References.learn_share`."""
 _UNKNOWN: Final = {"generation_id": -1, "producer_id": -1}
@@ -39,21 +39,21 @@ TIMESTAMP_MS: Final = 1_700_000_000_000
 
 
 class References:
-    """The names of one play and what clients were told in it."""
+    """The names of one play and the values that its clients have received."""
 
     def __init__(self, prefix: str, broker: Callable[[str], int]) -> None:
-        """Names get the `prefix`; `broker` returns the number of a broker by its role."""
+        """Names get the `prefix`; `broker` returns a broker's number by its role."""
         self.prefix = prefix
         self.topic_ids: dict[str, bytes] = {}
         self._broker = broker
         self._told: dict[tuple[str, str], Any] = {}
 
     def name(self, short: str) -> str:
-        """Return a name as this play has it."""
+        """Return a name with the play's prefix."""
         return f"{self.prefix}.{short}"
 
     def learn(self, client: str, answer: Message) -> None:
-        """Keep what an answer told a client."""
+        """Store the values of a client's response."""
         for name in _TOLD:
             value = getattr(answer, name, None)
             is_refused = name == "member_epoch" and bool(getattr(answer, "error_code", 0))
@@ -69,7 +69,7 @@ class References:
                 self.topic_ids[topic.name] = topic_id
 
     def learn_share(self, client: str, request: Message, answer: Message) -> None:
-        """Keep in which epoch a client's share session goes on, and what it has acquired last."""
+        """Store the next epoch of a client's share session, and its last acquired records."""
         epoch = getattr(request, "share_session_epoch", None)
         if epoch is None or getattr(answer, "error_code", None):
             return
@@ -151,7 +151,7 @@ class References:
         damage: int | None = None,
         **header: Any,
     ) -> bytes:
-        """Return one batch; timestamps are added to a fixed one, `damage` is a byte that is changed."""
+        """Return one batch; timestamps are relative to a fixed one, `damage` is the index of a changed byte."""
         records = [
             Record(
                 value=None if value is None else value.encode(),

@@ -1,4 +1,4 @@
-"""What a run of the fuzzer tells: a difference as a scenario, the findings as JSON."""
+"""The output of a fuzzer run: a difference as a scenario, the findings as JSON."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SHOWN_DIFFERENCES: Final = 5
 
 
 def as_scenario(finding: Finding) -> str:
-    """Return the smallest sequence that differs as the code of a scenario."""
+    """Return the smallest differing sequence as scenario code."""
     sequence = finding.shrunk or finding.sequence
     differences = finding.shrunk_differences or finding.differences
     claims = "\n".join(f"    {one}".rstrip() for one in differences[:SHOWN_DIFFERENCES])
     topics = "".join(f"        {_call(topic, 8)},\n" for topic in sequence.topics)
     actions = "".join(f"        {_call(action, 8)},\n" for action in sequence.actions)
-    # The body may quote what a request had in it, whatever that was.
+    # The body may quote any content of a request.
     claims = claims.replace("\\", "\\\\").replace('"""', "'''")
     return (
         f"from {__package__}.as_observations import observe_sequence\n"
@@ -48,7 +48,7 @@ def as_scenario(finding: Finding) -> str:
 
 
 def _call(value: Any, indent: int) -> str:
-    """Return the constructor call of a dataclass, one field a line."""
+    """Return the constructor call of a dataclass, one field per line."""
     pad = " " * (indent + 4)
     fields = "".join(f"{pad}{name}={_literal(field, indent + 4)},\n" for name, field in asdict(value).items())
     return f"{type(value).__name__}(\n{fields}{' ' * indent})"
@@ -60,7 +60,7 @@ def _literal(value: Any, indent: int) -> str:
 
 
 def write_finding(finding: Finding, directory: Path) -> Path:
-    """Write what was found of one sequence into `NAME.json`, and as a scenario into `NAME.py`."""
+    """Write a finding into `NAME.json`, and as a scenario into `NAME.py`."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{finding.sequence.name}.json"
     document = {
@@ -79,12 +79,12 @@ def write_finding(finding: Finding, directory: Path) -> Path:
 
 
 def read_sequence(path: Path) -> Sequence:
-    """Return the sequence of a file that `write_finding` wrote, the shrunk one if there is one.
+    """Return the sequence in a file written by `write_finding`, if possible the shrunk one.
 
-    Raises ValueError, with one line, for any other file.
+    Raises ValueError with one line for any other file.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
         return Sequence.from_json(document["shrunk"] or document["sequence"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is no sequence of a fuzz run: {error}") from error
+        raise ValueError(f"{path} is not a sequence of a fuzz run: {error}") from error

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Totals:
-    """What a run has come to so far."""
+    """The results of a run so far."""
 
     sequences: int = 0
     by_chance: int = 0
@@ -42,11 +42,11 @@ class Totals:
     troubles: list[Finding] = field(default_factory=list)
     plays: int = 0
     elapsed_ms: float = 0.0
-    """Without the start of the clusters."""
+    """Duration without the start of the clusters."""
 
     @property
     def exit_code(self) -> int:
-        """0 when all that was played agrees, 1 for a difference, 2 for trouble."""
+        """0 if all outcomes agree, 1 for a difference, 2 for a failure."""
         return 1 if self.different else 2 if self.troubles else 0
 
     def __str__(self) -> str:
@@ -60,18 +60,18 @@ class Totals:
 
 @dataclass(slots=True)
 class FuzzRun:
-    """Which sides are fuzzed and how."""
+    """The sides and the settings of a run."""
 
     selection: Selection
     simulator: SimulatorCommand
     known: Several[KnownFuzzDifference]
     progress: Progress
     at_once: int
-    """Number of sequences played at the same time, where none of them hits the brokers."""
+    """Number of sequences played at the same time in areas without faults."""
     shrinks: bool = True
 
     def play(self, drawn: Several[tuple[Area, Several[Sequence]]], on_finding: Callable[[Finding], None]) -> Totals:
-        """Play the sequences of each area; `on_finding` gets what came of each."""
+        """Play the sequences of each area; `on_finding` gets each result."""
         totals = Totals()
         by_configs = sorted(drawn, key=lambda one: sorted(one[0].configs.items()))
         for configs, group in groupby(by_configs, key=lambda one: dict(one[0].configs)):
@@ -123,7 +123,7 @@ class FuzzRun:
     async def _play_waves(
         self, fuzzer: Fuzzer, sequences: Several[Sequence], on_finding: Callable[[Finding], None]
     ) -> list[Finding]:
-        """Play those with the same faults at once."""
+        """Play sequences with the same faults at once."""
         found = []
         for _, wave in groupby(sequences, key=lambda one: one.seed // WAVE):
             findings = await fuzzer.examine_wave(list(wave), shrinks=self.shrinks)

@@ -1,14 +1,14 @@
-"""A sequence of actions as data: drawn from a seed, written as JSON, read back, cut when it is shrunk.
+"""A sequence of actions as data: drawn from a seed, written as JSON, read back, shrunk.
 
-Values in the body of a request may be references, which only the play can resolve:
+Values in a request's body may be references, which are resolved during the play:
 
-    <topic1>  <group2>        a name that is this play's own
+    <topic1>  <group2>        a name of this play
     <topic1.id>               the id of that topic
-    <a.member_id>             what an answer told the client `a` last, here its member id
-    <a.producer_epoch+1>      the same, and one more
-    <a.share_session_epoch>   the epoch with which the client's share session goes on
-    <a.active_tasks>          the tasks that a member of a streams group has been given last
-    <a.acquired_first>        the first record that the client has acquired last
+    <a.member_id>             a value of the client `a`'s last response, here its member id
+    <a.producer_epoch+1>      a value, plus one
+    <a.share_session_epoch>   the next epoch of the client's share session
+    <a.active_tasks>          the last assigned tasks of a streams group's member
+    <a.acquired_first>        the first record of the client's last acquisition
     <first>                   the number of a broker, by its role
 """
 
@@ -42,7 +42,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A verb done to a broker; the play goes on when the cluster has settled."""
+    """A verb called for a broker; the play goes on when the cluster has settled."""
 
     verb: str
     broker: str
@@ -67,7 +67,7 @@ _KINDS: Final[dict[str, type[Action]]] = {"request": Request, "fault": Fault, "p
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """A topic that is there before the first action; by default with one replica."""
+    """A topic that exists before the first action; by default with one replica."""
 
     name: str
     partitions: int = 1
@@ -78,7 +78,7 @@ class TopicPlan:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """What is played on both sides: the same topics first, then the actions one after the other."""
+    """Topics to create, and actions to play one after the other, on both sides."""
 
     area: str
     seed: int
@@ -87,7 +87,7 @@ class Sequence:
 
     @property
     def name(self) -> str:
-        """The area and the seed that it was drawn from."""
+        """The area and the seed."""
         return f"{self.area}_{self.seed}"
 
     def with_actions(self, actions: Iterable[Action]) -> Self:
@@ -95,7 +95,7 @@ class Sequence:
         return replace(self, actions=tuple(actions))
 
     def without_unused_topics(self) -> Self:
-        """Return the same sequence with those topics only that an action names."""
+        """Return the same sequence without topics that no action names."""
         named = "".join(map(str, self.actions))
         kept = (topic for topic in self.topics if f"<{topic.name}" in named)
         return replace(self, topics=tuple(kept))
@@ -112,7 +112,7 @@ class Sequence:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Return the sequence that `to_json` wrote. Raises KeyError and TypeError for another text."""
+        """Return the sequence from the values of `to_json`. Raises KeyError and TypeError for other values."""
         topics = (TopicPlan(**{**one, "replicas": tuple(one["replicas"])}) for one in value["topics"])
         actions = (
             _KINDS[one["kind"]](**{name: one[name] for name in one if name != "kind"}) for one in value["actions"]

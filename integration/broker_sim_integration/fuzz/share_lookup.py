@@ -1,4 +1,4 @@
-"""What a play asks about share groups: whether they have settled, and who keeps their state."""
+"""A play's own lookups about share groups: whether they have settled, and their share coordinator."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from broker_sim_integration.fuzz.side import FuzzedSide
 
 SHARE: Final = 2
-"""The type of key that FindCoordinator finds a share coordinator by."""
+"""FindCoordinator's key type of share coordinators."""
 INITIALIZED_S: Final = 4.0
 RELEASED_S: Final = 0.1
-"""Time for released records to be there again: no request shows it."""
+"""Time until released records are available again, which no request shows."""
 ANY_TOPIC_ID: Final = bytes(range(16))
 
 
 class ShareLookup:
-    """Asks the brokers of one side, for one play."""
+    """Sends lookups to the brokers of one side, for one play."""
 
     def __init__(self, side: FuzzedSide, lookup: Lookup) -> None:
         self._side = side
@@ -32,7 +32,7 @@ class ShareLookup:
         self._coordinator: int | None = None
 
     async def broker(self, at: str) -> int | None:
-        """Return the broker of a request that goes to the share coordinator, or to another one."""
+        """Return the broker of a request to the share coordinator, or to another broker."""
         if not at.endswith("share state"):
             return None
         coordinator = await self.coordinator()
@@ -48,7 +48,7 @@ class ShareLookup:
         return self._coordinator
 
     async def _is_found(self) -> bool:
-        """Whether a broker has begun to coordinate: it is named before it has read its partition."""
+        """Whether a broker serves as coordinator: it is advertised before it has loaded its partition."""
         topic_id = urlsafe_b64encode(ANY_TOPIC_ID).decode().rstrip("=")
         request = messages.FindCoordinatorRequest(key_type=SHARE, coordinator_keys=[f"warm:{topic_id}:0"])
         (coordinator,) = (await self._lookup.ask(self._side.brokers.first, request, 6)).coordinators
@@ -62,15 +62,15 @@ class ShareLookup:
         return self._coordinator is not None
 
     async def settle_session(self, request: Any) -> None:
-        """Return when what the end of a session releases is written; who ends it is answered before."""
+        """Wait until the records released by the end of a session are written, which is after the response."""
         if getattr(request, "share_session_epoch", None) == FINAL_EPOCH:
             await asyncio.sleep(RELEASED_S)
 
     async def settle(self, broker: int, request: Any, answer: Any) -> None:
-        """Return when a group has all the state that a request has made it ask for.
+        """Wait until a group has all the state that it needs after a request.
 
-        Members are answered before the state of new partitions begins, and who alters offsets before the group
-        knows of it.
+        Members get responses before the state of new partitions is initialized, and an alteration of offsets is
+        answered before the group knows of it.
         """
         altered = {
             (topic.topic_name, partition.partition_index)
@@ -78,7 +78,7 @@ class ShareLookup:
             for partition in topic.partitions
             if not partition.error_code
         }
-        with suppress(PlayError):  # what a topic is deleted for has none
+        with suppress(PlayError):  # a deleted topic has no state
             await self._lookup.until(
                 lambda: self._has_state(broker, request.group_id, altered),
                 "the state of a share group begins",
@@ -99,7 +99,7 @@ class ShareLookup:
         asked = offsets([offsets.DescribeShareGroupOffsetsRequestGroup(group_id, None)])
         (told,) = (await lookup.ask(broker, asked, 1)).groups
         if told.error_code:
-            return True  # it does not coordinate the group
+            return True  # the broker does not coordinate the group
         return wanted <= {
             (topic.topic_name, partition.partition_index) for topic in told.topics for partition in topic.partitions
         }

@@ -1,4 +1,4 @@
-"""A side of the fuzzing: three brokers that run, real or simulated, and the verbs that hit them."""
+"""A side of the fuzzing: three running brokers, real or simulated, and their verbs."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FuzzedSide:
-    """Three brokers by their roles, and what can be done to them."""
+    """Three brokers by role, and their verbs."""
 
     name: str
     brokers: Brokers
     verb: Callable[[str, int], Awaitable[object]]
-    """Does a verb of `BrokerVerbs` to a broker."""
+    """Calls a verb of `BrokerVerbs` for a broker."""
     is_ours: bool = True
-    """Whether it ends with the run; elsewhere topics are deleted."""
+    """Whether the cluster ends with the run; otherwise topics are deleted."""
 
     def broker(self, role: str) -> int:
-        """Return the number of a broker by its role."""
+        """Return a broker's number by its role."""
         number: int = getattr(self.brokers, role)
         return number
 
 
 def fuzzed_side(name: str, running: RunningCluster, first: int | None = None) -> FuzzedSide:
-    """Return the side of a cluster that runs; its verbs are called on a thread, one at a time.
+    """Return the side of a running cluster; its verbs are called on a thread, one at a time.
 
-    `first` is the number of the first broker, so that both sides can have the same: texts name it.
+    `first` is the number of the first broker, so that both sides can have the same one, which texts contain.
     """
     lock = asyncio.Lock()
 

@@ -1,4 +1,4 @@
-"""What a play asks about streams groups: whether the topics are there that a heartbeat has made the broker create."""
+"""A play's own lookups about streams groups: whether the topics created for a heartbeat exist."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 CREATED_S: Final = 2.0
 HAS_FAILED: Final = "Creation failed"
-"""A broker says why topics cannot be made for two heartbeat intervals, so it is not waited for them again."""
+"""Part of an error that a broker repeats for two heartbeat intervals; such topics are not awaited again."""
 
 
 async def settle_streams_group(lookup: Lookup, broker: int, request: Any, answer: Any) -> None:
-    """Return when the internal topics of a group are there: a member is answered before they are made."""
+    """Wait until the internal topics of a group exist: a member gets its response before they are created."""
     missing = [one.status_detail for one in answer.status or () if one.status_code == Status.MISSING_INTERNAL_TOPICS]
     if not missing or any(HAS_FAILED in detail for detail in missing):
         return
@@ -34,6 +34,6 @@ async def settle_streams_group(lookup: Lookup, broker: int, request: Any, answer
         for topic in (*subtopology.state_changelog_topics, *subtopology.repartition_source_topics)
     ]
     for name in names:
-        with suppress(PlayError):  # one with a bad configuration is never made
+        with suppress(PlayError):  # one with an invalid configuration is never created
             await lookup.until(partial(lookup.all_know, name), f"{name} is made", CREATED_S)
     await asyncio.sleep(APPLIED_S)

@@ -125,7 +125,7 @@ def test_a_gate_does_a_verb_once_when_all_that_are_left_have_come():
     ("areas", "said"),
     [
         ("groups,acls", "--areas acls: ACLs are compared in a table of their own"),
-        ("own", "--areas own: choose of groups, transactions,"),
+        ("own", "--areas own: choose from groups, transactions,"),
     ],
 )
 def test_an_area_that_cannot_be_fuzzed_is_one_line(areas, said):
@@ -145,4 +145,4 @@ def test_a_file_that_is_no_sequence_is_one_line(tmp_path):
     path.write_text("{}")
     done = CliRunner().invoke(main, ["fuzz", "--play", str(path), "--reference", "jvm"])
     assert done.exit_code == 2
-    assert "is no sequence of a fuzz run" in done.output
+    assert "is not a sequence of a fuzz run" in done.output

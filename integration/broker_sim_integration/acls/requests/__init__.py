@@ -1,1 +1,1 @@
-"""The requests of the table of rights, by what they are about."""
+"""The requests of the table of rights, by subject."""

@@ -8,7 +8,7 @@ from broker_sim_integration.acls.situation import Asked, fixed
 
 
 def cluster_requests() -> list[Asked]:
-    """Return them with the resources whose rights they need."""
+    """Return the requests with the resources on which they need rights."""
     elect, moves = messages.ElectLeadersRequest, messages.AlterPartitionReassignmentsRequest
     listed, quorum = messages.ListPartitionReassignmentsRequest, messages.DescribeQuorumRequest
     scram, acls = messages.AlterUserScramCredentialsRequest, messages.CreateAclsRequest
@@ -45,7 +45,7 @@ def cluster_requests() -> list[Asked]:
             1,
             CLUSTER_RESOURCE,
         ),
-        # A broker that there is would be gone for the rows after it.
+        # An existing broker would be missing in the rows after it.
         fixed("UnregisterBroker", messages.UnregisterBrokerRequest(77), 0, CLUSTER_RESOURCE),
         fixed("UnregisterController", messages.UnregisterControllerRequest(77), 0, CLUSTER_RESOURCE),
         fixed("AddRaftVoter", messages.AddRaftVoterRequest("no cluster"), 0, CLUSTER_RESOURCE),

@@ -8,7 +8,7 @@ from broker_sim_integration.acls.situation import Asked, fixed
 
 
 def configs_requests() -> list[Asked]:
-    """Return them with the resources whose rights they need."""
+    """Return the requests with the resources on which they need rights."""
     described, alter = messages.DescribeConfigsRequest, messages.AlterConfigsRequest
     incremental = messages.IncrementalAlterConfigsRequest
     directories = messages.AlterReplicaLogDirsRequest

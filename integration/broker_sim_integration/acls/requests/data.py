@@ -37,7 +37,7 @@ def _transactional_produce() -> messages.ProduceRequest:
 
 
 def data_requests() -> list[Asked]:
-    """Return them with the resources whose rights they need."""
+    """Return the requests with the resources on which they need rights."""
     list_offsets = messages.ListOffsetsRequest
     delete_records = messages.DeleteRecordsRequest
     epochs = messages.OffsetForLeaderEpochRequest

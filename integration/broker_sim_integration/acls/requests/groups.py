@@ -17,7 +17,7 @@ from broker_sim_integration.acls.situation import Asked, by_id, fixed
 
 
 def groups_requests() -> list[Asked]:
-    """Return them with the resources whose rights they need."""
+    """Return the requests with the resources on which they need rights."""
     join, sync = messages.JoinGroupRequest, messages.SyncGroupRequest
     commit, delete = messages.OffsetCommitRequest, messages.OffsetDeleteRequest
     fetch, txn = messages.OffsetFetchRequest, messages.TxnOffsetCommitRequest

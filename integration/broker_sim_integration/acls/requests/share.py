@@ -1,6 +1,6 @@
-"""The rows of the table that are about share groups, also by the APIs that are not for them alone.
+"""The rows of the table about share groups, including APIs for all types of groups.
 
-What an answer tells of an error is compared with its text.
+Error messages are compared, too.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 ACCEPT: Final = 1
 TWO_TOPICS: Final = (TOPIC, NEW_TOPIC)
 SOME_KEY: Final = SharePartitionKey(SHARE_GROUP, bytes(range(16)), 0)
-"""A share partition, whose topic need not be there to find its coordinator."""
+"""A share partition; its coordinator can be found although the topic does not exist."""
 
 
 def share_requests() -> list[Asked]:
-    """Return the rows of share groups; those that were there first are compared without texts."""
+    """Return the rows of share groups; the oldest ones are compared without error messages."""
     acknowledge = messages.ShareAcknowledgeRequest
     begun = partial(_fetch, GROUP, 0)
     rows = [*_sessions(), *_groups(), *_offsets(), *_states(), *_by_other_apis()]
@@ -52,7 +52,7 @@ def share_requests() -> list[Asked]:
 def _fetch(
     group_id: str, epoch: int, topic_id: bytes, *, names: bool = True, acknowledges: bool = False
 ) -> messages.ShareFetchRequest:
-    """Return a request for no records, which a client may send again and again."""
+    """Return a request for no records, which a client may repeat."""
     fetch = messages.ShareFetchRequest
     batches = [fetch.AcknowledgementBatch(0, 0, [ACCEPT])] if acknowledges else []
     topic = fetch.FetchTopic(topic_id, [fetch.FetchPartition(0, acknowledgement_batches=batches)])
@@ -63,7 +63,7 @@ def _fetch(
 
 
 def _acknowledge(epoch: int, topic_id: bytes) -> messages.ShareAcknowledgeRequest:
-    """Return a request that acknowledges a record which the member does not have."""
+    """Return a request that acknowledges a record that the member has not acquired."""
     request = messages.ShareAcknowledgeRequest
     batches = [request.AcknowledgementBatch(0, 0, [ACCEPT])]
     topic = request.AcknowledgeTopic(topic_id, [request.AcknowledgePartition(0, batches)])
@@ -71,12 +71,12 @@ def _acknowledge(epoch: int, topic_id: bytes) -> messages.ShareAcknowledgeReques
 
 
 def _unknown(topic_id: bytes) -> bytes:
-    """Return the id of no topic."""
+    """Return the id of a topic that does not exist."""
     return bytes(255 - byte for byte in topic_id)
 
 
 def _sessions() -> list[Asked]:
-    """Return requests of a member whose session the super user has begun; nobody owns a session."""
+    """Return requests in a session that the super user has opened: sessions have no owner."""
     group, topic = STATE_RESOURCE, TOPIC_RESOURCE
     begin = partial(_fetch, STATE_GROUP, 0)
     go_on = partial(_fetch, STATE_GROUP, 1)
@@ -175,7 +175,7 @@ def _offsets() -> list[Asked]:
 
 
 def _states() -> list[Asked]:
-    """Return what brokers ask share coordinators, for a group that nobody else asks for."""
+    """Return the requests of brokers to share coordinators, for a group used here only."""
 
     def request(api: StateApi, asked: Any, topic_id: bytes) -> Any:
         return api.request_of("acl-no-group", [(SharePartitionKey("", topic_id, 0), asked)])
@@ -193,7 +193,7 @@ def _states() -> list[Asked]:
 
 
 def _by_other_apis() -> list[Asked]:
-    """Return what APIs of other groups are asked about a share group."""
+    """Return requests of other groups' APIs that name a share group."""
     group, topic = SHARE_RESOURCE, TOPIC_RESOURCE
     find, listed = messages.FindCoordinatorRequest, messages.ListGroupsRequest
     fetch, commit = messages.OffsetFetchRequest, messages.OffsetCommitRequest

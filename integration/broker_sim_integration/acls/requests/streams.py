@@ -1,6 +1,6 @@
-"""The rows of the table that are about streams groups, and the group that they use.
+"""The rows of the table about streams groups, and the group that they use.
 
-What an answer tells of an error is compared with its text.
+Error messages are compared, too.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _heartbeat(epoch: int, *subtopologies: tuple[str, str]) -> messages.StreamsG
 def streams_requests() -> list[Asked]:
     """Return the rows of streams groups.
 
-    A member that has joined may not tell its topology again. So its heartbeats are refused by the
-    coordinator, after its rights were looked at, and change nothing.
+    A member that has joined may not send its topology again. So its heartbeats are rejected by the coordinator
+    after the check of rights, and change nothing.
     """
     describe = messages.StreamsGroupDescribeRequest
     updated = messages.StreamsGroupTopologyDescriptionUpdateRequest
@@ -59,7 +59,7 @@ def streams_requests() -> list[Asked]:
         fixed(
             "StreamsGroupHeartbeat with two topics", _heartbeat(1, (TOPIC, NEW_TOPIC)), 0, group, topic, NEW_RESOURCE
         ),
-        # No plugin keeps the description, which is told after the right was looked at.
+        # There is no plugin for descriptions, an error that follows the check of rights.
         fixed("StreamsGroupTopologyDescriptionUpdate", updated(STREAMS_GROUP, MEMBER, 1), 0, group),
         fixed("StreamsGroupDescribe", describe([STREAMS_GROUP], True), 0, group, topic),
         fixed(
@@ -75,6 +75,6 @@ def streams_requests() -> list[Asked]:
 
 
 def set_up_streams_group(broker: TableBroker) -> None:
-    """Make the streams group by the heartbeat of its first member."""
+    """Create the streams group by its first member's heartbeat."""
     joined = broker.ask_as_admin(_heartbeat(0, (TOPIC, "")), 0)
     assert not joined.error_code, joined

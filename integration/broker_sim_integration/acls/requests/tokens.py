@@ -11,7 +11,7 @@ def tokens_requests() -> list[Asked]:
     """Return requests for tokens of another user."""
     create, describe = (messages.CreateDelegationTokenRequest, messages.DescribeDelegationTokenRequest)
     kind, _, name = OTHER_USER.partition(":")
-    # A client that may create a token is told that its renewers are wrong.
+    # A client with the right gets an error about the renewers.
     creation = create(kind, name, [create.CreatableRenewers("Group", "g")])
     unknown = b"no such token"
     return [

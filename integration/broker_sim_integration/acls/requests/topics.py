@@ -8,7 +8,7 @@ from broker_sim_integration.acls.situation import Asked, by_id, fixed
 
 
 def topics_requests() -> list[Asked]:
-    """Return them with the resources whose rights they need."""
+    """Return the requests with the resources on which they need rights."""
     metadata = messages.MetadataRequest
     topic = metadata.MetadataRequestTopic
     create, more = messages.CreateTopicsRequest, messages.CreatePartitionsRequest

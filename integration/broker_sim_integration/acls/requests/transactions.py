@@ -16,7 +16,7 @@ from broker_sim_integration.acls.situation import Asked, fixed
 
 
 def transactions_requests() -> list[Asked]:
-    """Return them with the resources whose rights they need."""
+    """Return the requests with the resources on which they need rights."""
     add, markers = messages.AddPartitionsToTxnRequest, messages.WriteTxnMarkersRequest
     init, producers = messages.InitProducerIdRequest, messages.DescribeProducersRequest
     topic = add.AddPartitionsToTxnTopic(TOPIC, [0])

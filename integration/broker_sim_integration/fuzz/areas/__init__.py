@@ -1,1 +1,1 @@
-"""What is drawn: one module for each area, with its requests, their weights and arguments."""
+"""The areas of drawn requests: a module for each, with requests, weights and arguments."""

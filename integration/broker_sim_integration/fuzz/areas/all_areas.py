@@ -39,12 +39,12 @@ COMPARED_ELSEWHERE: Final = {"acls": "ACLs are compared in a table of their own,
 
 
 def areas_named(text: str) -> list[Area]:
-    """Return the areas of a list with commas. Raises ValueError, with one line."""
+    """Return the areas of a comma-separated list. Raises ValueError with one line."""
     areas = []
     for name in text.split(","):
         if name in COMPARED_ELSEWHERE:
             raise ValueError(f"--areas {name}: {COMPARED_ELSEWHERE[name]}")
         if name not in AREAS:
-            raise ValueError(f"--areas {name}: choose of {', '.join(AREAS)}")
+            raise ValueError(f"--areas {name}: choose from {', '.join(AREAS)}")
         areas.append(AREAS[name])
     return areas

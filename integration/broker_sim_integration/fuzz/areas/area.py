@@ -1,4 +1,4 @@
-"""An area: topics to begin with, and weighted draws of actions."""
+"""An area: initial topics, and weighted draws of actions."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ T = TypeVar("T")
 U = TypeVar("U")
 LENGTHS: Final = (12, 30)
 WAVE: Final = 10
-"""Number of sequences of an area with faults played at once: a fault takes seconds and hits all."""
+"""Number of sequences played at once in an area with faults: a fault takes seconds and affects all of them."""
 FAULTS: Final = ("pause", "stop", "kill")
 CONFIGS: Final = {
-    # A join that waits for others takes as long as the draw says, and no 3 s more.
+    # A join that waits for others takes the drawn time, without another 3 s.
     "group.initial.rebalance.delay.ms": "0",
-    # One broker coordinates all that a request names, on both sides.
+    # On both sides one broker coordinates everything that a request names.
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    # What a member of a share or streams group is given depends on the order of requests only, not on their times.
+    # The assignment of a share or streams group's member depends on the order of requests only, not on their times.
     "group.share.assignment.interval.ms": "0",
     "group.share.record.lock.duration.ms": "60000",
     "group.share.session.timeout.ms": "60000",
@@ -39,23 +39,23 @@ CONFIGS: Final = {
     "group.streams.assignment.interval.ms": "0",
     "group.streams.session.timeout.ms": "60000",
 }
-"""Configurations of the brokers of all areas, so that these share a cluster."""
+"""Broker configurations of all areas, so that the areas can share a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """What sequences of one area are made of."""
+    """The material of one area's sequences."""
 
     name: str
     topics: tuple[TopicPlan, ...]
     draws: Mapping[Callable[[random.Random], Action | tuple[Action, ...]], int]
-    """Each draws an action, or some that belong together, and has a weight."""
+    """Functions that draw one action, or several related ones, with their weights."""
     lengths: tuple[int, int] = LENGTHS
-    """The fewest and the most draws of a sequence."""
+    """Minimum and maximum number of draws in a sequence."""
     configs: Mapping[str, str] = field(default_factory=lambda: CONFIGS)
     """Configurations of the brokers."""
     begins: Callable[[random.Random], tuple[Action, ...]] | None = None
-    """Draws what a sequence begins with, before all other draws."""
+    """Draws the first actions of a sequence."""
     faults: bool = False
     """Whether brokers go down and come back; sequences of one wave have the same faults."""
 
@@ -77,7 +77,7 @@ class Area:
         return actions
 
     def _faults(self, seed: int) -> list[Fault]:
-        """Return brokers that go down one after the other, each with its return.
+        """Return faults in which brokers go down one after the other, each with its restart.
 
         The first one, which may have the active controller, stays up.
         """
@@ -92,23 +92,23 @@ class Area:
 
 
 def pick(rng: random.Random, pool: Several[T], others: Several[U] = (), one_in: int = 8) -> T | U:
-    """Return one of the pool, or once in a while one of the others: invalid or seldom."""
+    """Return one of the pool, or once in `one_in` draws one of the others: rare or invalid values."""
     if others and rng.randrange(one_in) == 0:
         return rng.choice(others)
     return rng.choice(pool)
 
 
 def several(rng: random.Random, pool: Several[T], most: int = 2) -> list[T]:
-    """Return one of the pool or some, each once."""
+    """Return one or several of the pool, each once."""
     distinct = list(dict.fromkeys(pool))
     return rng.sample(distinct, rng.randint(1, min(most, len(distinct))))
 
 
 def once(entries: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
-    """Return the entries without those whose keys an earlier one has.
+    """Return the entries without those that have the keys of an earlier one.
 
-    What a broker answers when a request names something twice is left out: Kafka's answer depends on
-    the API, and no client sends it.
+    Requests that name something twice are not tested: Kafka's response depends on the API, and no client sends
+    them.
     """
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for entry in entries:
@@ -117,7 +117,7 @@ def once(entries: Iterable[dict[str, Any]], *keys: str) -> list[dict[str, Any]]:
 
 
 def request(client: str, at: str, api: str, version: int, /, **body: Any) -> Request:
-    """Return a request; fields that the version does not have are left out."""
+    """Return a request; fields that do not exist in the version are left out."""
     message_class = getattr(messages, f"{api}Request")
     spec = message_class.SPEC.root
     return Request(client, at, api, version, _fields_in(spec, version, body))

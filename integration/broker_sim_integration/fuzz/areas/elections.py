@@ -1,4 +1,4 @@
-"""Who leads: preferred and unclean elections, reassignments, and metadata while brokers come and go."""
+"""Leadership: preferred and unclean elections, reassignments, and metadata while brokers go down and return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of both protocols: members that join, sync, commit and leave, and those who administer them."""
+"""Groups of both protocols: members that join, sync, commit and leave, and administration."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _join(rng: random.Random) -> tuple[Request, ...]:
         version,
         group_id=group,
         session_timeout_ms=pick(rng, [30_000], (0, -1, 5_999, 10_000_000), 12),
-        # Longer than any play: what a short one ends depends on how fast the play is.
+        # Longer than any play: the effect of a short timeout would depend on the speed of the play.
         rebalance_timeout_ms=60_000,
         member_id=_member(rng, client),
         group_instance_id=_instance(rng),
@@ -69,7 +69,7 @@ def _join(rng: random.Random) -> tuple[Request, ...]:
         protocols=[{"name": name, "metadata": metadata} for name in names],
         reason=pick(rng, [None], ("why",)),
     )
-    # A new member is told its id first, and joins with it.
+    # A new member gets its id first, and joins with it.
     return (joins, joins) if version >= 4 and rng.random() < 0.6 else (joins,)
 
 

@@ -27,7 +27,7 @@ def _partition(rng: random.Random) -> int:
 
 
 def batch(rng: random.Random, **header: Any) -> dict[str, Any]:
-    """Return a batch of a few records, sometimes with what a broker has to refuse."""
+    """Return a batch of a few records, sometimes an invalid one."""
     count = rng.randint(1, 3)
     drawn: dict[str, Any] = {"values": [pick(rng, ["x", "yy"], (None, "z" * 300)) for _ in range(count)], **header}
     if rng.random() < 0.5:
@@ -74,7 +74,7 @@ def produce(rng: random.Random) -> Request:
 
 
 def fetch(rng: random.Random) -> Request:
-    """Fetch without a session, open one, or go on with it."""
+    """Fetch without a session, or open or continue one."""
     client = rng.choice(CLIENTS)
     topics = []
     for _ in range(pick(rng, [1, 2], (0,), 10)):

@@ -1,4 +1,4 @@
-"""Topics in requests about a group's offsets, as areas of groups draw them."""
+"""Topics in requests about a group's offsets, for areas with groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def fetched_topics(
     names: Sequence[str] | None, draw_partitions: Callable[[], list[int]]
 ) -> list[dict[str, Any]] | None:
-    """Return the topics of OffsetFetch, by name and id; None, for all that are committed, stays None."""
+    """Return the topics of OffsetFetch, by name and id; None, for all committed ones, stays None."""
     if names is None:
         return None
     return [{"name": name, "topic_id": f"{name[:-1]}.id>", "partition_indexes": draw_partitions()} for name in names]

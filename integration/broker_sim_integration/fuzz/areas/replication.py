@@ -19,7 +19,7 @@ QUICK_FENCING: Final = {"broker.session.timeout.ms": "3000", "broker.heartbeat.i
 
 
 def leader_request(topics: tuple[str, ...], rng: random.Random) -> Request:
-    """Return a request to the leader of a partition, whoever that is when it is played."""
+    """Return a request to the leader of a partition at the time of the play."""
     topic, client = rng.choice(topics), rng.choice(CLIENTS)
     index = rng.choice([0, 0, 1])
     at = pick(rng, [f"leader <{topic}> {index}"], ("first",), 8)

@@ -1,4 +1,4 @@
-"""How members of share groups fetch and acknowledge, in all ways that are right and in some that are not."""
+"""Fetches and acknowledgements of share group members, in all valid ways and some invalid ones."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ BAD_KINDS: Final = (RENEW, 5, -1)
 
 
 def group_of(rng: random.Random) -> str:
-    """Return the group of a request, as a rule the first one.
+    """Return the group of a request, usually the first one.
 
-    No sequence has the group without a name for itself, so a member that fetches for it is not drawn.
+    All sequences share the group with the empty name, so no member that fetches for it is drawn.
     """
     return pick(rng, GROUPS, ("<nothing>",), 30)
 
 
 def member_of(rng: random.Random, client: str) -> str:
-    """Return the member id that a client names, as a rule its own."""
+    """Return the member id in a client's request, usually its own."""
     return pick(rng, [f"member-{client}"], ("member-a", "member-b", "", "m" * 37), 20)
 
 
@@ -43,7 +43,7 @@ def _epoch(rng: random.Random, client: str) -> str | int:
 
 
 def _ranges(rng: random.Random, client: str) -> list[dict[str, Any]]:
-    """Return what is said of records: all that the client has acquired last, a part of it, or any."""
+    """Return the acknowledged ranges: all records that the client acquired last, a part of them, or any."""
     first, last = f"<{client}.acquired_first>", f"<{client}.acquired_last>"
     kind = pick(rng, KINDS, BAD_KINDS, 12)
     match rng.randrange(8):
@@ -72,7 +72,7 @@ def _range(first: str | int, last: str | int, *kinds: int) -> dict[str, Any]:
 
 
 def _topics(asked: dict[tuple[str, int], list[dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Return the topics of a request by what is acknowledged of their partitions."""
+    """Return the topics of a request from the ranges acknowledged in each partition."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for (name, index), ranges in asked.items():
         partition = {"partition_index": index, "acknowledgement_batches": ranges}
@@ -81,10 +81,10 @@ def _topics(asked: dict[tuple[str, int], list[dict[str, Any]]]) -> list[dict[str
 
 
 def share_fetch(rng: random.Random, client: str = "", group: str = "", *, wait_ms: int | None = None) -> Request:
-    """Begin a session, go on with it, or end it; once in a while with acknowledgements.
+    """Open, continue or end a session; sometimes with acknowledgements.
 
-    A partition that is new to the broker is read late, if another one has records already. So the fetch waits
-    its time out unless it asks for the one that nearly all ask for.
+    A partition that is new to the broker is read late if another one has records already. So a fetch waits for its
+    full time unless it is for the most frequent partition.
     """
     client, group = client or rng.choice(CLIENTS), group or group_of(rng)
     own = f"<{client}.share_session_epoch>"
@@ -129,7 +129,7 @@ def share_fetch(rng: random.Random, client: str = "", group: str = "", *, wait_m
 
 
 def acknowledge(rng: random.Random, client: str = "", group: str = "", *, epoch: int | None = None) -> Request:
-    """Acknowledge in a request of its own; an epoch of -1 ends the session."""
+    """Acknowledge in a separate request; an epoch of -1 ends the session."""
     client, group = client or rng.choice(CLIENTS), group or group_of(rng)
     asked = {HOME: _ranges(rng, client)}
     if rng.random() < 0.1:

@@ -1,4 +1,4 @@
-"""Share groups: their members, what these acquire and acknowledge, and those who administer them."""
+"""Share groups: members that acquire and acknowledge records, and administration."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _configured(group: str, name: str, value: str, operation: int = 0) -> Reques
 
 
 def _as_others(rng: random.Random) -> Request:
-    """Do to a share group what is for groups of other kinds."""
+    """Send a share group requests for groups of other types."""
     group = pick(rng, GROUPS)
     at = f"coordinator {group}"
     topics = [{"name": "<topic1>", "partitions": [{"partition_index": 0}]}]
@@ -145,7 +145,7 @@ def _delete_records(rng: random.Random) -> Request:
 
 
 def _create_topic(rng: random.Random) -> Request:
-    """Create the third topic, which is not there at the beginning."""
+    """Create the third topic, which does not exist at the beginning."""
     count = rng.randint(1, 2)
     assignments = [{"partition_index": each, "broker_ids": ["<first>"]} for each in range(count)]
     topic = {"name": "<topic3>", "num_partitions": -1, "replication_factor": -1,
@@ -159,13 +159,13 @@ def _delete_topic(rng: random.Random) -> Request:
 
 
 def _end_session(rng: random.Random) -> Request:
-    """End the session of a member that has records: they are available for the others then."""
+    """End the session of a member with acquired records, which become available for the others."""
     client, group = rng.choice(CLIENTS), group_of(rng)
     return acknowledge(rng, client, group, epoch=-1)
 
 
 def _begin(rng: random.Random) -> tuple[Request, ...]:
-    """Return what makes most of the other requests meet something: a group, records, a session."""
+    """Return requests that create what most others need: a group, records, a session."""
     begins = [_configured("<group1>", "share.auto.offset.reset", "earliest"), _heartbeat_of_first()]
     for _ in range(rng.randint(1, 3)):
         batches = [{"values": ["x"] * rng.randint(1, 4)}]
@@ -192,7 +192,7 @@ def _heartbeat_of_first() -> Request:
 
 
 def _consume(rng: random.Random) -> tuple[Request, ...]:
-    """Fetch, and acknowledge some of what was acquired."""
+    """Fetch, and acknowledge some of the acquired records."""
     client, group = rng.choice(CLIENTS), group_of(rng)
     return (share_fetch(rng, client, group, wait_ms=WAIT_MS), acknowledge(rng, client, group))
 

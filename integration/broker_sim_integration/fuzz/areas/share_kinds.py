@@ -1,7 +1,7 @@
-"""Share groups beside groups of both other kinds: each is asked by the APIs of all, and beside them its state.
+"""Share groups beside groups of both other types: each is named in the APIs of all types, and in state requests.
 
-A group is of the kind of its first member, so that the same requests meet a group of their kind, one of another
-kind, or none. Nobody fetches.
+A group has the type of its first member, so the same request may name a group of its type, of another type, or none.
+There are no fetches.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_PARTITIONS: Final = 4
 
 
 def _heartbeat(rng: random.Random) -> Request:
-    """Be a member of a share group, if it is one."""
+    """Send a heartbeat of a share group's member."""
     return heartbeat(rng, rng.choice(CLIENTS), rng.choice(GROUPS))
 
 
@@ -45,7 +45,7 @@ def _leave(rng: random.Random) -> Request:
 
 
 def _offsets_of_several(rng: random.Random) -> Request:
-    """Describe the offsets of several groups, of all topics or of some."""
+    """Describe the offsets of several groups, for all topics or some."""
     named = [{"topic_name": "<topic1>", "partitions": [0, 1]}]
     asked = [
         {"group_id": group, "topics": pick(rng, [None, named], ([],), 8)}

@@ -1,4 +1,4 @@
-"""How members of share groups come, stay and leave, and how these groups are looked at and administered."""
+"""Members of share groups that join, stay and leave, and requests that describe and administer the groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAR_OFFSETS: Final = (-1, -7, -(1 << 63), (1 << 63) - 1)
 
 
 def coordinator_of(rng: random.Random, group: str) -> str:
-    """Return the broker of a request about a group, as a rule its coordinator."""
+    """Return the broker of a request about a group, usually its coordinator."""
     name = group if "<" in group else "<group1>"
     return f"other {name}" if rng.randrange(30) == 0 else f"coordinator {name}"
 

@@ -1,4 +1,4 @@
-"""The state of share partitions: what their leaders and group coordinators ask of the share coordinator."""
+"""The state of share partitions: requests of leaders and group coordinators to the share coordinator."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _initial(rng: random.Random) -> dict[str, Any]:
 
 
 def initialize(rng: random.Random) -> Request:
-    """Begin the state of share partitions."""
+    """Initialize the state of share partitions."""
     return _state(rng, "InitializeShareGroupState", _initial, (0,))
 
 
@@ -63,7 +63,7 @@ def _written(rng: random.Random) -> dict[str, Any]:
 
 
 def write(rng: random.Random) -> Request:
-    """Write what has changed."""
+    """Write changes of the state."""
     return _state(rng, "WriteShareGroupState", _written, (0, 1))
 
 

@@ -1,4 +1,4 @@
-"""Streams groups: their members and tasks, offsets in the epochs of members, and those who administer them."""
+"""Streams groups: members and tasks, offsets committed in members' epochs, and administration."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _epoch_of(rng: random.Random, client: str) -> str | int:
 
 
 def _member(rng: random.Random, client: str) -> tuple[str, str | int]:
-    """Return who commits and in which epoch; a tool has neither."""
+    """Return the member that commits and its epoch; a tool has neither."""
     if rng.randrange(6) == 0:
         return "", -1
     return member_of(rng, client), _epoch_of(rng, client)
@@ -131,7 +131,7 @@ def _producer(client: str) -> dict[str, Any]:
 
 
 def _commit_in_transaction(rng: random.Random) -> tuple[Request, ...]:
-    """Add a group to a transaction, commit offsets of it as a member or as nobody, and as a rule end it."""
+    """Add a group to a transaction, commit its offsets with or without a member, and usually end it."""
     client, group = rng.choice(list(PRODUCERS)), rng.choice(GROUPS)
     producer, at = _producer(client), f"coordinator {PRODUCERS[client]}"
     member_id, epoch = _member(rng, client_of(group, rng.choice(LETTERS)))
@@ -200,7 +200,7 @@ def _configure(rng: random.Random) -> Request:
 
 
 def _as_others(rng: random.Random) -> Request:
-    """Do to a streams group what is for groups of other kinds, or what members of these do."""
+    """Send a streams group requests for groups of other types or from their members."""
     group = rng.choice(GROUPS)
     client = client_of(group, rng.choice(LETTERS))
     at = coordinator_of(rng, group)
@@ -230,7 +230,7 @@ def _as_others(rng: random.Random) -> Request:
 
 
 def _change_topics(rng: random.Random) -> Request:
-    """Create, enlarge or delete a topic that groups read or keep."""
+    """Create, enlarge or delete a topic that groups read or an internal one."""
     assignments = [{"partition_index": each, "broker_ids": ["<first>"]} for each in range(rng.randint(1, 3))]
     match rng.randrange(5):
         case 0 | 1:
@@ -248,7 +248,7 @@ def _change_topics(rng: random.Random) -> Request:
 
 
 def _begin(rng: random.Random) -> tuple[Request, ...]:
-    """Return what most other requests need: producers, and a group with members."""
+    """Return requests that create what most others need: producers, and a group with members."""
     return (*map(_begun, PRODUCERS), *life(rng))
 
 

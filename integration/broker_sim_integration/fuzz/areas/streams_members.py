@@ -1,4 +1,4 @@
-"""How members of streams groups come, stay and leave, and how these groups are looked at."""
+"""Members of streams groups that join, stay and leave, and requests that describe the groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_TASKS: Final[dict[str, Any]] = {"active_tasks": [], "standby_tasks": [], "war
 
 
 def coordinator_of(rng: random.Random, group: str) -> str:
-    """Return the broker of a request about a group, as a rule its coordinator."""
+    """Return the broker of a request about a group, usually its coordinator."""
     name = group if "<" in group else "<group1>"
     return f"other {name}" if rng.randrange(30) == 0 else f"coordinator {name}"
 
@@ -38,17 +38,17 @@ def group_of(rng: random.Random) -> str:
 
 
 def client_of(group: str, letter: str) -> str:
-    """Return a client of a group: it has an epoch in that group only."""
+    """Return a client of a group; it has an epoch in that group only."""
     return f"{letter}{ALL_GROUPS.index(group) + 1 if group in ALL_GROUPS else 1}"
 
 
 def member_of(rng: random.Random, client: str) -> str:
-    """Return the member of a client, seldom another one."""
+    """Return a client's member id, rarely another one."""
     return pick(rng, [f"member-{client}"], (f"member-a{client[1:]}", "nobody", ""), 40)
 
 
 def _tasks(rng: random.Random, client: str) -> dict[str, Any]:
-    """Return what a member says that it owns: what it was told last, nothing, or something."""
+    """Return the tasks that a member reports: its last assignment, none, or any."""
     told = {name: f"<{client}.{name}>" for name in NO_TASKS}
     silent: dict[str, Any] = dict.fromkeys(NO_TASKS)
     if rng.randrange(5):
@@ -65,7 +65,7 @@ def _tasks(rng: random.Random, client: str) -> dict[str, Any]:
 
 
 def _of_process(rng: random.Random, client: str) -> dict[str, Any]:
-    """Return what is seldom there in a heartbeat: all that tells of the member's process."""
+    """Return rare fields of a heartbeat: those about the member's process."""
     return {
         "endpoint_information_epoch": pick(rng, [f"<{client}.endpoint_information_epoch>"], (0, -1, 5), 4),
         "instance_id": pick(rng, [None], ("i1", ""), 90),
@@ -99,7 +99,7 @@ def join(rng: random.Random, letter: str = "", group: str = "") -> Request:
 
 
 def heartbeat(rng: random.Random, letter: str = "", group: str = "") -> Request:
-    """Stay, in an epoch that as a rule is the member's."""
+    """Send a heartbeat, usually with the member's epoch."""
     group = group or group_of(rng)
     client = client_of(group, letter or rng.choice(LETTERS))
     own = f"<{client}.member_epoch>"
@@ -136,7 +136,7 @@ def leave(rng: random.Random) -> Request:
 
 
 def life(rng: random.Random) -> tuple[Request, ...]:
-    """Be a member of a group for some heartbeats, perhaps beside another one that joins."""
+    """Join a group and send some heartbeats, maybe while another member joins."""
     group = rng.choice(GROUPS)
     letters = several(rng, LETTERS, 3)
     joined = letters[:1]

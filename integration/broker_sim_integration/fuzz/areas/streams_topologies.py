@@ -1,4 +1,4 @@
-"""The topologies of drawn streams groups: each group has one of its own, as an application has."""
+"""The topologies of drawn streams groups: each group has its own, like an application."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _together(sources: list[int], repartition_sources: list[int]) -> dict[str, A
 
 COMPACTED: Final = _internal("<changelog1>", configs={"cleanup.policy": "compact"})
 TOPOLOGIES: Final = {
-    # Reads topics, and keeps nothing.
+    # Reads topics, and has no state.
     "<group1>": [_subtopology("0", "<topic1>"), _subtopology("1", "<topic2>")],
-    # Writes into a topic of its own, reads it, and keeps what it has read.
+    # Writes into a repartition topic, reads it, and keeps state.
     "<group2>": [
         _subtopology("0", "<topic1>", repartition_sink_topics=["<repartition1>"]),
         _subtopology(
@@ -56,7 +56,7 @@ TOPOLOGIES: Final = {
             copartition_groups=[_together([0, 1], [])],
         )
     ],
-    # Reads a topic that is not there at first, together with one whose size follows from it.
+    # Reads a topic that does not exist at first, together with one whose size depends on it.
     "<group4>": [
         _subtopology("0", "<topic3>", repartition_sink_topics=["<repartition2>"]),
         _subtopology(
@@ -97,7 +97,7 @@ SELDOM: Final[tuple[list[dict[str, Any]], ...]] = (
 
 
 def topology(rng: random.Random, group: str) -> dict[str, Any]:
-    """Return the topology of a group, or seldom another one."""
+    """Return the topology of a group, rarely another one."""
     usual = TOPOLOGIES.get(group, TOPOLOGIES["<group1>"])
     epoch = pick(rng, [0], (1, 2, -1), 10)
     return {"epoch": epoch, "subtopologies": pick(rng, [usual], SELDOM, 9)}

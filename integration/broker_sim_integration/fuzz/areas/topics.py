@@ -113,7 +113,7 @@ def _enlarge(rng: random.Random) -> Request:
 
 
 def _metadata(rng: random.Random) -> Request:
-    version = pick(rng, [13, 12, 9], range(4, 14))  # before 4 it creates topics, in its time
+    version = pick(rng, [13, 12, 9], range(4, 14))  # before 4 it creates topics, asynchronously
     topics = []
     for name in several(rng, [_name(rng), _name(rng)]):
         by_id = version >= 12 and name in NAMES and rng.random() < 0.4
@@ -169,7 +169,7 @@ def _alter_configs(rng: random.Random) -> Request:
     incremental = rng.random() < 0.7
     for _ in range(rng.randint(1, 2)):
         configs = []
-        # Of several bad values, the order of a hash map says which is told: only the first may be bad.
+        # Which of several bad values is reported depends on a hash map's order: only the first may be bad.
         for number in range(rng.randint(1, 2)):
             name, value = _config(rng)
             if number:

@@ -1,4 +1,4 @@
-"""Transactions of all client versions: begun, fenced, ended, with offsets of groups, and looked at."""
+"""Transactions of all client versions: started, fenced, ended, with offsets of groups, and described."""
 
 from __future__ import annotations
 
