@@ -53,7 +53,7 @@ def test_latency_is_drawn_unless_it_is_given():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "an empty schedule"),
+        ("", "the schedule is empty"),
         ("brokers=3", "seed=N is required"),
         ("seed=x", "seed takes numbers"),
         ("seed=1 partitions=3", "unknown option 'partitions'"),
@@ -104,9 +104,9 @@ def test_weights_say_how_often():
     [
         ({"crush"}, "unknown fault 'crush' .did you mean crash.*; choose from crash"),
         ({"explode"}, "unknown fault 'explode'"),
-        ({"crash": -1}, "weights above 0"),
-        ({"crash": 0}, "weights above 0"),
-        ((), "weights above 0"),
+        ({"crash": -1}, "one must be above 0"),
+        ({"crash": 0}, "one must be above 0"),
+        ((), "one must be above 0"),
     ],
 )
 def test_bad_wishes_are_refused(faults, message):

@@ -430,7 +430,7 @@ class TestSetGroupConfigs:
             cluster.set_group_configs("billing")
 
     def test_half_of_a_surrogate_pair_is_refused(self, cluster):
-        with pytest.raises(ValueError, match="not Unicode"):
+        with pytest.raises(ValueError, match="not valid Unicode"):
             cluster.set_group_configs("\ud800", {"share.delivery.count.limit": 3})
 
 
