@@ -216,7 +216,7 @@ def test_wrong_usage_of_programs_says_what_to_write(arguments, message):
 @pytest.mark.parametrize(
     ("check", "message"),
     [
-        ("missing.py", "there is no such file"),
+        ("missing.py", "file not found"),
         ("program_check.py::missing", "the module has no 'missing'"),
         ("/etc/hostname", "Python must be able to import it"),
     ],

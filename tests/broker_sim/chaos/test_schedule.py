@@ -61,7 +61,7 @@ def test_latency_is_drawn_unless_it_is_given():
         ("seed=1\n100", "an action has the form"),
         ("seed=1\n100 crash worker-1 for=long", "an action has the form"),
         ("seed=1\n100 crash worker-1 until=3", "unknown option 'until'"),
-        ("seed=1 order=any", "order is one of fifo, seeded"),
+        ("seed=1 order=any", "order must be one of fifo, seeded"),
         ("seed=1\n5 kill broker-9", "^5 kill broker-9: .* has broker-1, broker-2, broker-3$"),
         ("seed=1\n5 crash worker-3", "no worker-3: workers=2 are worker-1, worker-2$"),
         ("seed=1 workers=1\n5 cut worker-2 broker-1", "no worker-2: workers=1 are worker-1$"),
