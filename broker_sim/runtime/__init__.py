@@ -1,1 +1,1 @@
-"""What brokers run on: processes that can be paused and killed, a scheduler, links between nodes."""
+"""Processes of brokers that can be paused and killed, their scheduler, and the links between nodes."""

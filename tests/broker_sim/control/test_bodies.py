@@ -61,5 +61,5 @@ def test_assignments_map_partitions_to_brokers():
     ],
 )
 def test_assignments_of_anything_but_numbers_are_refused(value):
-    with pytest.raises(BadRequestError, match=r"a partition is a number|lists of brokers, not"):
+    with pytest.raises(BadRequestError, match=r"a partition must be a number|lists of brokers, not"):
         parse_body(b'{"a": %s}' % value.encode()).take_assignments("a")
