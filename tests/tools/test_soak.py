@@ -44,7 +44,7 @@ def test_parts_that_passed_are_not_run_again_on_the_same_tree(run):
     assert run("good")[::2] == (0, 1)
     code, told, count = run("good")
     assert (code, count) == (0, 1)
-    assert "good: has passed on this tree" in told
+    assert "good: passed already on this tree" in told
     assert run("good", "--again")[::2] == (0, 2)
     run.trees.append("another tree")
     assert run("good")[::2] == (0, 3)
