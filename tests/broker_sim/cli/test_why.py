@@ -107,7 +107,7 @@ def test_all_followers_silent_is_the_leader(traced):
 
 def test_request_that_did_not_wait_was_slow_elsewhere(traced):
     lines = why(traced(lambda _: None).path)
-    assert lines[0].startswith("1 acks=all requests have ended")
+    assert lines[0].startswith("Of 1 finished acks=all requests")
     assert lines[-1].startswith("  The brokers were not slow: ")
 
 
