@@ -78,7 +78,7 @@ def test_request_that_timed_out_has_its_error(traced):
     path, _, followers = traced(story)
     lines = why(path)
     assert ": expired with REQUEST_TIMED_OUT after 1500 ms, at " in lines[2]
-    assert lines[-1].startswith(f"  It waited for broker {followers[1]},")
+    assert lines[-1].startswith(f"  It waited for broker {followers[1]}:")
 
 
 def test_follower_that_left_the_isr_is_told(traced):
