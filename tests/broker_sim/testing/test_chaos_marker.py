@@ -353,7 +353,7 @@ def test_report_has_a_link_to_the_playground_or_says_why_not(run_tests):
             "no link: test_with_a_fixture takes tmp_path; a link needs a function of chaos alone",
         ]
     )
-    [link] = [line for line in result.outlines if line.startswith("it opens")]
+    [link] = [line for line in result.outlines if line.startswith("open it")]
     packed = link.partition("#chaos=")[2]
     state = json.loads(zlib.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), wbits=-zlib.MAX_WBITS))
     assert state["test"] == "test_work_is_done"
