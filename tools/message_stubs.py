@@ -11,12 +11,13 @@ PYTHON_TYPES = {"bool": "bool", "float64": "float", "string": "str", "uuid": "by
 def stub_source(specs: Iterable[MessageSpec], version: str) -> str:
     """Return the stub of all `specs`; `version` is the name and version of their jar."""
     classes = [line for spec in specs for line in _class_lines(spec.root, "Message", spec, "")]
-    lines = [f"# Made by tools/update_schemas.py from {version}; do not edit."]
-    if any(line.strip().startswith(("id:", "type:")) for line in classes):
-        lines.append("# ruff: noqa: A002 - Kafka has fields named id and type")
     words = set(re.findall(r"\w+", "\n".join(classes)))
     names = [name for name in ("BytesLike", "Message", "Records", "Struct") if name in words]
-    lines += [f"from broker_sim.protocol.message import {', '.join(names)}", ""]
+    lines = [
+        f"# Made by tools/update_schemas.py from {version}; do not edit.",
+        f"from broker_sim.protocol.message import {', '.join(names)}",
+        "",
+    ]
     return "\n".join(lines + classes)
 
 
@@ -29,14 +30,8 @@ def _class_lines(struct: StructSpec, base: str, spec: MessageSpec, indent: str) 
     yield f"{indent}class {struct.name}({base}):"
     for nested_struct in nested:
         yield from _class_lines(nested_struct, "Struct", spec, inner)
-    types = {field.name: _type(field, spec) for field in struct.fields}
-    for name, type_name in types.items():
-        yield f"{inner}{name}: {type_name}"
-    yield f"{inner}def __init__("
-    yield f"{inner}    self,"
-    for name, type_name in types.items():
-        yield f"{inner}    {name}: {type_name} = ...,"
-    yield f"{inner}) -> None: ..."
+    for field in struct.fields:
+        yield f"{inner}{field.name}: {_type(field, spec)} = ..."
     yield ""
 
 

@@ -2,681 +2,309 @@
 from broker_sim.protocol.message import BytesLike, Message, Struct
 
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
     class TopicPartitions(Struct):
-        topic_id: bytes
-        partitions: list[int]
-        assignment_epochs: list[int] | None
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-            assignment_epochs: list[int] | None = ...,
-        ) -> None: ...
+        topic_id: bytes = ...
+        partitions: list[int] = ...
+        assignment_epochs: list[int] | None = ...
 
-    member_epoch: int
-    previous_member_epoch: int
-    state: int
-    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]
-    partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]
-    def __init__(
-        self,
-        member_epoch: int = ...,
-        previous_member_epoch: int = ...,
-        state: int = ...,
-        assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = ...,
-        partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = ...,
-    ) -> None: ...
+    member_epoch: int = ...
+    previous_member_epoch: int = ...
+    state: int = ...
+    assigned_partitions: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = ...
+    partitions_pending_revocation: list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions] = ...
 
 class ConsumerGroupMemberMetadataKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class ConsumerGroupMemberMetadataValue(Message):
     class ClassicProtocol(Struct):
-        name: str
-        metadata: BytesLike
-        def __init__(
-            self,
-            name: str = ...,
-            metadata: BytesLike = ...,
-        ) -> None: ...
+        name: str = ...
+        metadata: BytesLike = ...
 
     class ClassicMemberMetadata(Struct):
-        session_timeout_ms: int
-        supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol]
-        def __init__(
-            self,
-            session_timeout_ms: int = ...,
-            supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol] = ...,
-        ) -> None: ...
+        session_timeout_ms: int = ...
+        supported_protocols: list[ConsumerGroupMemberMetadataValue.ClassicProtocol] = ...
 
-    instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    subscribed_topic_names: list[str]
-    subscribed_topic_regex: str | None
-    rebalance_timeout_ms: int
-    server_assignor: str | None
-    classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None
-    def __init__(
-        self,
-        instance_id: str | None = ...,
-        rack_id: str | None = ...,
-        client_id: str = ...,
-        client_host: str = ...,
-        subscribed_topic_names: list[str] = ...,
-        subscribed_topic_regex: str | None = ...,
-        rebalance_timeout_ms: int = ...,
-        server_assignor: str | None = ...,
-        classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = ...,
-    ) -> None: ...
+    instance_id: str | None = ...
+    rack_id: str | None = ...
+    client_id: str = ...
+    client_host: str = ...
+    subscribed_topic_names: list[str] = ...
+    subscribed_topic_regex: str | None = ...
+    rebalance_timeout_ms: int = ...
+    server_assignor: str | None = ...
+    classic_member_metadata: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None = ...
 
 class ConsumerGroupMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class ConsumerGroupMetadataValue(Message):
-    epoch: int
-    metadata_hash: int
-    def __init__(
-        self,
-        epoch: int = ...,
-        metadata_hash: int = ...,
-    ) -> None: ...
+    epoch: int = ...
+    metadata_hash: int = ...
 
 class ConsumerGroupPartitionMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class ConsumerGroupPartitionMetadataValue(Message):
     class PartitionMetadata(Struct):
-        partition: int
-        racks: list[str]
-        def __init__(
-            self,
-            partition: int = ...,
-            racks: list[str] = ...,
-        ) -> None: ...
+        partition: int = ...
+        racks: list[str] = ...
 
     class TopicMetadata(Struct):
-        topic_id: bytes
-        topic_name: str
-        num_partitions: int
-        partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            topic_name: str = ...,
-            num_partitions: int = ...,
-            partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata] = ...,
-        ) -> None: ...
+        topic_id: bytes = ...
+        topic_name: str = ...
+        num_partitions: int = ...
+        partition_metadata: list[ConsumerGroupPartitionMetadataValue.PartitionMetadata] = ...
 
-    topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata]
-    def __init__(
-        self,
-        topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...,
-    ) -> None: ...
+    topics: list[ConsumerGroupPartitionMetadataValue.TopicMetadata] = ...
 
 class ConsumerGroupRegularExpressionKey(Message):
-    group_id: str
-    regular_expression: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        regular_expression: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    regular_expression: str = ...
 
 class ConsumerGroupRegularExpressionValue(Message):
-    topics: list[str]
-    version: int
-    timestamp: int
-    def __init__(
-        self,
-        topics: list[str] = ...,
-        version: int = ...,
-        timestamp: int = ...,
-    ) -> None: ...
+    topics: list[str] = ...
+    version: int = ...
+    timestamp: int = ...
 
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class ConsumerGroupTargetAssignmentMemberValue(Message):
     class TopicPartition(Struct):
-        topic_id: bytes
-        partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        topic_id: bytes = ...
+        partitions: list[int] = ...
 
-    topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition]
-    def __init__(
-        self,
-        topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = ...,
-    ) -> None: ...
+    topic_partitions: list[ConsumerGroupTargetAssignmentMemberValue.TopicPartition] = ...
 
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    assignment_epoch: int
-    assignment_timestamp: int
-    def __init__(
-        self,
-        assignment_epoch: int = ...,
-        assignment_timestamp: int = ...,
-    ) -> None: ...
+    assignment_epoch: int = ...
+    assignment_timestamp: int = ...
 
 class GroupMetadataKey(Message):
-    group: str
-    def __init__(
-        self,
-        group: str = ...,
-    ) -> None: ...
+    group: str = ...
 
 class GroupMetadataValue(Message):
     class MemberMetadata(Struct):
-        member_id: str
-        group_instance_id: str | None
-        client_id: str
-        client_host: str
-        rebalance_timeout: int
-        session_timeout: int
-        subscription: BytesLike
-        assignment: BytesLike
-        def __init__(
-            self,
-            member_id: str = ...,
-            group_instance_id: str | None = ...,
-            client_id: str = ...,
-            client_host: str = ...,
-            rebalance_timeout: int = ...,
-            session_timeout: int = ...,
-            subscription: BytesLike = ...,
-            assignment: BytesLike = ...,
-        ) -> None: ...
+        member_id: str = ...
+        group_instance_id: str | None = ...
+        client_id: str = ...
+        client_host: str = ...
+        rebalance_timeout: int = ...
+        session_timeout: int = ...
+        subscription: BytesLike = ...
+        assignment: BytesLike = ...
 
-    protocol_type: str
-    generation: int
-    protocol: str | None
-    leader: str | None
-    current_state_timestamp: int
-    members: list[GroupMetadataValue.MemberMetadata]
-    def __init__(
-        self,
-        protocol_type: str = ...,
-        generation: int = ...,
-        protocol: str | None = ...,
-        leader: str | None = ...,
-        current_state_timestamp: int = ...,
-        members: list[GroupMetadataValue.MemberMetadata] = ...,
-    ) -> None: ...
+    protocol_type: str = ...
+    generation: int = ...
+    protocol: str | None = ...
+    leader: str | None = ...
+    current_state_timestamp: int = ...
+    members: list[GroupMetadataValue.MemberMetadata] = ...
 
 class LegacyOffsetCommitKey(Message):
-    group: str
-    topic: str
-    partition: int
-    def __init__(
-        self,
-        group: str = ...,
-        topic: str = ...,
-        partition: int = ...,
-    ) -> None: ...
+    group: str = ...
+    topic: str = ...
+    partition: int = ...
 
 class LegacyOffsetCommitValue(Message):
-    offset: int
-    metadata: str
-    commit_timestamp: int
-    def __init__(
-        self,
-        offset: int = ...,
-        metadata: str = ...,
-        commit_timestamp: int = ...,
-    ) -> None: ...
+    offset: int = ...
+    metadata: str = ...
+    commit_timestamp: int = ...
 
 class OffsetCommitKey(Message):
-    group: str
-    topic: str
-    partition: int
-    def __init__(
-        self,
-        group: str = ...,
-        topic: str = ...,
-        partition: int = ...,
-    ) -> None: ...
+    group: str = ...
+    topic: str = ...
+    partition: int = ...
 
 class OffsetCommitValue(Message):
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp: int
-    expire_timestamp: int
-    topic_id: bytes
-    def __init__(
-        self,
-        offset: int = ...,
-        leader_epoch: int = ...,
-        metadata: str = ...,
-        commit_timestamp: int = ...,
-        expire_timestamp: int = ...,
-        topic_id: bytes = ...,
-    ) -> None: ...
+    offset: int = ...
+    leader_epoch: int = ...
+    metadata: str = ...
+    commit_timestamp: int = ...
+    expire_timestamp: int = ...
+    topic_id: bytes = ...
 
 class ShareGroupCurrentMemberAssignmentKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class ShareGroupCurrentMemberAssignmentValue(Message):
     class TopicPartitions(Struct):
-        topic_id: bytes
-        partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        topic_id: bytes = ...
+        partitions: list[int] = ...
 
-    member_epoch: int
-    previous_member_epoch: int
-    state: int
-    assigned_partitions: list[ShareGroupCurrentMemberAssignmentValue.TopicPartitions]
-    def __init__(
-        self,
-        member_epoch: int = ...,
-        previous_member_epoch: int = ...,
-        state: int = ...,
-        assigned_partitions: list[ShareGroupCurrentMemberAssignmentValue.TopicPartitions] = ...,
-    ) -> None: ...
+    member_epoch: int = ...
+    previous_member_epoch: int = ...
+    state: int = ...
+    assigned_partitions: list[ShareGroupCurrentMemberAssignmentValue.TopicPartitions] = ...
 
 class ShareGroupMemberMetadataKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class ShareGroupMemberMetadataValue(Message):
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    subscribed_topic_names: list[str]
-    def __init__(
-        self,
-        rack_id: str | None = ...,
-        client_id: str = ...,
-        client_host: str = ...,
-        subscribed_topic_names: list[str] = ...,
-    ) -> None: ...
+    rack_id: str | None = ...
+    client_id: str = ...
+    client_host: str = ...
+    subscribed_topic_names: list[str] = ...
 
 class ShareGroupMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class ShareGroupMetadataValue(Message):
-    epoch: int
-    metadata_hash: int
-    def __init__(
-        self,
-        epoch: int = ...,
-        metadata_hash: int = ...,
-    ) -> None: ...
+    epoch: int = ...
+    metadata_hash: int = ...
 
 class ShareGroupStatePartitionMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class ShareGroupStatePartitionMetadataValue(Message):
     class TopicPartitionsInfo(Struct):
-        topic_id: bytes
-        topic_name: str
-        partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            topic_name: str = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        topic_id: bytes = ...
+        topic_name: str = ...
+        partitions: list[int] = ...
 
     class TopicInfo(Struct):
-        topic_id: bytes
-        topic_name: str
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            topic_name: str = ...,
-        ) -> None: ...
+        topic_id: bytes = ...
+        topic_name: str = ...
 
-    initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
-    initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo]
-    deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo]
-    def __init__(
-        self,
-        initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...,
-        initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...,
-        deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo] = ...,
-    ) -> None: ...
+    initializing_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...
+    initialized_topics: list[ShareGroupStatePartitionMetadataValue.TopicPartitionsInfo] = ...
+    deleting_topics: list[ShareGroupStatePartitionMetadataValue.TopicInfo] = ...
 
 class ShareGroupTargetAssignmentMemberKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class ShareGroupTargetAssignmentMemberValue(Message):
     class TopicPartition(Struct):
-        topic_id: bytes
-        partitions: list[int]
-        def __init__(
-            self,
-            topic_id: bytes = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        topic_id: bytes = ...
+        partitions: list[int] = ...
 
-    topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition]
-    def __init__(
-        self,
-        topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition] = ...,
-    ) -> None: ...
+    topic_partitions: list[ShareGroupTargetAssignmentMemberValue.TopicPartition] = ...
 
 class ShareGroupTargetAssignmentMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class ShareGroupTargetAssignmentMetadataValue(Message):
-    assignment_epoch: int
-    assignment_timestamp: int
-    def __init__(
-        self,
-        assignment_epoch: int = ...,
-        assignment_timestamp: int = ...,
-    ) -> None: ...
+    assignment_epoch: int = ...
+    assignment_timestamp: int = ...
 
 class StreamsGroupCurrentMemberAssignmentKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class StreamsGroupCurrentMemberAssignmentValue(Message):
     class TaskIds(Struct):
-        subtopology_id: str
-        partitions: list[int]
-        assignment_epochs: list[int] | None
-        def __init__(
-            self,
-            subtopology_id: str = ...,
-            partitions: list[int] = ...,
-            assignment_epochs: list[int] | None = ...,
-        ) -> None: ...
+        subtopology_id: str = ...
+        partitions: list[int] = ...
+        assignment_epochs: list[int] | None = ...
 
-    member_epoch: int
-    previous_member_epoch: int
-    state: int
-    active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
-    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
-    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
-    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
-    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
-    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds]
-    def __init__(
-        self,
-        member_epoch: int = ...,
-        previous_member_epoch: int = ...,
-        state: int = ...,
-        active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
-        standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
-        warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
-        active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
-        standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
-        warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...,
-    ) -> None: ...
+    member_epoch: int = ...
+    previous_member_epoch: int = ...
+    state: int = ...
+    active_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    standby_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    warmup_tasks: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    active_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    standby_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
+    warmup_tasks_pending_revocation: list[StreamsGroupCurrentMemberAssignmentValue.TaskIds] = ...
 
 class StreamsGroupMemberMetadataKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class StreamsGroupMemberMetadataValue(Message):
     class Endpoint(Struct):
-        host: str
-        port: int
-        def __init__(
-            self,
-            host: str = ...,
-            port: int = ...,
-        ) -> None: ...
+        host: str = ...
+        port: int = ...
 
     class KeyValue(Struct):
-        key: str
-        value: str
-        def __init__(
-            self,
-            key: str = ...,
-            value: str = ...,
-        ) -> None: ...
+        key: str = ...
+        value: str = ...
 
-    instance_id: str | None
-    rack_id: str | None
-    client_id: str
-    client_host: str
-    rebalance_timeout_ms: int
-    topology_epoch: int
-    process_id: str
-    user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None
-    client_tags: list[StreamsGroupMemberMetadataValue.KeyValue]
-    def __init__(
-        self,
-        instance_id: str | None = ...,
-        rack_id: str | None = ...,
-        client_id: str = ...,
-        client_host: str = ...,
-        rebalance_timeout_ms: int = ...,
-        topology_epoch: int = ...,
-        process_id: str = ...,
-        user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None = ...,
-        client_tags: list[StreamsGroupMemberMetadataValue.KeyValue] = ...,
-    ) -> None: ...
+    instance_id: str | None = ...
+    rack_id: str | None = ...
+    client_id: str = ...
+    client_host: str = ...
+    rebalance_timeout_ms: int = ...
+    topology_epoch: int = ...
+    process_id: str = ...
+    user_endpoint: StreamsGroupMemberMetadataValue.Endpoint | None = ...
+    client_tags: list[StreamsGroupMemberMetadataValue.KeyValue] = ...
 
 class StreamsGroupMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class StreamsGroupMetadataValue(Message):
     class LastAssignmentConfig(Struct):
-        key: str
-        value: str
-        def __init__(
-            self,
-            key: str = ...,
-            value: str = ...,
-        ) -> None: ...
+        key: str = ...
+        value: str = ...
 
-    epoch: int
-    metadata_hash: int
-    validated_topology_epoch: int
-    last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None
-    stored_description_topology_epoch: int
-    failed_description_topology_epoch: int
-    def __init__(
-        self,
-        epoch: int = ...,
-        metadata_hash: int = ...,
-        validated_topology_epoch: int = ...,
-        last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...,
-        stored_description_topology_epoch: int = ...,
-        failed_description_topology_epoch: int = ...,
-    ) -> None: ...
+    epoch: int = ...
+    metadata_hash: int = ...
+    validated_topology_epoch: int = ...
+    last_assignment_configs: list[StreamsGroupMetadataValue.LastAssignmentConfig] | None = ...
+    stored_description_topology_epoch: int = ...
+    failed_description_topology_epoch: int = ...
 
 class StreamsGroupTargetAssignmentMemberKey(Message):
-    group_id: str
-    member_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-        member_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
+    member_id: str = ...
 
 class StreamsGroupTargetAssignmentMemberValue(Message):
     class TaskIds(Struct):
-        subtopology_id: str
-        partitions: list[int]
-        def __init__(
-            self,
-            subtopology_id: str = ...,
-            partitions: list[int] = ...,
-        ) -> None: ...
+        subtopology_id: str = ...
+        partitions: list[int] = ...
 
-    active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
-    standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
-    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds]
-    def __init__(
-        self,
-        active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
-        standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
-        warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...,
-    ) -> None: ...
+    active_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...
+    standby_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...
+    warmup_tasks: list[StreamsGroupTargetAssignmentMemberValue.TaskIds] = ...
 
 class StreamsGroupTargetAssignmentMetadataKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class StreamsGroupTargetAssignmentMetadataValue(Message):
-    assignment_epoch: int
-    assignment_timestamp: int
-    def __init__(
-        self,
-        assignment_epoch: int = ...,
-        assignment_timestamp: int = ...,
-    ) -> None: ...
+    assignment_epoch: int = ...
+    assignment_timestamp: int = ...
 
 class StreamsGroupTopologyKey(Message):
-    group_id: str
-    def __init__(
-        self,
-        group_id: str = ...,
-    ) -> None: ...
+    group_id: str = ...
 
 class StreamsGroupTopologyValue(Message):
     class TopicConfig(Struct):
-        key: str
-        value: str
-        def __init__(
-            self,
-            key: str = ...,
-            value: str = ...,
-        ) -> None: ...
+        key: str = ...
+        value: str = ...
 
     class TopicInfo(Struct):
-        name: str
-        partitions: int
-        replication_factor: int
-        topic_configs: list[StreamsGroupTopologyValue.TopicConfig]
-        def __init__(
-            self,
-            name: str = ...,
-            partitions: int = ...,
-            replication_factor: int = ...,
-            topic_configs: list[StreamsGroupTopologyValue.TopicConfig] = ...,
-        ) -> None: ...
+        name: str = ...
+        partitions: int = ...
+        replication_factor: int = ...
+        topic_configs: list[StreamsGroupTopologyValue.TopicConfig] = ...
 
     class CopartitionGroup(Struct):
-        source_topics: list[int]
-        source_topic_regex: list[int]
-        repartition_source_topics: list[int]
-        def __init__(
-            self,
-            source_topics: list[int] = ...,
-            source_topic_regex: list[int] = ...,
-            repartition_source_topics: list[int] = ...,
-        ) -> None: ...
+        source_topics: list[int] = ...
+        source_topic_regex: list[int] = ...
+        repartition_source_topics: list[int] = ...
 
     class Subtopology(Struct):
-        subtopology_id: str
-        source_topics: list[str]
-        source_topic_regex: list[str]
-        state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo]
-        repartition_sink_topics: list[str]
-        repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo]
-        copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup]
-        def __init__(
-            self,
-            subtopology_id: str = ...,
-            source_topics: list[str] = ...,
-            source_topic_regex: list[str] = ...,
-            state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...,
-            repartition_sink_topics: list[str] = ...,
-            repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...,
-            copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup] = ...,
-        ) -> None: ...
+        subtopology_id: str = ...
+        source_topics: list[str] = ...
+        source_topic_regex: list[str] = ...
+        state_changelog_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...
+        repartition_sink_topics: list[str] = ...
+        repartition_source_topics: list[StreamsGroupTopologyValue.TopicInfo] = ...
+        copartition_groups: list[StreamsGroupTopologyValue.CopartitionGroup] = ...
 
-    epoch: int
-    subtopologies: list[StreamsGroupTopologyValue.Subtopology]
-    def __init__(
-        self,
-        epoch: int = ...,
-        subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...,
-    ) -> None: ...
+    epoch: int = ...
+    subtopologies: list[StreamsGroupTopologyValue.Subtopology] = ...

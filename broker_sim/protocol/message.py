@@ -5,7 +5,7 @@ of a message. Deliberate difference: unknown tagged fields are skipped, not kept
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, dataclass_transform
 
 from broker_sim.protocol.file_view import FileView
 from broker_sim.protocol.schema import FieldSpec, MessageSpec, StructSpec
@@ -22,6 +22,7 @@ _FRESH: Any = object()
 """Default that stands for a new list or struct; None stands for null."""
 
 
+@dataclass_transform(eq_default=False)
 class Struct:
     """A message or a struct nested in one; two are equal if their classes and fields are."""
 

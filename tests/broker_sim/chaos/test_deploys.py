@@ -145,7 +145,7 @@ def test_what_a_worker_leaves_open_is_not_heard_of():
 @pytest.mark.parametrize("fault", ["deploy workers value=half", "scale workers value=0", "scale workers value=more"])
 def test_deploy_that_means_nothing_is_refused(fault):
     (action,) = schedule(f"1 {fault}").actions
-    with pytest.raises(ScheduleError, match="give a value"):
+    with pytest.raises(ScheduleError, match="add a value"):
         check_action(action)
 
 

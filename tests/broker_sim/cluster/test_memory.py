@@ -54,7 +54,7 @@ def test_at_the_limit_records_are_refused_and_consumers_go_on(make_cluster, acks
     assert produce(cluster, acks=acks).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert (answer.base_offset, answer.log_start_offset) == (-1, -1)
-    assert "at most 1000000 bytes" in answer.error_message
+    assert "limit 1000000;" in answer.error_message
     memory = cluster.status().memory
     assert memory.limit_bytes == LIMIT
     assert LIMIT - len(RECORD[0]) - 1_000 < memory.used_bytes <= LIMIT

@@ -134,9 +134,7 @@ def test_stubs_have_every_class_and_field():
 
 
 def stub_fields(node):
-    """Return the fields of a class of the stub, after comparing them with its constructor."""
-    fields = [item.target.id for item in node.body if isinstance(item, ast.AnnAssign)]
-    for constructor in node.body:
-        if isinstance(constructor, ast.FunctionDef):
-            assert [argument.arg for argument in constructor.args.args] == ["self", *fields]
-    return fields
+    """Return the fields of a class of the stub; each has a default, so that the constructor can leave it out."""
+    fields = [item for item in node.body if isinstance(item, ast.AnnAssign)]
+    assert all(field.value is not None for field in fields)
+    return [field.target.id for field in fields]

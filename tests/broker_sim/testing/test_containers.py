@@ -112,7 +112,7 @@ def test_what_starts_containers_may_not_be_installed(run_here, monkeypatch):
     monkeypatch.setattr(containers, "GROUP", "broker_sim.nothing")
     result = run_here("def test_it(kafka): pass", OPTION)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["--kafka-containers: what starts * not installed: pip install ./integration*"])
+    result.stdout.fnmatch_lines(["--kafka-containers: the package * not installed: pip install ./integration*"])
 
 
 def test_one_real_kafka_is_enough(run_here):

@@ -103,7 +103,7 @@ def test_what_no_scenario_can_repeat_is_named_and_keeps_the_exit_code(run, repor
     report_of({FAILS: Verdict.AGREED}, failures=[late])
     done = run()
     assert done.exit_code == 1
-    assert "to judge again what failed before: all at_once\n" in done.output
+    assert "this earlier failure needs a run of all scenarios: all at_once\n" in done.output
 
 
 def test_what_no_scenario_can_repeat_outlives_those_that_can(report_of):
