@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, encode_request
+from broker_sim.protocol.primitives import varint
 
 if TYPE_CHECKING:
     from broker_sim.protocol.message import Message
@@ -57,19 +58,13 @@ def token(data: bytes, version: int = 2) -> Sent:
 
 def with_tags(data: bytes, *, of_header: int = 0, of_body: int = 0) -> Sent:
     """Return a SaslAuthenticate 2 with so many tagged fields that nobody knows."""
-    header = struct.pack(">hhih", ApiKey.SASL_AUTHENTICATE, 2, CORRELATION_ID, 1) + b"c" + _tags(of_header)
-    frame = header + _varint(len(data) + 1) + data + _tags(of_body)
-    return Sent(bare(frame).data, ApiKey.SASL_AUTHENTICATE, 2)
+    body = _tags(of_header) + varint(len(data) + 1) + data + _tags(of_body)
+    return raw(ApiKey.SASL_AUTHENTICATE, 2, body)._replace(api_key=ApiKey.SASL_AUTHENTICATE, answer_version=2)
 
 
 def _tags(count: int) -> bytes:
     """Return empty tagged fields with their number before them."""
-    return _varint(count) + b"".join(_varint(100 + number) + b"\0" for number in range(count))
-
-
-def _varint(value: int) -> bytes:
-    low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+    return varint(count) + b"".join(varint(100 + number) + b"\0" for number in range(count))
 
 
 def bare(data: bytes) -> Sent:

@@ -112,8 +112,7 @@ class ShareMember:
                 batch_size=500, topics=[] if session else topics,
             )  # fmt: skip
             answer = await self._ask(broker, fetch, 2)
-            parts = [each for topic in answer.responses for each in topic.partitions]
-            error = next((one for one in (answer.error_code, *(each.error_code for each in parts)) if one), 0)
+            parts, error = self._result(answer)
             if error:
                 self.say(self.name, f"hears {ErrorCode(error).name} from broker {broker}, and asks again")
                 return
@@ -125,6 +124,12 @@ class ShareMember:
                 await asyncio.sleep(self.work_s)
                 await self._acknowledge(broker, session, topic_id, acquired)
                 session += 1
+
+    @staticmethod
+    def _result(answer):
+        """Return the partitions of an answer, and its first error or 0."""
+        parts = [each for topic in answer.responses for each in topic.partitions]
+        return parts, next((one for one in (answer.error_code, *(each.error_code for each in parts)) if one), 0)
 
     def _tell(self, part):
         counts = {
@@ -153,8 +158,7 @@ class ShareMember:
         ]
         topics = [request.AcknowledgeTopic(topic_id, partitions)]
         answer = await self._ask(broker, request(self.group, self.name, session, topics=topics), 2)
-        parts = [each for topic in answer.responses for each in topic.partitions]
-        error = next((one for one in (answer.error_code, *(each.error_code for each in parts)) if one), 0)
+        _, error = self._result(answer)
         count = sum(one.last_offset - one.first_offset + 1 for each in acquired for one in each.acquired_records)
         said = f"{self.answer.name.lower()}s" if not error else f"hears {ErrorCode(error).name} for"
         self.say(self.name, f"{said} {count} record{'s' if count != 1 else ''}")
