@@ -65,12 +65,10 @@ def _print_status(_: Any, status: Any) -> None:
 
 def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
     """Print groups, share partitions, transactions and producers, at most `most` rows of each (default: all)."""
-    from rich.console import Console  # noqa: PLC0415 - slow to import
-
-    from broker_sim.cli.columns import fitted_table  # noqa: PLC0415 - brings rich along
+    from broker_sim.cli.columns import fitted_table, output  # noqa: PLC0415 - brings rich along
     from broker_sim.cli.group_tables import LISTINGS  # noqa: PLC0415 - as above
 
-    console = Console()
+    console = output()
     for listing in LISTINGS:
         rows = listing.sorted(answer)
         if rows or (most is None and listing.name in answer):
@@ -99,11 +97,10 @@ def _print_partition(arguments: Mapping[str, Any], partition: Any) -> None:
 
 
 def _print_group(_: Any, group: Any) -> None:
-    from rich.console import Console  # noqa: PLC0415 - slow to import
+    from broker_sim.cli.columns import output  # noqa: PLC0415 - brings rich along
+    from broker_sim.cli.group_tables import group_tables  # noqa: PLC0415 - as above
 
-    from broker_sim.cli.group_tables import group_tables  # noqa: PLC0415 - brings rich along
-
-    console = Console()
+    console = output()
     for table in group_tables(group, console.width):
         console.print(table)
 

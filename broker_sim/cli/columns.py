@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +22,8 @@ BETWEEN: Final = ", "
 BESIDE_CELL: Final = 2
 """Width of a column beside its cells: a space, and the space between two columns."""
 BESIDE_TABLE: Final = 1
+WIDTH_OF_FILES: Final = 10_000
+"""Width for output that is no terminal, in characters: a row is one line, as `grep` expects."""
 LEAST_OF_LONG: Final = 12
 """Minimum width of a long cell; it is not shortened further to make room for columns of higher rank."""
 SECOND_MS: Final = 1_000
@@ -40,6 +44,14 @@ class Column(NamedTuple):
     is_right: bool = False
     is_long: bool = False
     """Whether cells may be shortened or folded."""
+
+
+def output() -> Console:
+    """Return the console of stdout; without a terminal or `COLUMNS`, a row is one line of any length."""
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH_OF_FILES
+    return console
 
 
 def fitted_table(

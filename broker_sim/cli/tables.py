@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-
-from broker_sim.cli.columns import empty_table
+from broker_sim.cli.columns import empty_table, output
 from broker_sim.metadata import NO_LEADER
+from broker_sim.metadata.topic_name import is_internal_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,12 +33,19 @@ def new_table(title: str, *columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def print_status(status: dict[str, Any]) -> None:
-    """Print the memory, brokers, partitions, faults, and links with faults."""
-    console = Console()
+    """Print the memory, brokers, partitions, faults, and links with faults.
+
+    Partitions of Kafka's internal topics that are empty and in sync, usually 49 of 50, are only counted.
+    """
+    console = output()
     memory = status["memory"]
     console.print(f"memory: {_size(memory['used_bytes'])} of at most {_size(memory['limit_bytes'])}\n")
     console.print(_brokers(status["brokers"]))
-    console.print(_partitions(status["topics"]))
+    topics = [_without_idle_partitions(topic) for topic in status["topics"]]
+    console.print(_partitions(topics))
+    for topic, shown in zip(status["topics"], topics, strict=True):
+        if count := len(topic["partitions"]) - len(shown["partitions"]):
+            console.print(f"{count} empty partitions of {topic['name']} are not shown; --json shows them")
     if status["faults"]:
         console.print(_faults(status["faults"]))
     if status["links"]:
@@ -53,7 +59,7 @@ def print_status(status: dict[str, Any]) -> None:
 
 def _print_tables(tables: Iterable[Table]) -> None:
     """Print tables, one below the other."""
-    console = Console()
+    console = output()
     for table in tables:
         console.print(table)
 
@@ -207,6 +213,18 @@ def _partitions(topics: list[dict[str, Any]]) -> Table:
     return table
 
 
+def _without_idle_partitions(topic: dict[str, Any]) -> dict[str, Any]:
+    """Return a copy of an internal topic without the partitions that are empty and in sync, any other topic as it is."""
+    if not is_internal_topic(topic["name"]):
+        return topic
+    return {**topic, "partitions": [each for each in topic["partitions"] if not _is_idle(each)]}
+
+
+def _is_idle(partition: dict[str, Any]) -> bool:
+    replicas = partition["replicas"]
+    return len(partition["isr"]) == len(replicas) and not any(replica["log_end_offset"] for replica in replicas)
+
+
 def _node(node_id: int) -> str:
     return "controller" if node_id < 0 else str(node_id)
 
@@ -216,7 +234,7 @@ def print_purgatory(purgatory: dict[str, Any]) -> None:
 
     The column `wheel` has level and bucket.
     """
-    console = Console()
+    console = output()
     sizes = new_table("purgatories", "broker", "purgatory", "watched", "delayed", right=("watched", "delayed"))
     parked = new_table(
         *("parked", "broker", "operation", "keys", "waits for", "age", "left", "wheel"), right=("age", "left")

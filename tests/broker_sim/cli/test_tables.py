@@ -64,6 +64,28 @@ def test_status_fits_and_keeps_every_id(lines):
     assert column(shown, "HW") == "1234567890"
 
 
+def test_empty_partitions_of_internal_topics_are_counted_unless_a_replica_is_missing(lines):
+    def partition(number, isr, log_end_offset):
+        replicas = [{"broker": each, "log_end_offset": log_end_offset, "high_watermark": 0} for each in (1, 2)]
+        return {"partition": number, "leader": 1, "leader_epoch": 0, "isr": isr, "replicas": replicas}
+
+    idle = [partition(number, [1, 2], 0) for number in range(3, 7)]
+    offsets = [partition(1, [1], 0), partition(2, [1, 2], 7), *idle]
+    status = {"memory": {"used_bytes": 0, "limit_bytes": 1}, "metadata_delay_ms": 0, "brokers": [], "faults": []}
+    topics = [{"name": "__consumer_offsets", "partitions": offsets}, {"name": "orders", "partitions": idle[:1]}]
+    shown = lines(print_status, {**status, "links": [], "topics": topics})
+    rows = [line.split()[0] for line in shown if "-" in line]
+    assert rows[:3] == ["__consumer_offsets-1", "__consumer_offsets-2", "orders-3"]
+    assert "4 empty partitions of __consumer_offsets are not shown; --json shows them" in shown
+
+
+def test_a_row_is_one_line_where_no_terminal_limits_it(monkeypatch, capsys):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    denial = {"time_ms": 0, "principal": "User:billing", "client_host": HOST, "api": "PRODUCE", "operation": "WRITE"}
+    print_denials([denial | {"resource_type": "TOPIC", "resource": TOPIC, "rule": "no rule of the topic allows it"}])
+    assert sum(TOPIC in line and HOST in line for line in capsys.readouterr().out.splitlines()) == 1
+
+
 def test_several_listeners_of_a_broker_are_named(lines):
     broker = {
         "id": 1, "address": "in:1", "listeners": {"INSIDE": "in:1", "OUTSIDE": "out:2"},
