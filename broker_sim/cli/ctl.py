@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -101,8 +102,13 @@ class _VerbCommand(click.Command):
     def __init__(self, verb: Verb[..., Any]) -> None:
         self._verb = verb
         self._repeated, self._nullable, parameters = _parameters(verb)
+        text = inspect.getdoc(verb.method) or ""
         super().__init__(
-            verb.word, params=parameters, help=inspect.getdoc(verb.method), callback=click.pass_obj(self._run)
+            verb.word,
+            params=parameters,
+            help=text,
+            short_help=re.split(r"[;:.](?:\s|$)", text, maxsplit=1)[0].replace("\n", " ") + ".",
+            callback=click.pass_obj(self._run),
         )
 
     def _run(self, ctl: _Ctl, /, **values: Any) -> None:

@@ -133,7 +133,7 @@ class RequestVerbs(BaseVerbs):
 
     @verb()
     def keep_requests(self, count: int = 1_000) -> None:
-        """From now on record the last `count` requests of clients and their responses, for `requests`.
+        """Record from now on the last `count` requests of clients and their responses, for `requests`.
 
         Older ones are dropped; 0 ends the recording. Messages are recorded in full, with their records.
         """
@@ -152,5 +152,7 @@ class RequestVerbs(BaseVerbs):
 
         requests = self.nodes.requests
         if not requests.limit:
-            raise WrongStateError("requests are not recorded; call keep_requests() first")
+            raise WrongStateError(
+                "requests are not recorded; call keep_requests() first, or `broker-sim ctl keep-requests`"
+            )
         return requests.find(None if api is None else served_api(api), client_id)
