@@ -214,7 +214,7 @@ def _partitions(topics: list[dict[str, Any]]) -> Table:
 
 
 def _without_idle_partitions(topic: dict[str, Any]) -> dict[str, Any]:
-    """Return a copy of an internal topic without the partitions that are empty and in sync, any other topic as it is."""
+    """Return an internal topic without the partitions that are empty and in sync, any other topic as it is."""
     if not is_internal_topic(topic["name"]):
         return topic
     return {**topic, "partitions": [each for each in topic["partitions"] if not _is_idle(each)]}
