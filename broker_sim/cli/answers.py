@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ROWS_OF_STATUS = 20
-"""Maximum number of groups, share partitions, transactions and producers in the output of `status`."""
+"""Maximum number of groups, share partitions, transactions, producers and pushing clients in the output of `status`."""
 
 
 def print_answer(verb: str, arguments: Mapping[str, Any], answer: Any) -> None:
@@ -61,6 +61,11 @@ def _print_status(_: Any, status: Any) -> None:
 
     print_status(status)
     _print_listings(status, most=ROWS_OF_STATUS)
+    pushing = status["client_metrics"]
+    for client in pushing[-ROWS_OF_STATUS:]:
+        click.echo(f"metrics of {_pushing_client(client)}, {len(client['metrics'])} metrics")
+    if pushing:
+        click.echo("for the metrics of all clients: broker-sim ctl client-metrics")
 
 
 def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
@@ -125,10 +130,14 @@ def _print_denials(_: Any, answer: Any) -> None:
 
 def _print_client_metrics(_: Any, answer: Any) -> None:
     for client in answer["clients"]:
-        click.echo(f"{client['client_id']} ({client['software']}): {client['pushes']} pushes")
+        click.echo(_pushing_client(client))
         for metric in client["metrics"]:
             attributes = ",".join(f"{name}={value}" for name, value in metric["attributes"].items())
             click.echo(f"\t{metric['name']}{f'{{{attributes}}}' if attributes else ''}\t{metric['value']:g}")
+
+
+def _pushing_client(client: Mapping[str, Any]) -> str:
+    return f"{client['client_id']} ({client['software']}): {client['pushes']} pushes"
 
 
 _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {

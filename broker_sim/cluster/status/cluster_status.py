@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from broker_sim_purgatory import ParkedOperation
 
     from broker_sim.cluster.nodes.nodes import Nodes
+    from broker_sim.cluster.status.clients_status import ClientsMetrics
     from broker_sim.cluster.status.coordinator_status import GroupsStatus, GroupStatus
     from broker_sim.cluster.status.transaction_status import ProducersStatus, TransactionsStatus
 
@@ -325,6 +326,8 @@ class ClusterStatus:
     groups: GroupsStatus
     transactions: TransactionsStatus
     producers: ProducersStatus
+    client_metrics: ClientsMetrics
+    """The last metrics that each client has pushed, as `client_metrics` returns them; empty if clients push none."""
 
     def broker(self, broker_id: int) -> BrokerStatus:
         """Return one broker. Raises UnknownBrokerError."""
@@ -380,11 +383,13 @@ class ClusterStatus:
             **self.groups.to_json(),
             **self.transactions.to_json(),
             **self.producers.to_json(),
+            "client_metrics": self.client_metrics.to_json()["clients"],
         }
 
 
 def cluster_status(nodes: Nodes) -> ClusterStatus:
     """Return a snapshot of the whole cluster."""
+    from broker_sim.cluster.status.clients_status import ClientsMetrics  # noqa: PLC0415 - see `Verbs`
     from broker_sim.cluster.status.coordinator_status import groups_status  # noqa: PLC0415 - see `Verbs`
     from broker_sim.cluster.status.transaction_status import (  # noqa: PLC0415 - see `Verbs`
         producers_status,
@@ -405,6 +410,7 @@ def cluster_status(nodes: Nodes) -> ClusterStatus:
         groups=groups_status(nodes),
         transactions=transactions_status(nodes),
         producers=producers_status(nodes),
+        client_metrics=ClientsMetrics(nodes.client_metrics.statuses()),
     )
 
 

@@ -27,9 +27,14 @@ PRODUCERS = [
     }
     for n in range(1)
 ]  # fmt: skip
+CLIENT = {
+    "client_id": "billing", "software": "librdkafka 2.16.0", "pushes": 3,
+    "metrics": [{"name": "requests", "value": 4.0, "attributes": {"node.id": "1"}}],
+}  # fmt: skip
 STATUS = {
     "memory": {"used_bytes": 0, "limit_bytes": 1}, "metadata_delay_ms": 0, "brokers": [], "topics": [],
     "faults": [], "links": [], "groups": GROUPS, "transactions": TRANSACTIONS, "producers": PRODUCERS,
+    "client_metrics": [CLIENT],
 }  # fmt: skip
 
 
@@ -45,9 +50,21 @@ def test_status_has_the_first_rows_and_says_where_the_others_are(capsys):
 
 
 def test_status_leaves_out_what_there_is_not(capsys):
-    print_answer("status", {}, STATUS | {"groups": [], "transactions": [], "producers": []})
+    print_answer("status", {}, STATUS | {"groups": [], "transactions": [], "producers": [], "client_metrics": []})
     text = capsys.readouterr().out
-    assert not any(title in text for title in ("groups", "transactions", "producers"))
+    assert not any(title in text for title in ("groups", "transactions", "producers", "metrics"))
+
+
+def test_status_counts_the_metrics_of_clients_and_says_where_they_are(capsys):
+    print_answer("status", {}, STATUS)
+    text = capsys.readouterr().out
+    assert "metrics of billing (librdkafka 2.16.0): 3 pushes, 1 metrics\n" in text
+    assert "broker-sim ctl client-metrics\n" in text
+
+
+def test_client_metrics_are_shown_with_attributes_and_values(capsys):
+    print_answer("client_metrics", {}, {"clients": [CLIENT]})
+    assert capsys.readouterr().out == "billing (librdkafka 2.16.0): 3 pushes\n\trequests{node.id=1}\t4\n"
 
 
 def test_share_partitions_are_below_the_groups_that_they_are_of(capsys):

@@ -112,7 +112,7 @@ def test_client_without_a_subscription_pushes_nothing_every_five_minutes(cluster
     assert (response.requested_metrics, response.push_interval_ms) == ([], 300_000)
 
 
-def test_last_metrics_are_returned_by_the_verb_and_in_the_metrics(cluster, client):
+def test_last_metrics_are_in_the_verb_in_status_and_in_metrics(cluster, client):
     assert client.push(metrics_data(NAME, 3.0)) is ErrorCode.NONE
     cluster.advance(INTERVAL_MS)
     packed = compress(CompressionCodec.GZIP, metrics_data(NAME, 4.0, **{"node.id": "1"}))
@@ -123,8 +123,10 @@ def test_last_metrics_are_returned_by_the_verb_and_in_the_metrics(cluster, clien
     assert (status.value(NAME), status.value("other")) == (4.0, None)
     assert f'{NAME.replace(".", "_")}{{client_id="{status.client_id}"' in cluster.metrics()
     assert cluster.client_metrics().to_json()["clients"][0]["metrics"][0]["value"] == 4.0
+    assert cluster.status().client_metrics == (status,)
+    assert cluster.status().to_json()["client_metrics"] == [status.to_json()]
     cluster.reset()
-    assert cluster.client_metrics() == ()
+    assert cluster.client_metrics() == cluster.status().client_metrics == ()
 
 
 @pytest.mark.parametrize(("late_ms", "error"), [(-1, ErrorCode.THROTTLING_QUOTA_EXCEEDED), (0, ErrorCode.NONE)])
