@@ -21,7 +21,7 @@ class StatusVerbs(BaseVerbs):
 
     @verb("GET", "/status")
     def status(self) -> ClusterStatus:
-        """Return brokers, partitions with leader, ISR, LEO and HW, groups, transactions, producers and clients' metrics."""
+        """Return brokers, partitions with leader, ISR, LEO, HW, groups, transactions, producers, clients' metrics."""
         from broker_sim.cluster.status.cluster_status import cluster_status  # noqa: PLC0415 - see `Verbs`
 
         return cluster_status(self.nodes)

@@ -42,6 +42,7 @@ from broker_sim_integration.scenarios.families.replication import (
     fencing_epochs,
     high_watermark,
     isr,
+    quorum_voters,
     unregistration,
 )
 from broker_sim_integration.scenarios.families.restart import lost_files, recovery, restart
@@ -96,6 +97,7 @@ FAMILIES: Final = (
     elections,
     controlled_shutdown,
     unregistration,
+    quorum_voters,
     idempotence,
     pipelining,
     connectivity,
