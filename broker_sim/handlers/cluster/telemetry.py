@@ -8,8 +8,8 @@ Behaviour:
 * a request before the push interval has passed is THROTTLING_QUOTA_EXCEEDED, except the first push after a get and
   the terminating push
 * a push with a former subscription id is UNKNOWN_SUBSCRIPTION_ID, one above `telemetry.max.bytes`
-  TELEMETRY_TOO_LARGE, one that is not OpenTelemetry INVALID_RECORD, and one after the terminating push
-  INVALID_REQUEST
+  TELEMETRY_TOO_LARGE, one that is larger once unpacked or not OpenTelemetry INVALID_RECORD, and one after the
+  terminating push INVALID_REQUEST
 """
 
 from __future__ import annotations

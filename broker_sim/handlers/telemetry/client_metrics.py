@@ -44,8 +44,10 @@ LIMIT: Final = 16_384
 """Maximum number of client instances per broker, and of client instances whose metrics are stored."""
 EXPIRY_MS: Final = 60_000
 INTERVALS_TO_EXPIRY: Final = 3
-RESERVED: Final = (bytes(16), bytes(15) + b"\x01")
-"""Ids that no client instance can have; a client without an id sends the first."""
+NO_ID: Final = bytes(16)
+"""The id that a client without an id sends."""
+RESERVED: Final = (NO_ID, bytes(15) + b"\x01")
+"""Ids with which no client can push; as in Kafka, a client that sends the second one gets it for its own."""
 MAX_BYTES_CONFIG: Final = "telemetry.max.bytes"
 DEFAULT_MAX_BYTES: Final = "1048576"
 
@@ -171,7 +173,7 @@ class ClientMetricsManager:
 
     def subscribe(self, instance_id: bytes, client: PushingClient, image: MetadataImage) -> tuple[bytes, _Instance]:
         """Return the client instance id (a new one for zeros) and its subscription. Raises ApiError."""
-        while instance_id in RESERVED:
+        while instance_id == NO_ID:
             instance_id = uuid.UUID(bytes=self._random.randbytes(16), version=4).bytes
         instance = self._instance(instance_id, client, image)
         now_ms = self._clock.now_ms()
@@ -260,14 +262,13 @@ class ClientMetricsManager:
 
 
 def _unpacked(compression: int, payload: bytes, most_bytes: int) -> list[ClientMetric]:
-    """Return the metrics of a payload. Raises ApiError INVALID_RECORD."""
+    """Return the metrics of a payload. Raises ApiError INVALID_RECORD, also if they are too large once unpacked."""
     try:
         return parse_metrics(decompress(CompressionCodec(compression), payload, most_bytes)) if payload else []
     except ValueError as error:
         raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
     except ApiError as error:
-        too_large = error.error_code is ErrorCode.MESSAGE_TOO_LARGE
-        raise ApiError(ErrorCode.TELEMETRY_TOO_LARGE if too_large else ErrorCode.INVALID_RECORD) from error
+        raise ApiError(ErrorCode.INVALID_RECORD) from error
 
 
 def _labels(instance_id: bytes, client: PushingClient) -> dict[str, str]:

@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
-from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.compression import CompressionCodec
-from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.protocol.records import Record, build_batch, iter_records
+from broker_sim_integration.case_connection import Connection, eventually
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from broker_sim.protocol.message import Message
 
 BROKER, TOPIC, GROUP = 4, 2, 32
 """Types of resources."""
-SET, DELETE = 0, 1
 ACCEPT, RELEASE, REJECT = 1, 2, 3
 PRODUCED_MS: Final = 1_700_000_000_000
-ANSWER_S: Final = 60
 LETTERS_S: Final = 20
 QUIET_S: Final = 1
 _DONE: Final = ("acknowledged", "archived")
@@ -36,39 +32,6 @@ class Topic(NamedTuple):
 
     name: str
     topic_id: bytes
-
-
-class Connection:
-    """A connection with one request at a time."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    async def ask(self, message: Message, version: int) -> Any:
-        """Send a request; return the response."""
-        assert message.API_KEY is not None
-        key = ApiKey(message.API_KEY)
-        header = RequestHeader(key, version, 1, "shop")
-        self._writer.write(b"".join(map(bytes, encode_request(header, message))))
-        async with asyncio.timeout(ANSWER_S):
-            size = int.from_bytes(await self._reader.readexactly(4), "big")
-            return decode_response(key, version, memoryview(await self._reader.readexactly(size)))[1]
-
-    def close(self) -> None:
-        """Close the connection at once."""
-        self._writer.transport.abort()
-
-
-async def eventually(look: Callable[[], Awaitable[Any]], is_there: Callable[[Any], bool], within_s: float) -> Any:
-    """Call `look()` until `is_there` accepts its result or the time is over; return the last result."""
-    loop = asyncio.get_running_loop()
-    end_s = loop.time() + within_s
-    while True:
-        seen = await look()
-        if is_there(seen) or loop.time() > end_s:
-            return seen
-        await asyncio.sleep(0.05)
 
 
 class Shop:
@@ -84,12 +47,7 @@ class Shop:
     @classmethod
     async def open(cls, address: tuple[str, int], case: str) -> Shop:
         """Connect to the broker."""
-        return cls(address, case, await cls.connect(address))
-
-    @staticmethod
-    async def connect(address: tuple[str, int]) -> Connection:
-        """Return a connection."""
-        return Connection(*await asyncio.open_connection(*address))
+        return cls(address, case, await Connection.open(address))
 
     def close(self) -> None:
         """Close all connections."""
@@ -131,13 +89,7 @@ class Shop:
 
     async def alter(self, kind: int, name: str, configs: Mapping[str, str | None]) -> list[Any]:
         """Set configurations, or remove those that are None; return error and message."""
-        request = messages.IncrementalAlterConfigsRequest
-        changes = [
-            request.AlterableConfig(key, DELETE if value is None else SET, value) for key, value in configs.items()
-        ]
-        answer = await self.connection.ask(request([request.AlterConfigsResource(kind, name, changes)]), 1)
-        (result,) = answer.responses
-        return [ErrorCode(result.error_code).name, result.error_message]
+        return await self.connection.alter(kind, name, configs)
 
     async def configure(self, configs: Mapping[str, str]) -> None:
         """Set configurations of the group, which must be accepted; it starts at the beginning of topics."""
@@ -233,7 +185,7 @@ class Shop:
 
     async def member(self, *topics: Topic) -> Member:
         """Return a member of the group that is assigned all partitions of these topics."""
-        connection = await self.connect(self._address)
+        connection = await Connection.open(self._address)
         member = Member(self, connection, f"member-{len(self._members)}", topics)
         self._members.append(member)
         await member.join()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.protocol.compression import CompressionCodec
 from broker_sim.protocol.records import Record
-from broker_sim_integration.dead_letters.shop import ACCEPT, BROKER, GROUP, REJECT, RELEASE, TOPIC, Shop, eventually
+from broker_sim_integration.case_connection import eventually
+from broker_sim_integration.dead_letters.shop import ACCEPT, BROKER, GROUP, REJECT, RELEASE, TOPIC, Shop
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -76,8 +76,8 @@ def single_node(
             ports={f"{inside[n]}/tcp": ("127.0.0.1", ports[n]) for n in names},
         )
         try:
-            answers = partial(_answers, ports[plaintext])
-            wait_until(answers, "Kafka answers", timeout_ms=START_TIMEOUT_MS)
+            is_there = partial(answers, ports[plaintext])
+            wait_until(is_there, "Kafka answers", timeout_ms=START_TIMEOUT_MS)
             yield Node(container, ports)
         finally:
             container.remove(force=True, v=True)
@@ -91,7 +91,7 @@ def _environment(properties: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _answers(port: int) -> bool:
+def answers(port: int) -> bool:
     """Whether the broker itself is there, not only Docker's end of its port."""
     header = RequestHeader(ApiKey.API_VERSIONS, 0, 0, None)
     frame = b"".join(encode_request(header, messages.ApiVersionsRequest()))

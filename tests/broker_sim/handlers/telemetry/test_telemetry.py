@@ -167,7 +167,7 @@ def test_former_subscription_is_refused_and_the_new_one_returned_at_once(cluster
         ({"metrics": TOO_LARGE}, ErrorCode.TELEMETRY_TOO_LARGE),
         (
             {"metrics": compress(CompressionCodec.GZIP, TOO_LARGE), "compression_type": 1},
-            ErrorCode.TELEMETRY_TOO_LARGE,
+            ErrorCode.INVALID_RECORD,
         ),
         ({"metrics": b"\x0a\x7f"}, ErrorCode.INVALID_RECORD),
         ({"metrics": b"no gzip", "compression_type": 1}, ErrorCode.INVALID_RECORD),
