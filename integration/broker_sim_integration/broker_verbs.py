@@ -1,7 +1,7 @@
-"""What can be done to a broker, on either side: the one list of verbs of the comparison.
+"""The verbs of the comparison: everything it does to a broker, on either side.
 
-The real clusters of `broker_sim_integration.reference` and the simulator's `broker_sim.Cluster` both have
-these methods, so that nothing has to translate between them.
+The real clusters of `broker_sim_integration.reference` and the simulator's `broker_sim.Cluster` have
+the same methods, so nothing has to be translated between them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Fault(StrEnum):
-    """What can be done to a broker; a scenario names the faults that it needs."""
+    """A fault of a broker; a scenario declares those that it needs."""
 
     PAUSE = "pause"
     STOP = "stop"
@@ -21,28 +21,28 @@ class Fault(StrEnum):
 
 
 class Reading(StrEnum):
-    """What can be read of a broker beside its responses; a scenario names what it needs."""
+    """A measurement of a broker other than its responses; a scenario declares those that it needs."""
 
     PURGES = "purges"
 
 
 class BrokerVerbs(Protocol):
-    """The faults of a broker and how each of them ends. Only one thread may call them."""
+    """The faults of a broker and the end of each fault. Only one thread may call these methods."""
 
     def pause(self, broker: int, /) -> None:
-        """Stop a broker where it is: it reads no socket and sends no heartbeat."""
+        """Suspend a broker's process (SIGSTOP): it reads no socket and sends no heartbeat."""
 
     def resume(self, broker: int, /) -> None:
-        """Let a paused broker continue from where it was."""
+        """Resume a paused broker (SIGCONT)."""
 
     def stop(self, broker: int, /) -> None:
         """Stop a broker by a controlled shutdown (SIGTERM) and wait until its process has ended."""
 
     def kill(self, broker: int, /) -> None:
-        """Kill a broker process (SIGKILL). Its logs survive."""
+        """Kill a broker's process (SIGKILL). Its logs survive."""
 
     def start(self, broker: int, /, *, wait: bool = True) -> None:
-        """Start a broker that was stopped or killed on its old logs and port.
+        """Start a stopped or killed broker with its old logs on its old port.
 
         With `wait` it returns when the broker serves clients.
         """

@@ -1,7 +1,7 @@
-"""What a scenario observes: one observation per step and attempt, with its class of timing.
+"""The observations of a scenario: one per step and attempt, each with its class of timing.
 
-A timing says when a response is due: at once, at a timeout, or on an event. How far from that it
-may arrive is not the scenario's to say: `broker_sim_integration.comparison.timeliness` judges it.
+A timing says when a response is due: at once, at a timeout, or on an event. The allowed deviation is
+not part of it: `broker_sim_integration.comparison.timeliness` judges that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ COMPARED_FIELDS: Final = ("error_code", "base_offset", "high_watermark", "record
 
 
 class TimingClass(StrEnum):
-    """What a response waited for."""
+    """The kind of cause that makes a response due."""
 
     AT_ONCE = "at_once"
     AT_TIMEOUT = "at_timeout"
@@ -27,14 +27,14 @@ class TimingClass(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When a response is due, in ms after its request."""
+    """The due time of a response, in ms after its request."""
 
     kind: TimingClass
     due_ms: float = 0.0
     earliest_ms: float = 0.0
-    """Time at which its cause was sent: nothing can have caused it earlier."""
+    """Time at which the cause was sent: an earlier response cannot be its result."""
     spread_ms: float = 0.0
-    """Delay after the due time that Kafka's own mechanism may add."""
+    """Delay after the due time that a mechanism of Kafka may add."""
     reason: str = ""
     """The mechanism, or the reason why the response is not timed."""
 
@@ -52,20 +52,20 @@ class Timing:
 
 
 def at_once() -> Timing:
-    """Answered without waiting for anything."""
+    """Return the timing of a response that waits for nothing."""
     return Timing(TimingClass.AT_ONCE)
 
 
 def at_timeout(timeout_ms: float) -> Timing:
-    """Answered when the timeout of the request is over, never before."""
+    """Return the timing of a response that is due when the timeout of the request is over, never before."""
     return Timing(TimingClass.AT_TIMEOUT, due_ms=timeout_ms, earliest_ms=timeout_ms)
 
 
 def on_event(due_ms: float, *, earliest_ms: float | None = None, spread_ms: float = 0.0, reason: str = "") -> Timing:
-    """Answered because of something that happened `due_ms` after the request.
+    """Return the timing of a response whose cause occurred `due_ms` after the request.
 
-    `earliest_ms` is when that was sent, by default `due_ms`. `spread_ms` is a range that Kafka's own
-    mechanism adds, and has a `reason`.
+    `earliest_ms` is the time at which the cause was sent, by default `due_ms`. `spread_ms` is the delay that a
+    mechanism of Kafka may add; it needs a `reason`.
     """
     assert bool(spread_ms) <= bool(reason), "a spread has a reason"
     earliest_ms = due_ms if earliest_ms is None else earliest_ms
@@ -73,16 +73,15 @@ def on_event(due_ms: float, *, earliest_ms: float | None = None, spread_ms: floa
 
 
 def untimed(reason: str) -> Timing:
-    """Nothing is claimed about when it was answered, for a reason."""
+    """Return the timing of a response whose time is not judged, with the reason."""
     return Timing(TimingClass.UNTIMED, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one step of a scenario observed; `None` where it has no such value.
+    """The result of one step of a scenario; `None` for values that the step does not have.
 
-    `fields` are further values, by name; like `error_code` to `bytes` they must be equal on both
-    sides.
+    `fields` are further values by name; like `error_code` to `bytes` they must be equal on both sides.
     """
 
     step: str
@@ -96,17 +95,17 @@ class Observation:
     attempt: int = 1
     fields: Mapping[str, Any] = field(default_factory=dict)
     answered_ms: float | None = field(default=None, compare=False)
-    """The moment of the answer (`now_ms`), if it is known; only this process understands it."""
+    """Time of the response (`now_ms`), if known; only valid in this process."""
     stalled_ms: float = 0.0
-    """Time that the comparing process, or the simulator's, could not run while the answer was overdue."""
+    """Time in ms for which the comparing process, or the simulator's, could not run while the response was overdue."""
 
     @property
     def lateness_ms(self) -> float:
-        """How long after it was due the response came; negative when it was early."""
+        """Time in ms from the due time to the response; negative if it came early."""
         return self.elapsed_ms - self.timing.due_ms
 
     def excused(self, stalled_ms: Callable[[float, float], float]) -> Self:
-        """Return it with what `stalled_ms` says of the time for which the answer was overdue, added."""
+        """Return a copy whose `stalled_ms` also counts `stalled_ms(due, response)`, the stall while it was overdue."""
         if self.answered_ms is None:
             return self
         due_ms = self.answered_ms - self.lateness_ms
@@ -114,7 +113,7 @@ class Observation:
         return replace(self, stalled_ms=self.stalled_ms + added_ms)
 
     def exact(self) -> dict[str, Any]:
-        """Return all that has to be equal on both sides, by field name."""
+        """Return all values that must be equal on both sides, by field name."""
         return {name: getattr(self, name) for name in COMPARED_FIELDS} | dict(self.fields)
 
     def to_json(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def test_list_shows_every_scenario_by_family_with_its_description(run):
 def test_a_pattern_that_fits_no_scenario_is_an_error_of_usage(run):
     done = run("--scenario", "nothing_like_it")
     assert done.exit_code == 2
-    assert "no scenario is called 'nothing_like_it'" in done.output
+    assert "unknown scenario 'nothing_like_it'" in done.output
 
 
 def test_without_the_client_that_scenarios_use_there_is_one_line(run, monkeypatch):

@@ -1,1 +1,1 @@
-"""Clients of both sides and their requests; nothing here knows which side it is."""
+"""Clients and their requests for both sides, without any knowledge of the side."""

@@ -30,7 +30,7 @@ class AdminError(RuntimeError):
 
 
 def metadata(connection: RawConnection, topic: str | None) -> messages.MetadataResponse:
-    """Return the metadata of one topic as a broker sees it; with None only the brokers."""
+    """Return a broker's metadata of one topic; with None only the brokers."""
     request = messages.MetadataRequest
     topics = [] if topic is None else [request.MetadataRequestTopic(name=topic)]
     message = request(topics=topics, allow_auto_topic_creation=False)
@@ -38,13 +38,13 @@ def metadata(connection: RawConnection, topic: str | None) -> messages.MetadataR
 
 
 def brokers_of(connection: RawConnection) -> dict[int, tuple[str, int]]:
-    """Return host and port of the brokers that a broker lists, by number."""
+    """Return the host and port of each broker in a broker's metadata, by broker id."""
     listed = metadata(connection, None).brokers
     return {broker.node_id: (broker.host, broker.port) for broker in listed}
 
 
 def describe_partitions(connection: RawConnection, topic: str) -> dict[int, PartitionDescription]:
-    """Return what a broker says of a topic's partitions; empty when it does not know the topic."""
+    """Return a broker's metadata of a topic's partitions, by index; empty if the topic is unknown to it."""
     (found,) = metadata(connection, topic).topics
     return {
         partition.partition_index: PartitionDescription(
@@ -62,7 +62,7 @@ def describe_partitions(connection: RawConnection, topic: str) -> dict[int, Part
 def create_topic(
     connection: RawConnection, name: str, replicas: Sequence[Sequence[int]], configs: Mapping[str, str]
 ) -> Topic:
-    """Create a topic; `replicas` are the brokers of each partition. Raises `AdminError`."""
+    """Create a topic; `replicas` are the broker ids of each partition. Raise `AdminError` on an error."""
     request = messages.CreateTopicsRequest
     wanted = request.CreatableTopic(
         name=name,
@@ -92,7 +92,7 @@ def delete_topic(connection: RawConnection, topic: Topic) -> None:
 
 
 def alter_topic_configs(connection: RawConnection, topic: Topic, configs: Mapping[str, str | None]) -> None:
-    """Set configurations of a topic; None is the default again. Raises `AdminError`."""
+    """Set configurations of a topic; None resets to the default. Raise `AdminError` on an error."""
     request = messages.IncrementalAlterConfigsRequest
     changes = [request.AlterableConfig(key, DELETE if value is None else SET, value) for key, value in configs.items()]
     reply = connection.request(
@@ -112,7 +112,7 @@ def elect_leader(
     election_type: int = PREFERRED_ELECTION,
     timeout_ms: int = ADMIN_TIMEOUT_MS,
 ) -> Reply[messages.ElectLeadersResponse]:
-    """Ask for the election of one partition's leader."""
+    """Request an election of one partition's leader; return the response."""
     request = messages.ElectLeadersRequest
     wanted = request.TopicPartitions(topic.name, [partition])
     return connection.request(
@@ -121,7 +121,7 @@ def elect_leader(
 
 
 def quorum_leader(connection: RawConnection) -> int:
-    """Return the node whose controller is the active one."""
+    """Return the node id of the active controller."""
     request: Any = messages.DescribeQuorumRequest
     wanted = request.TopicData("__cluster_metadata", [request.PartitionData(0)])
     reply = connection.request(request(topics=[wanted]), DESCRIBE_QUORUM_VERSION, messages.DescribeQuorumResponse)

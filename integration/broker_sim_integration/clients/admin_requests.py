@@ -52,7 +52,7 @@ def creatable(
     assignments: Mapping[int, Sequence[int]] | None = None,
     configs: Mapping[str, str | None] | None = None,
 ) -> messages.CreateTopicsRequest.CreatableTopic:
-    """Return one topic of a CreateTopics request; -1 takes the brokers' default."""
+    """Return one topic of a CreateTopics request; -1 means the brokers' default."""
     request = messages.CreateTopicsRequest
     return request.CreatableTopic(
         name=name,
@@ -71,7 +71,7 @@ def create(
     validate_only: bool = False,
     version: int = 7,
 ) -> Reply[messages.CreateTopicsResponse]:
-    """Create topics, or only validate the request."""
+    """Create topics, or only validate the request; return the response."""
     request = messages.CreateTopicsRequest(topics=list(topics), timeout_ms=TIMEOUT_MS, validate_only=validate_only)
     return client.request(request, version, messages.CreateTopicsResponse)
 
@@ -100,7 +100,7 @@ def enlarge(
     validate_only: bool = False,
     version: int = 3,
 ) -> Reply[messages.CreatePartitionsResponse]:
-    """Ask for partitions: (topic, how many in all, replicas of each new one or None)."""
+    """Send CreatePartitions: (topic, total number of partitions, replicas of each new one or None)."""
     request = messages.CreatePartitionsRequest(timeout_ms=TIMEOUT_MS, validate_only=validate_only)
     for name, count, assignments in topics:
         assigned = (
@@ -119,7 +119,7 @@ def metadata(
     authorized: bool = False,
     version: int = 13,
 ) -> Reply[messages.MetadataResponse]:
-    """Ask for topics by name, id or both; before version 4 they are always auto-created."""
+    """Request metadata of topics by name, id or both; before version 4 topics are always auto-created."""
     request = messages.MetadataRequest(
         topics=[], allow_auto_topic_creation=auto_create or version < FORBIDS_CREATION_VERSION
     )
@@ -145,7 +145,7 @@ def describe_configs(
     documentation: bool = False,
     version: int = 4,
 ) -> Reply[messages.DescribeConfigsResponse]:
-    """Ask for configurations: (resource type, name, keys or None for all)."""
+    """Describe configurations: (resource type, name, keys or None for all)."""
     request = messages.DescribeConfigsRequest
     wanted = [
         request.DescribeConfigsResource(kind, name, None if keys is None else list(keys))
@@ -176,7 +176,7 @@ def alter(
 def pages(
     client: BrokerClient, names: Sequence[str], limit: int, cursor: tuple[str, int] | None = None
 ) -> Reply[messages.DescribeTopicPartitionsResponse]:
-    """Ask for one page of the topics' partitions, from `cursor` on."""
+    """Request one page of the topics' partitions, starting at `cursor`."""
     request = messages.DescribeTopicPartitionsRequest
     wanted = request(
         topics=[request.TopicRequest(name) for name in names],
@@ -189,7 +189,7 @@ def pages(
 def move(
     client: BrokerClient, *partitions: tuple[str, int, Sequence[int] | None]
 ) -> Reply[messages.AlterPartitionReassignmentsResponse]:
-    """Move partitions: (topic, partition, new replicas or None to cancel)."""
+    """Reassign partitions: (topic, partition, new replicas or None to cancel)."""
     request = messages.AlterPartitionReassignmentsRequest
     topics: dict[str, messages.AlterPartitionReassignmentsRequest.ReassignableTopic] = {}
     for name, index, brokers in partitions:
@@ -202,7 +202,7 @@ def move(
 
 
 def ongoing(client: BrokerClient, topic: str) -> bool:
-    """Tell whether the first partition of a topic is being moved."""
+    """Whether the first partition of a topic is being reassigned."""
     request = messages.ListPartitionReassignmentsRequest
     wanted = request(TIMEOUT_MS, [request.ListPartitionReassignmentsTopics(topic, [0])])
     return bool(client.request(wanted, 0, messages.ListPartitionReassignmentsResponse).message.topics)

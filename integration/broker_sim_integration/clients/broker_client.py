@@ -1,7 +1,6 @@
-"""Requests to one broker as scenarios write them, on top of a raw connection.
+"""Requests to one broker, in the form in which scenarios write them, on top of a raw connection.
 
-A method `start_...` does not wait: it returns a `Pending`, whose response gets its time when it
-arrives.
+Methods `start_...` do not wait: they return a `Pending`, whose response is timed when it arrives.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ TIMESTAMP_MS = 1_700_000_000_000
 
 
 class Append(NamedTuple):
-    """What a produce request holds for one partition."""
+    """The records of a produce request for one partition."""
 
     topic: Topic
     partition: int
@@ -45,7 +44,7 @@ class Append(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What a fetch request asks of one partition."""
+    """The position of a fetch request in one partition."""
 
     topic: Topic
     partition: int = 0
@@ -74,7 +73,7 @@ def batch_of(
 
 
 class BrokerClient(RawConnection):
-    """A raw connection that knows how the requests look; see `RawConnection` for threads."""
+    """A raw connection with methods for the requests of scenarios; see `RawConnection` for threads."""
 
     def start_produce(
         self, *appends: Append, acks: int = -1, timeout_ms: int = 30_000, version: int = PRODUCE_VERSION
@@ -92,17 +91,17 @@ class BrokerClient(RawConnection):
         timeout_ms: int = 30_000,
         version: int = PRODUCE_VERSION,
     ) -> Reply[messages.ProduceResponse]:
-        """Append `values` as one batch to one partition and wait for the answer."""
+        """Append `values` as one batch to one partition and wait for the response."""
         append = Append(topic, partition, batch_of(values))
         return self.start_produce(append, acks=acks, timeout_ms=timeout_ms, version=version).result()
 
     def produce_keyed(self, topic: Topic, key: bytes | None, value: bytes | None) -> Reply[messages.ProduceResponse]:
-        """Append one record with a key, which compacted topics require."""
+        """Append one record with a key, which compacted topics require, and wait for the response."""
         batch = build_batch([Record(value, key, TIMESTAMP_MS)])
         return self.start_produce(Append(topic, 0, batch)).result()
 
     def produce_unanswered(self, topic: Topic, *values: bytes, partition: int = 0) -> None:
-        """Append with acks=0."""
+        """Append with acks=0, so without a response."""
         append = Append(topic, partition, batch_of(values))
         request = produce_request([append], acks=0, timeout_ms=30_000, version=PRODUCE_VERSION)
         self.send_unanswered(request, PRODUCE_VERSION)
@@ -137,7 +136,7 @@ class BrokerClient(RawConnection):
         isolation_level: int = 0,
         version: int = FETCH_VERSION,
     ) -> Reply[messages.FetchResponse]:
-        """Fetch from one partition and wait for the answer."""
+        """Fetch from one partition and wait for the response."""
         return self.start_fetch(
             Position(topic, partition, offset=offset, max_bytes=partition_max_bytes),
             max_wait_ms=max_wait_ms,
@@ -150,7 +149,7 @@ class BrokerClient(RawConnection):
     def fetch_as_replica(
         self, topic: Topic, replica_id: int, *, replica_epoch: int = -1, offset: int = 0, version: int = FETCH_VERSION
     ) -> Reply[messages.FetchResponse]:
-        """Fetch as the follower `replica_id` would; the broker may refuse it."""
+        """Fetch with the replica id of a follower, which the broker may reject, and wait for the response."""
         request = messages.FetchRequest(
             max_wait_ms=500,
             min_bytes=1,
@@ -175,7 +174,7 @@ class BrokerClient(RawConnection):
         isolation_level: int = 0,
         version: int = LIST_OFFSETS_VERSION,
     ) -> Reply[messages.ListOffsetsResponse]:
-        """Ask for one offset: by timestamp, or by `LATEST`, `EARLIEST`, `MAX_TIMESTAMP`."""
+        """Look up one offset by timestamp, or by `LATEST`, `EARLIEST`, `MAX_TIMESTAMP`."""
         request = messages.ListOffsetsRequest
         wanted = request.ListOffsetsPartition(
             partition_index=partition, current_leader_epoch=leader_epoch, timestamp=timestamp
@@ -190,7 +189,7 @@ class BrokerClient(RawConnection):
     def start_delete_records(
         self, topic: Topic, offset: int, *, partition: int = 0, timeout_ms: int = 30_000
     ) -> Pending[messages.DeleteRecordsResponse]:
-        """Ask to delete all records below `offset`; -1 is the high watermark."""
+        """Send a request to delete all records below `offset`; -1 means the high watermark."""
         request = messages.DeleteRecordsRequest
         wanted = request.DeleteRecordsPartition(partition_index=partition, offset=offset)
         named = request.DeleteRecordsTopic(topic.name, [wanted])
@@ -199,7 +198,7 @@ class BrokerClient(RawConnection):
     def offset_for_leader_epoch(
         self, topic: Topic, leader_epoch: int, *, partition: int = 0, current_leader_epoch: int = -1
     ) -> Reply[messages.OffsetForLeaderEpochResponse]:
-        """Ask where a leader epoch ends."""
+        """Look up the end offset of a leader epoch."""
         request = messages.OffsetForLeaderEpochRequest
         wanted = request.OffsetForLeaderPartition(
             partition=partition, current_leader_epoch=current_leader_epoch, leader_epoch=leader_epoch
@@ -212,13 +211,13 @@ class BrokerClient(RawConnection):
         )
 
     def init_producer_id(self) -> messages.InitProducerIdResponse:
-        """Ask for a producer id of an idempotent producer, without a transactional id."""
+        """Return the response to InitProducerId without a transactional id, for an idempotent producer."""
         request = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0)
         return self.request(request, INIT_PRODUCER_ID_VERSION, messages.InitProducerIdResponse).message
 
 
 def produce_request(appends: Sequence[Append], *, acks: int, timeout_ms: int, version: int) -> messages.ProduceRequest:
-    """Return a produce request: topics by id from version 13 on, by name before."""
+    """Return a produce request, with topic ids since version 13, with names before."""
     request = messages.ProduceRequest
     by_id = version >= PRODUCE_WITH_TOPIC_IDS
     topics = {append.topic: append.topic.named_in(request.TopicProduceData(), by_id=by_id) for append in appends}
@@ -229,7 +228,7 @@ def produce_request(appends: Sequence[Append], *, acks: int, timeout_ms: int, ve
 
 
 def fetch_request(positions: Sequence[Position], *, version: int) -> messages.FetchRequest:
-    """Return a fetch request: topics by id from version 13 on, by name before; it waits 500 ms."""
+    """Return a fetch request with a max_wait_ms of 500, with topic ids since version 13, with names before."""
     topics = _fetch_topics(positions, by_id=version >= FETCH_WITH_TOPIC_IDS)
     return messages.FetchRequest(
         max_wait_ms=500, min_bytes=1, max_bytes=FIFTY_MEBIBYTES, isolation_level=0, topics=topics

@@ -1,4 +1,4 @@
-"""What consumers tell each other through their coordinator. Kafka: ConsumerProtocol."""
+"""The data that consumers exchange through their group coordinator. Kafka: ConsumerProtocol."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def subscription(
 
 
 def assignment(partitions: Mapping[str, Sequence[int]], *, version: int = 3) -> bytes:
-    """Return the partitions that a leader gives a member (ConsumerProtocolAssignment)."""
+    """Return the partitions that a leader assigns to a member (ConsumerProtocolAssignment)."""
     return struct.pack(">h", version) + _partitions(partitions) + _nullable_bytes(None)
 
 

@@ -1,6 +1,6 @@
-"""Members of groups by the classic and by the new protocol, each with a connection of its own.
+"""Members of groups with the classic and the consumer protocol, each with a connection of its own.
 
-A broker reads no further request of a connection while one is parked.
+A broker reads no further request from a connection while one is parked.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ CONSUMER_HEARTBEAT_VERSION = 1
 SESSION_TIMEOUT_MS = 10_000
 REBALANCE_TIMEOUT_MS = 60_000
 LEAVES: Final = -1
-"""The epoch with which a member of the new protocol leaves."""
+"""Epoch of a consumer protocol heartbeat by which a member leaves."""
 LEAVES_STATIC: Final = -2
-"""The epoch with which a static member leaves for a while."""
+"""Epoch of a heartbeat by which a static member leaves temporarily."""
 
 
 @dataclass(slots=True)
 class ClassicMember:
-    """A member of a group by the classic protocol, with a connection of its own.
+    """A member of a group with the classic protocol, with a connection of its own.
 
-    It keeps the id and the generation that it is given; a scenario may change both.
+    It takes over the member id and generation of responses; a scenario may change both.
     """
 
     client: RawConnection
@@ -55,7 +55,7 @@ class ClassicMember:
     rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS
 
     def start_join(self, version: int = JOIN_VERSION) -> Pending[messages.JoinGroupResponse]:
-        """Send JoinGroup; `joined` takes its response."""
+        """Send JoinGroup; pass the result to `joined`."""
         request = messages.JoinGroupRequest
         return self.client.send(
             request(
@@ -74,7 +74,7 @@ class ClassicMember:
         )
 
     def joined(self, pending: Pending[messages.JoinGroupResponse]) -> Reply[messages.JoinGroupResponse]:
-        """Wait for the response of a join and keep the id and the generation in it."""
+        """Wait for the response to a join; take over its member id and generation."""
         reply = pending.result()
         if reply.message.member_id:
             self.member_id = reply.message.member_id
@@ -84,13 +84,13 @@ class ClassicMember:
         return reply
 
     def join(self, version: int = JOIN_VERSION) -> Reply[messages.JoinGroupResponse]:
-        """Join and wait; a member without an id may be told only to use one (MEMBER_ID_REQUIRED)."""
+        """Join and wait; a member without an id may get only the id (MEMBER_ID_REQUIRED)."""
         return self.joined(self.start_join(version))
 
     def start_sync(
         self, assignments: Mapping[str, bytes] | None = None, *, version: int = SYNC_VERSION
     ) -> Pending[messages.SyncGroupResponse]:
-        """Send SyncGroup; the leader's holds an assignment for every member id."""
+        """Send SyncGroup; the leader sends an assignment for each member id."""
         request = messages.SyncGroupRequest
         return self.client.send(
             request(
@@ -112,11 +112,11 @@ class ClassicMember:
     def sync(
         self, assignments: Mapping[str, bytes] | None = None, *, version: int = SYNC_VERSION
     ) -> Reply[messages.SyncGroupResponse]:
-        """Send SyncGroup and wait."""
+        """Send SyncGroup and wait for the response."""
         return self.start_sync(assignments, version=version).result()
 
     def heartbeat(self, version: int = HEARTBEAT_VERSION) -> Reply[messages.HeartbeatResponse]:
-        """Send a heartbeat and wait."""
+        """Send a heartbeat and wait for the response."""
         request = messages.HeartbeatRequest(
             group_id=self.group,
             generation_id=self.generation,
@@ -126,19 +126,19 @@ class ClassicMember:
         return self.client.request(request, version, messages.HeartbeatResponse)
 
     def leave(self, version: int = LEAVE_VERSION) -> Reply[messages.LeaveGroupResponse]:
-        """Leave the group and wait."""
+        """Leave the group and wait for the response."""
         return leave(self.client, self.group, (self.member_id, self.instance_id), version=version)
 
     def commit(self, *offsets: Offset, version: int = COMMIT_VERSION) -> Reply[messages.OffsetCommitResponse]:
-        """Commit as this member of this generation and wait."""
+        """Commit offsets as this member in its generation and wait for the response."""
         return _commit_as(self, self.generation, offsets, version)
 
 
 @dataclass(slots=True)
 class ConsumerMember:
-    """A member of a group by the new protocol (KIP-848), with a connection of its own.
+    """A member of a group with the consumer protocol (KIP-848), with a connection of its own.
 
-    It keeps the id, the epoch and the assignment that it is given; a scenario may change them.
+    It takes over the epoch and assignment of responses; a scenario may change them.
     """
 
     client: RawConnection
@@ -152,10 +152,10 @@ class ConsumerMember:
     regex: str | None = None
     assignor: str | None = None
     owned: dict[bytes, list[int]] = field(default_factory=dict)
-    """The partitions by topic id that it was told to have last."""
+    """The partitions of its last assignment, by topic id."""
 
     def join(self, *, version: int = CONSUMER_HEARTBEAT_VERSION) -> Reply[messages.ConsumerGroupHeartbeatResponse]:
-        """Send the first heartbeat, with everything in it, and keep what the response says."""
+        """Send the first heartbeat, with all fields, and take over the response."""
         self.epoch = 0
         self.owned = {}
         return self.full_heartbeat(version=version)
@@ -163,7 +163,7 @@ class ConsumerMember:
     def full_heartbeat(
         self, *, version: int = CONSUMER_HEARTBEAT_VERSION
     ) -> Reply[messages.ConsumerGroupHeartbeatResponse]:
-        """Send a heartbeat with everything that the member knows, and keep what it is told."""
+        """Send a heartbeat with all fields, and take over the response."""
         request = self._request()
         request.instance_id = self.instance_id
         request.rack_id = self.rack_id
@@ -178,7 +178,7 @@ class ConsumerMember:
     def heartbeat(
         self, *, owned: bool = False, version: int = CONSUMER_HEARTBEAT_VERSION
     ) -> Reply[messages.ConsumerGroupHeartbeatResponse]:
-        """Send a heartbeat that says nothing new, or only which partitions the member owns."""
+        """Send a heartbeat without changes, or only with the member's partitions."""
         request = self._request()
         if owned:
             request.topic_partitions = self._owned(request)
@@ -187,14 +187,14 @@ class ConsumerMember:
     def leave(
         self, epoch: int = LEAVES, *, version: int = CONSUMER_HEARTBEAT_VERSION
     ) -> Reply[messages.ConsumerGroupHeartbeatResponse]:
-        """Leave the group, for a while with `LEAVES_STATIC`."""
+        """Leave the group, temporarily with `LEAVES_STATIC`."""
         request = self._request()
         request.member_epoch = epoch
         request.instance_id = self.instance_id
         return self.client.request(request, version, messages.ConsumerGroupHeartbeatResponse)
 
     def commit(self, *offsets: Offset, version: int = COMMIT_VERSION) -> Reply[messages.OffsetCommitResponse]:
-        """Commit as this member in its epoch and wait."""
+        """Commit offsets as this member in its epoch and wait for the response."""
         return _commit_as(self, self.epoch, offsets, version)
 
     def _request(self) -> messages.ConsumerGroupHeartbeatRequest:

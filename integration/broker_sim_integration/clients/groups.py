@@ -1,7 +1,7 @@
-"""Requests about groups that need no member: coordinators, offsets, descriptions, deletions.
+"""Requests about groups that do not come from a member: coordinators, offsets, descriptions, deletions.
 
-Functions `start_...` do not wait; all others return the response with its times. What members send
-is in `broker_sim_integration.clients.group_members`.
+Functions `start_...` do not wait; all others return the response with its times. Requests of members
+are in `broker_sim_integration.clients.group_members`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ NO_GENERATION = -1
 def find_coordinators(
     client: RawConnection, *keys: str, key_type: int = GROUP_KEY, version: int = FIND_COORDINATOR_VERSION
 ) -> Reply[messages.FindCoordinatorResponse]:
-    """Ask for the coordinators of several groups; version 4 and later."""
+    """Find the coordinators of several groups; since version 4."""
     request = messages.FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
     return client.request(request, version, messages.FindCoordinatorResponse)
 
@@ -65,7 +65,7 @@ def find_coordinators(
 def find_coordinator(
     client: RawConnection, key: str, *, key_type: int = GROUP_KEY, version: int = 3
 ) -> Reply[messages.FindCoordinatorResponse]:
-    """Ask for the coordinator of one group; before version 4, and before version 1 for groups only."""
+    """Find the coordinator of one group; before version 4, and before version 1 only for groups."""
     request = messages.FindCoordinatorRequest(key=key)
     if key_type != GROUP_KEY:
         request.key_type = key_type
@@ -75,7 +75,7 @@ def find_coordinator(
 def leave(
     client: RawConnection, group: str, *members: tuple[str, str | None], version: int = LEAVE_VERSION
 ) -> Reply[messages.LeaveGroupResponse]:
-    """Let members leave: (member id, group instance id or None); before version 3 only one."""
+    """Remove members: (member id, group instance id or None); before version 3 only one."""
     request = messages.LeaveGroupRequest(group_id=group)
     if version >= LEAVES_BATCHED_SINCE:
         request.members = [request.MemberIdentity(member_id, instance_id) for member_id, instance_id in members]
@@ -104,7 +104,7 @@ def start_commit(
     instance_id: str | None = None,
     version: int = COMMIT_VERSION,
 ) -> Pending[messages.OffsetCommitResponse]:
-    """Send OffsetCommit; topics by id from version 10 on, by name before."""
+    """Send OffsetCommit, with topic ids since version 10, with names before."""
     request = messages.OffsetCommitRequest
     by_id = version >= COMMIT_WITH_TOPIC_IDS
     topics = {
@@ -134,7 +134,7 @@ def start_commit(
 def commit(
     client: RawConnection, group: str, *offsets: Offset, version: int = COMMIT_VERSION
 ) -> Reply[messages.OffsetCommitResponse]:
-    """Commit without being a member, as tools and consumers without a group protocol do, and wait."""
+    """Commit without being a member, as tools and consumers without group management do, and wait for the response."""
     return start_commit(client, group, *offsets, version=version).result()
 
 
@@ -148,7 +148,7 @@ def committed(
     member_epoch: int = NO_GENERATION,
     version: int = OFFSET_FETCH_VERSION,
 ) -> Reply[messages.OffsetFetchResponse]:
-    """Ask for the committed offsets of one group; None asks for all of its partitions."""
+    """Fetch the committed offsets of one group; None means all of its partitions."""
     request = messages.OffsetFetchRequest
     if version >= OFFSET_FETCH_BATCHED_SINCE:
         wanted = _wanted(group, partitions, version)
@@ -172,7 +172,7 @@ def committed_of_groups(
     require_stable: bool = False,
     version: int = OFFSET_FETCH_VERSION,
 ) -> Reply[messages.OffsetFetchResponse]:
-    """Ask for the committed offsets of several groups; version 8 and later."""
+    """Fetch the committed offsets of several groups; since version 8."""
     request = messages.OffsetFetchRequest(
         groups=[_wanted(group, partitions, version) for group, partitions in groups.items()],
         require_stable=require_stable,
@@ -198,7 +198,7 @@ def _wanted(
 def delete_offsets(
     client: RawConnection, group: str, partitions: Mapping[str, Sequence[int]]
 ) -> Reply[messages.OffsetDeleteResponse]:
-    """Delete committed offsets of a group: partitions by the topic's name."""
+    """Delete committed offsets of a group, given partitions by topic name."""
     request = messages.OffsetDeleteRequest
     topics = [
         request.OffsetDeleteRequestTopic(name, [request.OffsetDeleteRequestPartition(index) for index in indexes])
@@ -210,7 +210,7 @@ def delete_offsets(
 def delete_groups(
     client: RawConnection, *groups: str, version: int = DELETE_GROUPS_VERSION
 ) -> Reply[messages.DeleteGroupsResponse]:
-    """Delete groups."""
+    """Delete groups; return the response."""
     request = messages.DeleteGroupsRequest(groups_names=list(groups))
     return client.request(request, version, messages.DeleteGroupsResponse)
 
@@ -218,7 +218,7 @@ def delete_groups(
 def describe_groups(
     client: RawConnection, *groups: str, authorized: bool = False, version: int = DESCRIBE_GROUPS_VERSION
 ) -> Reply[messages.DescribeGroupsResponse]:
-    """Describe groups of the classic protocol."""
+    """Describe groups with the classic protocol."""
     request = messages.DescribeGroupsRequest(groups=list(groups))
     if authorized:
         request.include_authorized_operations = True
@@ -228,7 +228,7 @@ def describe_groups(
 def list_groups(
     client: RawConnection, *, states: Sequence[str] = (), types: Sequence[str] = (), version: int = LIST_GROUPS_VERSION
 ) -> Reply[messages.ListGroupsResponse]:
-    """List the groups that a broker coordinates, of some states and types if given."""
+    """List the groups that a broker coordinates, filtered by states and types if given."""
     request = messages.ListGroupsRequest()
     if states:
         request.states_filter = list(states)
@@ -240,6 +240,6 @@ def list_groups(
 def describe_consumer_groups(
     client: RawConnection, *groups: str, authorized: bool = False, version: int = CONSUMER_DESCRIBE_VERSION
 ) -> Reply[messages.ConsumerGroupDescribeResponse]:
-    """Describe groups of the new protocol (KIP-848)."""
+    """Describe groups with the consumer protocol (KIP-848)."""
     request = messages.ConsumerGroupDescribeRequest(list(groups), authorized)
     return client.request(request, version, messages.ConsumerGroupDescribeResponse)

@@ -1,7 +1,7 @@
-"""One TCP connection to a broker, real or simulated, on our own codec: exact fields, exact times.
+"""One TCP connection to a broker, real or simulated, based on our own codec: exact fields, exact times.
 
-Requests may be pipelined. A thread of the connection reads the responses and takes the time of
-each when it arrives, so that it does not depend on what the scenario does in that time.
+Requests may be pipelined. A thread of the connection reads the responses and takes the time of each at its
+arrival, independently of what the scenario does at that time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ R = TypeVar("R", bound=Message)
 
 
 class ConnectionEndedError(ConnectionError):
-    """The broker closed the connection before it answered; `elapsed_ms` after the request."""
+    """The broker closed the connection before the response, `elapsed_ms` after the request."""
 
     def __init__(self, text: str, elapsed_ms: float, answered_ms: float) -> None:
         super().__init__(text)
@@ -38,12 +38,12 @@ class ConnectionEndedError(ConnectionError):
 
 
 class NoAnswerError(TimeoutError):
-    """The broker has not answered for longer than any scenario waits."""
+    """The broker has sent no response for longer than any scenario waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply(Generic[R]):
-    """An answer and the moments (`now_ms`) at which its request left and it arrived."""
+    """A response, and the times (`now_ms`) at which the request was sent and the response arrived."""
 
     message: R
     sent_ms: float
@@ -51,7 +51,7 @@ class Reply(Generic[R]):
 
     @property
     def elapsed_ms(self) -> float:
-        """How long the answer took."""
+        """Time in ms from the request to the response."""
         return self.answered_ms - self.sent_ms
 
 
@@ -60,7 +60,7 @@ class Pending(Generic[R]):
 
     def __init__(self, api_key: int, version: int, expected: type[R]) -> None:
         self.sent_ms = now_ms()
-        """The moment before its bytes are written."""
+        """Time just before the request's bytes are written."""
         self._api_key = api_key
         self._version = version
         self._expected = expected
@@ -75,31 +75,31 @@ class Pending(Generic[R]):
 
     @property
     def answered_ms(self) -> float:
-        """When that was; only once `answered` is true."""
+        """Time at which that arrived; only valid once `answered` is true."""
         assert self.answered
         return self._answered_ms
 
     @property
     def elapsed_ms(self) -> float:
-        """How long that took; only once `answered` is true."""
+        """Time in ms from the request until that arrived; only valid once `answered` is true."""
         assert self.answered
         return self._answered_ms - self.sent_ms
 
     def arrive(self, frame: bytes | None, at_ms: float) -> None:
-        """Take the answer's bytes, None for the end of the connection."""
+        """Store the response's bytes, or None for the end of the connection, and wake those who wait."""
         self._frame = frame
         self._answered_ms = at_ms
         self._arrived.set()
 
     def result(self, timeout_ms: float = ANSWER_TIMEOUT_MS) -> Reply[R]:
-        """Wait for the answer. Raises `ConnectionEndedError` and `NoAnswerError`."""
+        """Wait for the response. Raise `ConnectionEndedError` or `NoAnswerError`."""
         frame = self.frame(timeout_ms)
         _correlation_id, message = decode_response(self._api_key, self._version, frame)
         assert isinstance(message, self._expected)
         return Reply(message, self.sent_ms, self._answered_ms)
 
     def frame(self, timeout_ms: float = ANSWER_TIMEOUT_MS) -> bytes:
-        """Wait for the answer's bytes; as `result`."""
+        """Wait for the response's bytes; errors as in `result`."""
         if not self._arrived.wait(timeout_ms / 1000):
             raise NoAnswerError(f"no answer to {self._name()} within {timeout_ms / 1000:g} s")
         if self._frame is None:
@@ -114,7 +114,7 @@ class Pending(Generic[R]):
 
 
 class RawConnection:
-    """A connection to one broker; a context manager. One thread sends, any may wait."""
+    """A connection to one broker; a context manager. One thread sends, any thread may wait."""
 
     def __init__(self, host: str, port: int, *, client_id: str = CLIENT_ID) -> None:
         self._client_id = client_id
@@ -134,28 +134,28 @@ class RawConnection:
         return self._ended
 
     def send(self, message: Message, version: int, expected: type[R]) -> Pending[R]:
-        """Send a request without waiting; the broker answers in the order of the requests.
+        """Send a request without waiting; the broker responds in the order of the requests.
 
-        Raises ProtocolError when `message` does not fit `version`, and OSError.
+        Raise ProtocolError if `message` does not fit `version`, or OSError.
         """
         assert message.API_KEY is not None
         frame = self._encode(message, message.API_KEY, version)
         return self.send_frame(frame, api_key=message.API_KEY, version=version, expected=expected)
 
     def send_unanswered(self, message: Message, version: int) -> None:
-        """Send a request that has no answer: a produce with acks=0."""
+        """Send a request without a response: a produce with acks=0."""
         assert message.API_KEY is not None
         self._socket.sendall(self._encode(message, message.API_KEY, version))
 
     def send_frame(self, frame: bytes, *, api_key: int, version: int, expected: type[R]) -> Pending[R]:
-        """Send bytes as they are, size included; the answer is read as that API's."""
+        """Send bytes unchanged, size included; the response is decoded as one of `api_key`."""
         pending = Pending(api_key, version, expected)
         with self._lock:
             if self._ended.is_set():
                 pending.arrive(None, now_ms())
                 return pending
             self._awaited.append(pending)  # type: ignore[arg-type]  # a queue of mixed responses
-        # As late as can be: a stall of this process before it is no time of the broker's.
+        # As late as possible: a stall of this process before this must not count as the broker's time.
         pending.sent_ms = now_ms()
         try:
             self._socket.sendall(frame)
@@ -166,11 +166,11 @@ class RawConnection:
     def request(
         self, message: Message, version: int, expected: type[R], timeout_ms: float = ANSWER_TIMEOUT_MS
     ) -> Reply[R]:
-        """Send a request and wait for its answer."""
+        """Send a request and wait for its response."""
         return self.send(message, version, expected).result(timeout_ms)
 
     def close(self) -> None:
-        """Close at once; requests that still wait raise `ConnectionEndedError`."""
+        """Close at once; requests without a response raise `ConnectionEndedError`."""
         self._end()
         if threading.current_thread() is not self._reader:
             self._reader.join()

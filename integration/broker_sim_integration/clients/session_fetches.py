@@ -1,4 +1,4 @@
-"""Fetches of one session (KIP-227), with every epoch and partition as the scenario says."""
+"""Fetches in one session (KIP-227), with epochs and partitions that the scenario chooses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def start_fetch_in_session(
     rack_id: str = "",
     version: int = 17,
 ) -> Pending[messages.FetchResponse]:
-    """Send one fetch of a session: what changes, and what is forgotten (topic, partition)."""
+    """Send one fetch in a session, with the changed positions and the forgotten (topic, partition) pairs."""
     request = fetch_request(positions, version=version)
     request.session_id, request.session_epoch = session_id, epoch
     request.max_wait_ms, request.max_bytes = max_wait_ms, max_bytes
@@ -63,5 +63,5 @@ def start_fetch_in_session(
 def fetch_in_session(
     client: BrokerClient, *positions: Position, **options: Unpack[SessionOptions]
 ) -> Reply[messages.FetchResponse]:
-    """Send one fetch of a session and wait for the answer."""
+    """Send one fetch in a session and wait for the response."""
     return start_fetch_in_session(client, *positions, **options).result()

@@ -1,7 +1,7 @@
-"""The stopwatch of the comparison: how long a broker, real or simulated, took to answer.
+"""The stopwatch of the comparison: the time from a request to the response of a real or simulated broker.
 
-It only measures, from outside, so it reads the machine's finest clock directly. The brokers'
-`Clock` counts whole milliseconds.
+It only measures, from outside, so it reads the machine's finest clock directly. The brokers' `Clock`
+counts whole milliseconds.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ _NEVER = threading.Event()
 
 
 class Moment(float):
-    """The moment (`now_ms`) at which something was done or seen, and when it can have begun."""
+    """The time (`now_ms`) at which an action ended or a state was seen, and the earliest time of its begin."""
 
     __slots__ = ("began_ms",)
 
     began_ms: float
 
     def __new__(cls, ended_ms: float, *, began_ms: float) -> Self:
-        """Return the moment `ended_ms` of what began at `began_ms`."""
+        """Return the time `ended_ms` of an action that began at `began_ms`."""
         moment = super().__new__(cls, ended_ms)
         moment.began_ms = began_ms
         return moment
 
 
 def now_ms() -> float:
-    """Return monotonic milliseconds; only differences between two readings mean something."""
+    """Return monotonic milliseconds; only differences between two readings are meaningful."""
     return perf_counter_ns() / _NS_PER_MS
 
 

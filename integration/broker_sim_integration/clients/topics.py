@@ -10,18 +10,18 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic by name and id, with the brokers that each partition was assigned to."""
+    """A topic by name and id, with the assigned broker ids of each partition."""
 
     name: str
     topic_id: bytes
     replicas: tuple[tuple[int, ...], ...]
 
     def preferred(self, partition: int = 0) -> int:
-        """Return the preferred leader of a partition."""
+        """Return the broker id of a partition's preferred leader."""
         return self.replicas[partition][0]
 
     def named_in(self, entry: Entry, *, by_id: bool, name_field: str = "name") -> Entry:
-        """Return the entry of a request, which is told the topic's id or its name."""
+        """Return the entry of a request after setting its topic id or topic name."""
         field, value = ("topic_id", self.topic_id) if by_id else (name_field, self.name)
         setattr(entry, field, value)
         return entry
@@ -29,7 +29,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
-    """What one broker's metadata says of a partition; leader -1 is none."""
+    """One broker's metadata of a partition; leader -1 means no leader."""
 
     error_code: int
     leader: int

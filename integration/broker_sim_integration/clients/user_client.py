@@ -1,4 +1,4 @@
-"""Clients as users have them: confluent-kafka, one record at a time, with the time it took."""
+"""The client library that users have, confluent-kafka, with one timed record at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN_OFFSET = -1001
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What the delivery report of one record said; offset None when it is not known."""
+    """The delivery report of one record; the offset is None if it is unknown."""
 
     error_code: int
     offset: int | None
@@ -49,7 +49,7 @@ class UserProducer:
         self._producer.list_topics(topic.name, timeout=WARM_UP_TIMEOUT_S)
 
     def produce(self, topic: Topic, value: bytes, partition: int = 0) -> Delivery:
-        """Send one record and wait for its report."""
+        """Send one record and wait for its delivery report."""
         reports: list[Delivery] = []
 
         def report(error: Any, message: Any) -> None:
@@ -92,11 +92,11 @@ class UserConsumer:
         )
 
     def assign(self, topic: Topic, offset: int, partition: int = 0) -> None:
-        """Read one partition from `offset` on."""
+        """Assign one partition, to be read from `offset` on."""
         self._consumer.assign([TopicPartition(topic.name, partition, offset)])
 
     def read(self, count: int, timeout_ms: float) -> list[tuple[int, bytes]]:
-        """Return offsets and values of up to `count` records that come within `timeout_ms`."""
+        """Return offsets and values of up to `count` records that arrive within `timeout_ms`."""
         deadline_ms = now_ms() + timeout_ms
         found: list[tuple[int, bytes]] = []
         while len(found) < count and (left_ms := deadline_ms - now_ms()) > 0:

@@ -1,4 +1,4 @@
-"""The three brokers by their roles, which are equal on both sides as their numbers need not be."""
+"""The three brokers by their roles, which are equal on both sides although broker ids may differ."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Brokers:
-    """Three brokers; iterating gives their numbers, `first` first."""
+    """Three brokers; iterating yields their broker ids, `first` first."""
 
     first: int
-    """The broker with the active controller, where one of the brokers has it; no fault hits it."""
+    """The broker with the active controller, if one of the brokers has it; no fault hits it."""
     second: int
     third: int
     addresses: Mapping[int, tuple[str, int]]
@@ -30,11 +30,11 @@ class Brokers:
         return iter((self.first, self.second, self.third))
 
     def address(self, broker: int) -> tuple[str, int]:
-        """Return host and port of a broker."""
+        """Return the host and port of a broker."""
         return self.addresses[broker]
 
     def role(self, broker: int) -> str:
-        """Return the role of a broker; `none` for -1, `unknown` for any other number."""
+        """Return the role of a broker id: `none` for -1, `unknown` for an id of no broker."""
         roles = {self.first: "first", self.second: "second", self.third: "third", -1: "none"}
         return roles.get(broker, "unknown")
 

@@ -1,6 +1,6 @@
-"""Clients of one scenario: raw connections to one broker, and clients as users have them.
+"""Clients of one scenario: raw connections to one broker, and clients of confluent-kafka.
 
-confluent-kafka, which users have, is imported with the first of its clients.
+confluent-kafka is imported only when a scenario opens its first client.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Clients:
-    """Opens clients, which `cleanup` closes when the scenario is over."""
+    """Opens clients, which `cleanup` closes at the end of the scenario."""
 
     def __init__(self, bootstrap_servers: str, brokers: Brokers, cleanup: ExitStack) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -33,14 +33,14 @@ class Clients:
         return self._cleanup.enter_context(BrokerClient(*self._brokers.address(broker)))
 
     def ask(self, broker: int) -> BrokerClient:
-        """Return the connection to a broker for preparations, which no scenario measures."""
+        """Return the shared connection to a broker for preparations, whose responses are not timed."""
         client = self._shared.get(broker)
         if client is None or client.ended.is_set():
             client = self._shared[broker] = self.connect(broker)
         return client
 
     def producer(self, **configs: str | int) -> UserProducer:
-        """Return a producer of confluent-kafka; underscores in names stand for dots."""
+        """Return a producer of confluent-kafka; underscores in names of configurations stand for dots."""
         from broker_sim_integration.clients.user_client import UserProducer  # noqa: PLC0415 - an extra
 
         named = {key.replace("_", "."): value for key, value in configs.items()}
@@ -54,7 +54,7 @@ class Clients:
         return self._cleanup.enter_context(UserConsumer(self._bootstrap_servers, named))
 
     def producer_id(self) -> int:
-        """Return a new producer id; a broker that has just started may not have any yet."""
+        """Return a new producer id; waits, because a broker that has just started may not have any yet."""
         answers: list[messages.InitProducerIdResponse] = []
 
         def given() -> bool:

@@ -1,7 +1,7 @@
-"""What a scenario gets: the cluster it runs against, without knowing whether that is a real Kafka.
+"""The cluster of a scenario, in a form that does not show whether it is a real Kafka.
 
-Whatever a scenario does to the cluster is undone at its end, and the next one starts on a healthy
-cluster.
+All changes of a scenario to the cluster's health are undone at its end, so the next scenario starts on a
+healthy cluster.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class ClusterUnderTest:
-    """A running cluster as one scenario uses it; a context manager. Only one thread may use it.
+    """A running cluster for one scenario; a context manager. Only one thread may use it.
 
     Its parts: `brokers` (roles and addresses), `clients`, `metadata`, `topics`, `faults`, `purges`
     and `wait_until`.
     """
 
     def __init__(self, running: RunningCluster, prefix: str, *, warm_topic: Topic | None = None) -> None:
-        """Names of topics begin with `prefix`; see `Topics.warm_up` for `warm_topic`."""
+        """Topic names begin with `prefix`; see `Topics.warm_up` for `warm_topic`."""
         self._cleanup = ExitStack()
         self.brokers = Brokers.of(running.addresses, running.controller_broker())
         self.clients = Clients(running.bootstrap_servers, self.brokers, self._cleanup)
@@ -53,7 +53,7 @@ class ClusterUnderTest:
 
     @property
     def first(self) -> int:
-        """The broker with the active controller, where one of the brokers has it."""
+        """The broker with the active controller, if one of the brokers has it."""
         return self.brokers.first
 
     @property
@@ -63,7 +63,7 @@ class ClusterUnderTest:
 
     @property
     def third(self) -> int:
-        """The other one."""
+        """The other broker that faults may hit."""
         return self.brokers.third
 
     def connect(self, broker: int) -> BrokerClient:
@@ -71,18 +71,18 @@ class ClusterUnderTest:
         return self.clients.connect(broker)
 
     def wait(self, duration_ms: float) -> None:
-        """Let time pass between two steps."""
+        """Wait between two steps."""
         pause_ms(duration_ms)
 
     def on_close(self, undo: Callable[[], object]) -> None:
-        """Call `undo` at the end of the scenario, also when it fails."""
+        """Call `undo` at the end of the scenario, even if it fails."""
         self._cleanup.callback(undo)
 
     def close(self) -> None:
-        """End all faults and return when the cluster is healthy.
+        """End all faults; returns when the cluster is healthy.
 
-        The topics stay: deleting one makes the followers' fetchers back off for a while, which
-        the next scenario would see.
+        The topics remain: after a deletion the followers' fetchers would back off for a while, which would
+        disturb the next scenario.
         """
         try:
             self.faults.undo_all()

@@ -1,4 +1,4 @@
-"""Faults of brokers, remembered so that they can be undone."""
+"""Faults of brokers, recorded so that they can be undone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNDONE_BY: Final = {
     "disconnect": "reconnect",
     "disconnect_clients": "reconnect_clients",
 }
-"""The verbs of `BrokerVerbs`: each that causes a fault, and the one that ends it."""
+"""The verbs of `BrokerVerbs` that cause a fault, each with the verb that ends it."""
 UNDOES: Final = {
     undo: [fault for fault, ended_by in UNDONE_BY.items() if ended_by == undo] for undo in UNDONE_BY.values()
 }
@@ -29,7 +29,7 @@ CLIENTS_CANNOT_REACH: Final = ("pause", "stop", "kill", "disconnect_clients")
 
 
 class _Verb:
-    """A verb of `BrokerVerbs` as a method of `Faults`, which remembers the call."""
+    """A verb of `BrokerVerbs` as a method of `Faults`, which records the call."""
 
     def __init__(self, **options: bool) -> None:
         self._options = options
@@ -42,7 +42,7 @@ class _Verb:
 
 
 class Faults:
-    """`BrokerVerbs` of a cluster, each of which returns the moment (`now_ms`) after it was done.
+    """The `BrokerVerbs` of a cluster; each returns the time (`now_ms`) after the call.
 
     Only one thread may use them.
     """
@@ -63,7 +63,7 @@ class Faults:
         self._any_so_far = False
 
     def call(self, verb: str, broker: int, **options: bool) -> Moment:
-        """Call the verb of that name; returns the moment after it was done."""
+        """Call the verb with this name; return the time after the call."""
         began_ms = now_ms()
         getattr(self._verbs, verb)(broker, **options)
         called_ms = Moment(now_ms(), began_ms=began_ms)
@@ -79,13 +79,13 @@ class Faults:
         return called_ms
 
     def undo_all(self) -> None:
-        """End every fault that has not ended yet."""
+        """End all faults that have not ended yet."""
         for fault, undo in reversed(UNDONE_BY.items()):
             for broker in sorted(self._brokers_with[fault]):
                 getattr(self, undo)(broker)
 
     def can_answer(self, broker: int) -> bool:
-        """Tell whether clients get answers from a broker now."""
+        """Whether clients get responses from a broker now."""
         return all(broker not in self._brokers_with[fault] for fault in CLIENTS_CANNOT_REACH)
 
     @property

@@ -1,4 +1,4 @@
-"""What brokers say of a topic's partitions."""
+"""The brokers' metadata of a topic's partitions."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
 
 
 class Metadata:
-    """Asks on connections that scenarios do not measure; the first broker unless told otherwise."""
+    """Sends requests on connections that scenarios do not time, by default to the first broker."""
 
     def __init__(self, brokers: Brokers, clients: Clients) -> None:
         self._brokers = brokers
         self._clients = clients
 
     def describe(self, topic: Topic, *, partition: int = 0, via: int | None = None) -> PartitionDescription:
-        """Return what the metadata of the broker `via` says of one partition."""
+        """Return one partition's metadata from the broker `via`."""
         return self.describe_all(topic.name, via=via)[partition]
 
     def describe_all(self, topic: str, *, via: int | None = None) -> dict[int, PartitionDescription]:
-        """Return what that metadata says of all partitions; empty for an unknown topic."""
+        """Return all partitions' metadata from the broker `via`, by index; empty for an unknown topic."""
         return admin.describe_partitions(self._clients.ask(via or self._brokers.first), topic)
 
     def listed_brokers(self) -> set[int]:
-        """Return the brokers that the first one lists."""
+        """Return the broker ids in the first broker's metadata."""
         return set(admin.brokers_of(self._clients.ask(self._brokers.first)))

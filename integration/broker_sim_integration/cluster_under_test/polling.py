@@ -1,4 +1,4 @@
-"""Polling a condition, with a timeout."""
+"""Polling of a condition, with a timeout."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class NotReachedError(RuntimeError):
 
 
 def poll_until(condition: Callable[[], object], what: str, timeout_ms: float = TIMEOUT_MS) -> Moment:
-    """Wait until `condition` holds; returns the moment at which it was seen to.
+    """Wait until `condition` is true; return the time at which this was seen.
 
-    It may have begun to hold since the last time that it did not. `what` names it in the `NotReachedError` that is
-    raised after `timeout_ms`.
+    The begin of the returned time is that of the last check at which it was false. After `timeout_ms` raise
+    `NotReachedError`, with `what` as the name of the condition.
     """
     began_ms = asked_ms = now_ms()
     deadline_ms = began_ms + timeout_ms

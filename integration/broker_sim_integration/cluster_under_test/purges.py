@@ -1,6 +1,6 @@
-"""How many completed operations a broker's purgatories have purged from their watch lists.
+"""Number of completed operations that a broker's purgatories have purged from their watch lists.
 
-Kafka writes it into its log, at level DEBUG; the simulator's status has it.
+Kafka logs it at level DEBUG; the simulator has it in its status.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOGGED: Final = re.compile(r"Purged (\d+) elements from watch lists")
 
 
 class Purges:
-    """Counts what is purged while a scenario runs."""
+    """Counts purged operations while a scenario runs."""
 
     def __init__(self, purged: Callable[[int], int], clients: Clients, cleanup: ExitStack) -> None:
         self._purged = purged
@@ -29,7 +29,7 @@ class Purges:
         self._cleanup = cleanup
 
     def counted_of(self, broker: int) -> Callable[[], int]:
-        """Return a function that tells how many entries a broker has purged since now."""
+        """Return a function that returns the number of operations purged by a broker since now."""
         self._set_level(broker, "DEBUG")
         self._cleanup.callback(self._set_level, broker, "INFO")
         before = self._purged(broker)
@@ -41,5 +41,5 @@ class Purges:
 
 
 def purged_in_log(log: str) -> int:
-    """Return how many entries have been purged, as the log of a real broker says."""
+    """Return the number of purged operations in the log of a real broker."""
     return sum(int(count) for count in LOGGED.findall(log))

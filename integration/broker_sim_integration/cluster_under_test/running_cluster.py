@@ -1,4 +1,4 @@
-"""A running cluster of three brokers, real or simulated: all that the comparison needs of one."""
+"""A running cluster of three brokers, real or simulated, with all that the comparison needs."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ BROKERS = 3
 
 @dataclass(frozen=True, slots=True)
 class RunningCluster:
-    """Three brokers that clients reach; see `BrokerVerbs` for threads."""
+    """Three brokers that clients can reach; see `BrokerVerbs` for threads."""
 
     bootstrap_servers: str
     addresses: Mapping[int, tuple[str, int]]
-    """Host and port of every broker, by its number."""
+    """Host and port of each broker, by broker id."""
     verbs: BrokerVerbs
     faults: frozenset[Fault]
     """The faults that `verbs` can cause here."""
     readings: frozenset[Reading]
     """The readings that are possible here."""
     purged: Callable[[int], int]
-    """Returns how many entries a broker's purgatories have purged, with `Reading.PURGES`."""
+    """Returns the number of operations purged by a broker's purgatories, with `Reading.PURGES`."""
     controller_broker: Callable[[], int | None]
-    """Returns the broker whose loss would take the active controller along, if there is one."""
+    """Returns the broker that also runs the active controller, or None."""
     is_ours: bool
-    """Whether it ends with the run; on a cluster of another owner nothing may stay behind."""
+    """Whether the cluster ends with the run; otherwise nothing may be left behind on it."""
 
 
 def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
-    """Return a real cluster that runs; `ReferenceUnavailableError` if it has not three brokers."""
+    """Return a running real cluster; raise `ReferenceUnavailableError` if it has not three brokers."""
     host, port = reference.bootstrap_servers.split(",")[0].rsplit(":", 1)
     with RawConnection(host, int(port)) as connection:
         addresses = dict(sorted(brokers_of(connection).items()))
@@ -56,7 +56,7 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
     def active_controller() -> int | None:
         with RawConnection(*next(iter(addresses.values()))) as connection:
             leader = quorum_leader(connection)
-        return leader if leader in addresses else None  # else it is a node of its own
+        return leader if leader in addresses else None  # otherwise the controller is a node of its own
 
     return RunningCluster(
         bootstrap_servers=reference.bootstrap_servers,
@@ -71,7 +71,7 @@ def kafka_cluster(reference: ReferenceCluster) -> RunningCluster:
 
 
 def simulated_cluster(simulator: SimulatorProcess) -> RunningCluster:
-    """Return a simulated cluster that runs; its controller is on none of the brokers."""
+    """Return a running simulated cluster; none of its brokers runs the controller."""
     addresses = {}
     for broker, address in enumerate(simulator.bootstrap_servers.split(","), 1):
         host, port = address.rsplit(":", 1)

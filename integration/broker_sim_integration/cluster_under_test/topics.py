@@ -1,4 +1,4 @@
-"""The topics of one scenario: created under names of its own, and ready before they are used."""
+"""The topics of one scenario: created with names of its own, and ready before they are used."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from broker_sim_integration.cluster_under_test.wait_until import WaitUntil
 
 SETTLE_MS = 900
-"""A new partition joins a follower's fetches after the one that waits at the leader: 500 ms."""
+"""Wait in ms until followers fetch a new partition: the fetch already parked at the leader ends after 500 ms."""
 NUDGE_AFTER_MS = 50
-"""A broker's metadata names a partition a moment before its fetcher has it."""
+"""Wait in ms after a broker's metadata shows a partition, until its fetcher has the partition, too."""
 
 
 class Topics:
-    """Creates, changes and deletes topics, on connections that scenarios do not measure."""
+    """Creates, changes and deletes topics, on connections that scenarios do not time."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Topics:
         faults: Faults,
         wait_until: WaitUntil,
     ) -> None:
-        """Every name begins with `prefix`; `warm_topic` is what `warm_up` returned."""
+        """Topic names begin with `prefix`; `warm_topic` is the result of `warm_up`."""
         self._prefix = prefix
         self._warm_topic = warm_topic
         self._brokers = brokers
@@ -58,15 +58,15 @@ class Topics:
         settled: bool = True,
         **configs: str,
     ) -> Topic:
-        """Create a topic under a new name and return when all its brokers serve it.
+        """Create a topic with a new name; returns when all its brokers serve it.
 
-        Every partition gets `replicas` (default: all brokers, led by the first one) unless
-        `assignments` says otherwise. In the names of `configs` an underscore stands for a dot.
-        `settled` waits until the followers' fetches hold the partitions.
+        Each partition gets `replicas` (default: all brokers, led by the first one) unless `assignments` is
+        given. In the names of `configs` an underscore stands for a dot. With `settled` it also waits until
+        the followers' fetches include the partitions.
         """
         wanted = assignments or [replicas or tuple(self._brokers)] * partitions
         name = f"{self._prefix}.{len(self._created) + 1}"
-        # Records carry old timestamps, the same in every run: they must not expire.
+        # Records have old timestamps, the same in each run: they must not expire.
         named = {"retention.ms": "-1"}
         named |= {key.replace("_", "."): value for key, value in configs.items()}
         topic = admin.create_topic(self._clients.ask(self._brokers.first), name, wanted, named)
@@ -79,10 +79,10 @@ class Topics:
         return topic
 
     def warm_up(self) -> Topic:
-        """Make every broker replicate from every other one, so that all fetchers run already.
+        """Make each broker replicate from each other one, so that all fetchers are running; return the topic used.
 
-        A new fetcher may look for its first partition only after a second. Returns the topic that
-        was used for it: one partition led by each broker.
+        A new fetcher may look for its first partition only after a second. The topic has one partition led by
+        each broker.
         """
         first, second, third = self._brokers
         turns = [(first, second, third), (second, third, first), (third, first, second)]
@@ -91,7 +91,7 @@ class Topics:
         return topic
 
     def settle(self) -> None:
-        """Wait until the followers' fetches hold partitions that have just become theirs."""
+        """Wait until the followers' fetches include partitions that have just been assigned."""
         if self._warm_topic is None or not self._faults.none_now:
             pause_ms(SETTLE_MS)
             return
@@ -100,26 +100,26 @@ class Topics:
             self._nudge(self._warm_topic)
 
     def _nudge(self, topic: Topic) -> None:
-        """Replicate a record from every broker: all fetches that wait there are answered."""
+        """Replicate a record from each broker, which completes all fetches parked there."""
         for partition, (leader, *_) in enumerate(topic.replicas):
             self._clients.ask(leader).produce(topic, b"warm", partition=partition)
 
     def name(self, suffix: str) -> str:
-        """Return a topic's name that no other scenario uses; no topic is created."""
+        """Return a topic name that no other scenario uses; no topic is created."""
         return f"{self._prefix}.{suffix}"
 
     def unknown(self) -> Topic:
-        """Return a topic that no broker knows."""
+        """Return a topic that does not exist."""
         return Topic(f"{self._prefix}.unknown", bytes(range(16)), (tuple(self._brokers),))
 
     def delete(self, topic: Topic) -> Moment:
-        """Delete a topic; returns the moment of the answer."""
+        """Delete a topic; return the time of the response."""
         began_ms = now_ms()
         admin.delete_topic(self._clients.ask(self._brokers.first), topic)
         self._created = [kept for kept in self._created if kept != topic]
         return Moment(now_ms(), began_ms=began_ms)
 
     def alter(self, topic: Topic, **configs: str | None) -> None:
-        """Change configurations of a topic; None is the default again."""
+        """Change configurations of a topic; None resets to the default."""
         named = {key.replace("_", "."): value for key, value in configs.items()}
         admin.alter_topic_configs(self._clients.ask(self._brokers.first), topic, named)

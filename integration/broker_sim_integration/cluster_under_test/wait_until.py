@@ -1,4 +1,4 @@
-"""Waiting until a cluster is in some state, seen on connections that scenarios do not measure."""
+"""Waiting for states of a cluster, seen on connections that scenarios do not time."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ LEADER_LEARNS_MS = 150
 
 
 class WaitUntil:
-    """One method per state; each returns the moment (`now_ms`) at which the state was seen.
+    """One method per state; each returns the time (`now_ms`) at which the state was seen.
 
-    Called itself, it waits for any condition. Raises `NotReachedError` after a minute.
+    Calling the object itself waits for any condition. Raise `NotReachedError` after a minute.
     """
 
     def __init__(self, brokers: Brokers, clients: Clients, metadata: Metadata) -> None:
@@ -35,13 +35,13 @@ class WaitUntil:
         self._metadata = metadata
 
     def __call__(self, condition: Callable[[], object], what: str) -> Moment:
-        """Wait until `condition` holds; `what` names it if it does not."""
+        """Wait until `condition` is true; `what` is its name in an error."""
         return poll_until(condition, what)
 
     def isr(self, topic: Topic, *members: int, via: int | None = None) -> Moment:
         """Wait until the ISR is exactly `members`.
 
-        Returns a little later than that: metadata may show it before the leader acts on it.
+        Returns a little later, because metadata may show it before the leader applies it.
         """
         changed_ms = poll_until(
             lambda: self._metadata.describe(topic, via=via).isr == frozenset(members),
@@ -60,9 +60,9 @@ class WaitUntil:
         return poll_until(isr_is_full, f"{topic.name} is replicated")
 
     def leader(self, topic: Topic, leader: int, *, via: int | None = None) -> Moment:
-        """Wait until metadata names `leader` and it serves; returns when it was named first.
+        """Wait until metadata shows `leader` and it serves; return the time at which metadata first showed it.
 
-        A broker is named before it has begun to lead. -1 waits until there is no leader.
+        Metadata may show a leader before it has begun to lead. -1 waits until there is no leader.
         """
         role = self._brokers.role(leader)
         named_ms = poll_until(
@@ -73,7 +73,7 @@ class WaitUntil:
         return named_ms
 
     def visible(self, topic: Topic, high_watermark: int, partition: int = 0) -> Moment:
-        """Wait until the leader's high watermark is at least that."""
+        """Wait until the leader's high watermark is at least `high_watermark`."""
         leader = self._metadata.describe(topic, partition=partition).leader
 
         def visible() -> bool:
@@ -83,9 +83,9 @@ class WaitUntil:
         return poll_until(visible, f"{high_watermark} records of {topic.name} are visible")
 
     def appended(self, topic: Topic, log_end_offset: int) -> Moment:
-        """Wait until the first broker, which has to be the leader, has appended so many records.
+        """Wait until the first broker, which must be the leader, has appended up to `log_end_offset`.
 
-        A fetch beyond the log end is refused, one at the log end is not.
+        A fetch beyond the log end gets an error, one at the log end does not.
         """
 
         def appended() -> bool:
@@ -96,27 +96,27 @@ class WaitUntil:
         return poll_until(appended, f"{log_end_offset} records of {topic.name} are appended")
 
     def served(self, topic: Topic, broker: int) -> Moment:
-        """Wait until a broker knows all of a topic, and leads the partitions that it should."""
+        """Wait until a broker knows all of a topic, and leads its partitions there."""
         return poll_until(partial(self._serves, broker, topic), f"{topic.name} is served")
 
     def known(self, name: str, partitions: int | None = None) -> None:
-        """Wait until every broker knows a topic of that name, with so many partitions if given."""
+        """Wait until every broker knows a topic with this name, and this number of partitions if given."""
         for broker in self._brokers:
             poll_until(partial(self._knows, broker, name, partitions), f"{name} is known")
 
     def unknown(self, name: str) -> None:
-        """Wait until no broker knows a topic of that name."""
+        """Wait until no broker knows a topic with this name."""
         for broker in self._brokers:
             poll_until(partial(self._knows, broker, name, 0), f"{name} is gone")
 
     def brokers(self, *brokers: int) -> Moment:
-        """Wait until the first broker lists exactly these brokers."""
+        """Wait until the first broker's metadata has exactly these brokers."""
         return poll_until(
             lambda: self._metadata.listed_brokers() == set(brokers), f"the brokers are {self._brokers.roles(brokers)}"
         )
 
     def serving(self, broker: int) -> Moment:
-        """Wait until a broker that was started again lists all brokers."""
+        """Wait until the metadata of a restarted broker has all brokers."""
         role = self._brokers.role(broker)
         return poll_until(partial(self._lists_all, broker), f"{role} lists all brokers")
 
@@ -130,11 +130,11 @@ class WaitUntil:
         )
 
     def _leads(self, broker: int, topic: Topic, partition: int = 0) -> bool:
-        """Tell whether a broker acts as the leader: its metadata says so a moment earlier."""
+        """Whether a broker acts as the leader, which may be later than its metadata shows it."""
         try:
             reply = self._clients.ask(broker).list_offset(topic, LATEST, partition=partition)
         except OSError:
-            return False  # it has just been started
+            return False  # the broker has just been started
         return reply.message.topics[0].partitions[0].error_code == ErrorCode.NONE
 
     def _knows(self, broker: int, name: str, partitions: int | None) -> bool:

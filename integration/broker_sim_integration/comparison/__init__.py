@@ -1,1 +1,1 @@
-"""Runs scenarios on both sides and compares what was observed."""
+"""Runs scenarios on both sides and compares their observations."""

@@ -1,4 +1,4 @@
-"""A whole comparison: every scenario runs on both sides, cluster by cluster."""
+"""A complete comparison: each scenario runs on both sides, cluster by cluster."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def compare_sides(
     on_result: Callable[[ScenarioResult], None],
     control: Stalls,
 ) -> list[ScenarioResult]:
-    """Run `scenarios` on both sides at the same time; `on_result` gets each result.
+    """Run `scenarios` on both sides at the same time; `on_result` is called with each result.
 
-    Scenarios with the same broker configurations share a cluster on each side. The results are in
-    the order of `scenarios`. `control` is the control timer that runs beside them. Raises
-    `ReferenceClusterError` when the reference does not start and `SimulatorError` when the simulator
-    does not; trouble within a scenario is in its result.
+    Scenarios with the same broker configurations share a cluster on each side. The results are in the order
+    of `scenarios`. `control` is the control timer that runs beside them. Raise `ReferenceClusterError` if
+    the reference does not start and `SimulatorError` if the simulator does not; trouble within a scenario
+    is part of its result.
     """
     results = {scenario.name: ScenarioResult(scenario) for scenario in scenarios}
     by_configs = sorted(scenarios, key=lambda scenario: scenario.configs)
@@ -71,9 +71,9 @@ def compare_sides(
 
 
 def _excused(run: Run, control: Stalls) -> Run:
-    """Return the run with how long, of the time for which each answer was overdue, nothing could run.
+    """Return the run with each observation's `stalled_ms`: the time in which nothing could run while it was overdue.
 
-    That is, either the control timer was stalled or the side itself was kept from running.
+    That is, the control timer was stalled or the side itself was kept from running.
     """
     stopped = control.stalls(now_ms()) + run.starved
     seen = [one.excused(partial(covered_ms, stopped)) for one in run.observations]

@@ -1,7 +1,7 @@
-"""The differences that are known and explained: the table in docs/reference/differences.md.
+"""The known and explained differences: the table in docs/reference/differences.md.
 
-A row has patterns (`*`, `?`) of scenario, step, field and of what the simulator has there, and the
-reason. A difference that fits a row does not fail a comparison; it is shown as documented.
+A row has patterns (`*`, `?`) for scenario, step, field and the simulator's value, and the reason. A
+difference that matches a row does not fail a comparison; it is shown as documented.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 DOCUMENT: Final = Path(__file__).with_name("differences.md")
-"""In the repository a link to docs/reference/differences.md; a wheel has the page itself."""
+"""In the repository a link to docs/reference/differences.md; a wheel contains the page itself."""
 HEADER: Final = ("scenario", "step", "field", "simulator", "reason")
 
 
@@ -27,19 +27,19 @@ class KnownDifference:
     step: str
     field: str
     sim: str
-    """The simulator's value of this field, as text; `None` where it has no such field."""
+    """The simulator's value of this field, as text; `None` if it has no such field."""
     reason: str
 
     def fits(self, scenario: str, step: str, field: str, sim: Any) -> bool:
-        """Tell whether the difference fits the row."""
+        """Whether the difference matches the row."""
         values = (scenario, step, field, str(sim))
         return all(map(fnmatch.fnmatchcase, values, astuple(self)))
 
 
 def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
-    """Return the rows of the table with this `HEADER`; one per scenario where a row names several.
+    """Return the rows of the table with this `HEADER`, split where a row names several scenarios.
 
-    Empty without such a document. Raises ValueError, with the line, for a row of another width.
+    Empty without such a document. Raise ValueError, with the line, for a row of another width.
     """
     known: list[KnownDifference] = []
     for scenarios, *patterns, reason in table_rows(document, HEADER):
@@ -53,7 +53,7 @@ def read_known_differences(document: Path = DOCUMENT) -> list[KnownDifference]:
 def table_rows(document: Path, header: Sequence[str]) -> Iterator[list[str]]:
     """Yield the cells of each row of the tables with this header; nothing without such a document.
 
-    Raises ValueError, with the line, for a row of another width.
+    Raise ValueError, with the line, for a row of another width.
     """
     if not document.exists():
         return
@@ -66,10 +66,10 @@ def table_rows(document: Path, header: Sequence[str]) -> Iterator[list[str]]:
             in_table = False
         elif in_table and not set(line) <= set("|-: "):
             if len(cells) != len(header):
-                raise ValueError(f"{document.name}:{number}: {len(cells)} cells, {len(header)} wanted")
+                raise ValueError(f"{document.name}:{number}: {len(cells)} cells, expected {len(header)}")
             yield cells
 
 
 def reason_for(known: Iterable[KnownDifference], scenario: str, step: str, field: str, sim: Any) -> str | None:
-    """Return the reason that the table gives for a difference, None when it has none."""
+    """Return the reason for a difference in the table, or None if no row matches."""
     return next((row.reason for row in known if row.fits(scenario, step, field, sim)), None)

@@ -1,10 +1,10 @@
-"""Many responses of one kind, judged by how late they were on both sides.
+"""Many responses of one kind, judged by their lateness on both sides.
 
-The simulator's median and 95th percentile may lie a few milliseconds above Kafka's. What is allowed
-besides: the difference that the control timers of both runs say, and for responses with a spread
-the chance in it, three standard errors of a percentile of so many samples. A response that was there
-before its cause was known to have happened counts as at once: Docker says that a broker goes on after
-that has answered.
+The simulator's median and 95th percentile may exceed Kafka's by a few milliseconds. In addition to that
+the limit includes the difference between the control timers of both runs and, for responses with a spread,
+its randomness: three standard errors of a percentile of that many samples. A response that arrived before
+its cause was known to have happened counts as at once: Docker returns from resuming a broker after the
+broker has already responded.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from broker_sim_integration.observations import TimingClass
 
 LEAST_SAMPLES: Final = 30
-"""With fewer samples one or two outliers would decide the 95th percentile."""
+"""Minimum number of samples; with fewer, one or two outliers would decide the 95th percentile."""
 P50_MS: Final = 4.0
-"""Kafka's waits of 20 ms are late by 1.3 to 1.9 ms in the median, the simulator's by 1.7 to 2, on an
-idle machine and on one with ten times the work that it can do."""
+"""Limit of the median in ms: waits of 20 ms are late by 1.3 to 1.9 ms in Kafka, by 1.7 to 2 ms in the simulator,
+on an idle machine and on one with ten times the work that it can do.
+"""
 P95_MS: Final = 8.0
-"""Limit of the 95th percentile: Kafka's is 2.2 to 3.9 ms, the simulator's 3 to 7 beside other programs."""
+"""Limit of the 95th percentile in ms: Kafka's is 2.2 to 3.9 ms, the simulator's 3 to 7 beside other programs."""
 STANDARD_ERRORS: Final = 3.0
 RULE: Final = (
     f"the simulator's p50 may exceed Kafka's by {P50_MS:g} ms and its p95 by {P95_MS:g} ms, "
@@ -56,13 +57,13 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Machines:
-    """How late the control timers of the two runs were; None, not known, counts as idle."""
+    """Lateness of the control timers of the two runs; None, unknown, counts as idle."""
 
     kafka: Distribution | None = None
     sim: Distribution | None = None
 
     def added_ms(self, percentile: str) -> float:
-        """Return how much later the simulator's run was in that percentile."""
+        """Return by how many ms the simulator's run was later in this percentile; 0 if it was not."""
         theirs, ours = (
             0.0 if control is None else float(getattr(control, percentile)) for control in (self.kafka, self.sim)
         )
@@ -80,16 +81,16 @@ class LatenessComparison:
     judged: bool
     """Whether there are enough samples."""
     reason: str = ""
-    """Why it does not agree."""
+    """The reason why it does not agree; empty if it does."""
 
     @property
     def agrees(self) -> bool:
-        """Whether the simulator is as late as Kafka is, as far as that is judged."""
+        """Whether the simulator's lateness is within the limits, or not judged."""
         return not self.reason
 
     @property
     def verdict(self) -> str:
-        """`agrees`, `differs`, or nothing when it is not judged."""
+        """`agrees`, `differs`, or an empty text if it is not judged."""
         return "" if not self.judged else "agrees" if self.agrees else "differs"
 
 
@@ -102,9 +103,9 @@ def compare_samples(
     spread_ms: float = 0.0,
     machines: Machines,
 ) -> LatenessComparison:
-    """Compare the lateness of one kind of response; there is at least one on each side.
+    """Compare the lateness of one kind of response, with at least one sample on each side.
 
-    With a spread the simulator may not be sooner than Kafka either: that would be another mechanism.
+    With a spread the simulator may not be earlier than Kafka either, which would be another mechanism.
     """
     theirs, ours = Distribution.of(kafka), Distribution.of(sim)
     judged = min(len(kafka), len(sim)) >= LEAST_SAMPLES

@@ -1,8 +1,8 @@
 """Whether two recordings of a real Kafka have the same outcomes; times are not compared.
 
-The shipped recording is compared with a fresh one, field by field and without exception: what is
-random is taken out when it is observed, by name, in `broker_sim_integration.scenarios.helpers.normalise`. A
-difference means that Kafka behaves in another way than before, or that a scenario has more than one
+The shipped recording is compared with a fresh one, field by field and without exception: random values are
+replaced by names when they are observed, in `broker_sim_integration.scenarios.helpers.normalise`. A
+difference means that Kafka behaves differently than before, or that a scenario has more than one
 possible outcome.
 """
 
@@ -33,12 +33,12 @@ class Drift:
 
 
 def comparable(shipped: RecordedSide, fresh: RecordedSide) -> list[str]:
-    """Return the scenarios that both have at the same version, in the order of their names."""
+    """Return the scenarios that both recordings have in the same version, sorted by name."""
     return sorted(name for name, version in fresh.versions.items() if shipped.versions.get(name) == version)
 
 
 def drift_between(shipped: RecordedSide, fresh: RecordedSide) -> Iterator[Drift]:
-    """Yield what differs in the `comparable` scenarios."""
+    """Yield the differences in the `comparable` scenarios."""
     for name in comparable(shipped, fresh):
         before = _by_step(shipped.observations_of(name))
         now = _by_step(fresh.observations_of(name))

@@ -1,4 +1,4 @@
-"""How long a comparison will take, from what its scenarios took when they were recorded."""
+"""The expected duration of a comparison, from the recorded durations of its scenarios."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ START_S: Final = {
     ReferenceKind.BOOTSTRAP: 1,
     ReferenceKind.RECORDED: 1,
 }
-"""Seconds that three nodes take to start and to warm up."""
+"""Time in seconds that three nodes take to start and to warm up."""
 
 
 def announcement(scenarios: Sequence[Scenario], kind: ReferenceKind, repeats: int) -> str:
-    """Return one line: what will be played, on how many clusters, and about how long it takes."""
+    """Return one line: the number of scenarios and clusters, and the expected duration."""
     clusters = len({scenario.configs for scenario in scenarios})
     what = f"{_counted(len(scenarios), 'scenario')} on {_counted(clusters, 'cluster')} of each side"
     durations_ms = _recorded_durations_ms()

@@ -1,4 +1,4 @@
-"""Intervals of time, as pairs of the moments (`now_ms`) at which they began and ended."""
+"""Intervals of time, as pairs of begin and end (`now_ms`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def covered_ms(intervals: Iterable[Interval], since_ms: float, until_ms: float) -> float:
-    """Return how much of the time between two moments lies in at least one interval."""
+    """Return how many ms between two times lie in at least one interval."""
     covered = 0.0
     reached_ms = since_ms
     for began_ms, ended_ms in sorted(intervals):

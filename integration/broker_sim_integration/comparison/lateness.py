@@ -1,9 +1,8 @@
-"""How late both sides were in a whole comparison: step by step, and all single responses together.
+"""Lateness of both sides in a complete comparison: step by step, and all single responses together.
 
-The steps that were repeated often are judged within their scenarios. The single responses of one
-class of timing are judged here, as one distribution. Those with a spread are not among them, nor
-are the repeats of a scenario that were late when most of its repeats were not. A response with several
-partitions counts once.
+Steps that were repeated often are judged within their scenarios. The single responses of one class of timing
+are judged here, as one distribution. Responses with a spread are excluded, and so are the late repeats of a
+scenario whose repeats were mostly in time. A response with several partitions counts once.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def compare_lateness(results: Iterable[ScenarioResult], machines: Machines) -> l
 
 
 def singles(run: Run) -> Iterator[tuple[TimingClass, float]]:
-    """Yield class and lateness in ms of each response that is judged with all others of its class."""
+    """Yield the class and lateness in ms of each response that is judged together with the others of its class."""
     distributed = distributed_steps(run.observations)
     responses = {
         (seen.timing.kind, seen.timing.due_ms, seen.elapsed_ms): seen

@@ -1,11 +1,11 @@
-"""What the machine adds to every time that is measured: a control timer in the comparing process.
+"""The time that the machine adds to each measurement: a control timer in the comparing process.
 
-A thread sleeps for `PERIOD_MS` again and again and keeps how late it woke. When that is
-`STALL_MS` or more, the process was stalled: in that interval no answer could be seen to arrive,
-however promptly it was sent, and that much of its lateness is excused.
+A thread sleeps for `PERIOD_MS` repeatedly and records how late it wakes. If that is `STALL_MS` or more,
+the process was stalled: in that interval it could not see any response arrive, however promptly it was
+sent, and that part of a response's lateness is excused.
 
-What is excused is only the time after an answer was due. So the process has to stall as little as it
-can, see `collections_of_new_objects_only`.
+Only the time after a response was due is excused. So the process should stall as little as possible, see
+`collections_of_new_objects_only`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STALL_MS: Final = 3.0
 
 
 class Stalls:
-    """How late the waits of a control timer ended; any thread may ask."""
+    """Lateness of the waits of a control timer; any thread may call its methods."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -37,12 +37,12 @@ class Stalls:
         self._due_ms: float | None = None
 
     def wait_until(self, due_ms: float) -> None:
-        """Note that the timer begins to wait for that moment."""
+        """Record that the timer begins to wait until `due_ms`."""
         with self._lock:
             self._due_ms = due_ms
 
     def woke(self, at_ms: float) -> None:
-        """Note that its wait has ended."""
+        """Record that its wait has ended."""
         with self._lock:
             assert self._due_ms is not None
             self._woken.append((at_ms, at_ms - self._due_ms))
@@ -51,27 +51,27 @@ class Stalls:
             self._due_ms = None
 
     def end(self) -> None:
-        """Note that the timer waits no longer."""
+        """Record that the timer has stopped waiting."""
         with self._lock:
             self._due_ms = None
 
     def stalls(self, until_ms: float) -> list[Interval]:
-        """Return the intervals in which the timer was stalled, up to a moment in the past."""
+        """Return the intervals in which the timer was stalled, up to a time in the past."""
         with self._lock:
             stalls = list(self._stalls)
             if self._due_ms is not None and until_ms - self._due_ms >= STALL_MS:
-                stalls.append((self._due_ms, until_ms))  # it has not woken yet
+                stalls.append((self._due_ms, until_ms))  # the timer has not woken yet
         return stalls
 
     def lateness(self, since_ms: float = 0.0) -> Distribution | None:
-        """Return how late the waits ended since a moment; None when there was none."""
+        """Return the lateness of the waits that ended since `since_ms`, or None if there was none."""
         with self._lock:
             samples = [late_ms for at_ms, late_ms in self._woken if at_ms >= since_ms]
         return Distribution.of(samples) if samples else None
 
 
 class ControlTimer(Stalls):
-    """A thread that waits for `PERIOD_MS` again and again; a context manager."""
+    """A thread that waits for `PERIOD_MS` repeatedly; a context manager."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,11 +97,11 @@ class ControlTimer(Stalls):
 
 @contextmanager
 def collections_of_new_objects_only() -> Iterator[None]:
-    """Let garbage collections pass over all objects that there are now.
+    """Exclude all present objects from garbage collections.
 
-    A full collection stops every thread of the process for as long as it takes to look at all
-    objects: 250 ms with the 320 000 of a pytest process. What is frozen already, by another such
-    block or by other code, stays frozen at the end.
+    A full collection stops all threads of the process while it visits all objects: 250 ms with the 320 000
+    of a pytest process. Objects that were frozen before, by another such block or by other code, stay
+    frozen at the end.
     """
     was_frozen = gc.get_freeze_count() > 0
     gc.collect()

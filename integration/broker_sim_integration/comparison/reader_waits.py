@@ -1,10 +1,10 @@
-"""For how long the machine let the threads that read answers wait for a processor.
+"""The time for which the threads that read responses waited for a processor.
 
-The moment of an answer is taken by the thread of its connection. Where other programs have the processors, that
-thread runs some milliseconds after the answer has arrived, while the control timer, which is another thread, may be
-in time: beside ten busy programs on two cores, answers that the kernel had received 0.2 ms after their cause were
-called up to 9 ms late. Linux counts for every thread how long it could have run and did not; elsewhere nothing is
-excused.
+The time of a response is taken by the thread of its connection. If other programs occupy the processors, that
+thread runs some milliseconds after the response has arrived, while the control timer, another thread, may be in
+time: beside ten busy programs on two cores, responses that the kernel had received 0.2 ms after their cause were
+recorded up to 9 ms late. Linux counts for each thread how long it was runnable without running; on other systems
+nothing is excused.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from broker_sim_integration.comparison.intervals import Interval
 
 READERS: Final = "raw-"
-"""How the names of the threads begin that read answers, see `RawConnection`."""
+"""Prefix of the names of the threads that read responses, see `RawConnection`."""
 THREADS: Final = "/proc/self/task"
-"""Where Linux has a directory of each thread, by its native id."""
+"""Directory in which Linux has a directory per thread, by native id."""
 LEAST_MS: Final = 0.2
-"""Less is what every switch between two threads takes."""
+"""Minimum wait in ms: a switch between two threads takes less."""
 KEPT_MS: Final = 300_000.0
-"""No scenario takes longer; its answers are judged when it has ended."""
+"""Age in ms up to which waits are stored: no scenario takes longer, and responses are judged at its end."""
 _NS_PER_MS: Final = 1_000_000
 _FIGURES_BYTES: Final = 128
 
 
 class ReaderWaits:
-    """Looks at the kernel's figures of all readers; one thread looks, any may read `intervals`."""
+    """Reads the kernel's figures of all readers; one thread calls `look`, any may read `intervals`."""
 
     def __init__(self, directory: str = THREADS) -> None:
         self._directory = directory
         self.intervals: list[Interval] = []
-        """Intervals in which a reader waited; the first may begin up to the time between two looks too early."""
+        """Intervals in which a reader waited; the first may begin too early by up to the time between two looks."""
         self._figures: dict[int, int] = {}
         """File descriptor of each reader's figures, by its native id."""
         self._before_ms: dict[int, float] = {}
         self._looked_ms = now_ms()
 
     def look(self) -> None:
-        """Note the waits that have ended since the last look: the kernel counts a wait at its end."""
+        """Record the waits that have ended since the last look: the kernel counts a wait at its end."""
         before_ms, self._looked_ms = self._looked_ms, now_ms()
         threads = threading.enumerate()
         readers = {one.native_id for one in threads if one.native_id is not None and one.name.startswith(READERS)}
@@ -80,22 +80,22 @@ class ReaderWaits:
 
 
 class ReaderControl(ControlTimer):
-    """A control timer that looks at the readers whenever it wakes: their waits are stalls too."""
+    """A control timer that looks at the readers whenever it wakes, and counts their waits as stalls."""
 
     def __init__(self) -> None:
         super().__init__()
         self._waits = ReaderWaits()
 
     def woke(self, at_ms: float) -> None:
-        """Note that its wait has ended, and the waits of readers."""
+        """Record that its wait has ended, and the waits of readers."""
         super().woke(at_ms)
         self._waits.look()
 
     def end(self) -> None:
-        """Note that the timer waits no longer."""
+        """Record that the timer has stopped waiting."""
         super().end()
         self._waits.close()
 
     def stalls(self, until_ms: float) -> list[Interval]:
-        """Return the intervals in which the timer was stalled or a reader waited, up to a moment in the past."""
+        """Return the intervals in which the timer was stalled or a reader waited, up to a time in the past."""
         return super().stalls(until_ms) + self._waits.intervals

@@ -1,8 +1,8 @@
 """Observations of a real run on disk: written by `--record`, read by `--reference recorded`.
 
-A recording is two files. `observations.jsonl` has a line per observation. `recording.json` lists the runs that they
-are from, each with its facts (Kafka's version, date, machine, control timer) and its scenarios with their versions
-and durations. A scenario that was recorded at another version is not played.
+A recording is two files. `observations.jsonl` has a line per observation. `recording.json` lists the runs that
+they come from, each with its facts (Kafka's version, date, machine, control timer) and its scenarios with their
+versions and durations. A scenario whose recorded version differs is not played.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     VersionOf = Callable[[Scenario], str]
 
 RECORDINGS: Final = Path(__file__).parents[1] / "reference" / "recorded"
-"""The shipped recordings, each in a folder with the name of its release."""
+"""The shipped recordings, each in a folder named after its release."""
 RECORDING: Final = RECORDINGS / DEFAULT_RELEASE
 FACTS_FILE: Final = "recording.json"
 OBSERVATIONS_FILE: Final = "observations.jsonl"
@@ -46,7 +46,7 @@ HOW_TO_RECORD: Final = (
 class RecordedSide:
     """A recorded Kafka in place of a running one.
 
-    Raises `ReferenceUnavailableError` when there is no recording in `directory`.
+    Raise `ReferenceUnavailableError` if there is no recording in `directory`.
     """
 
     name = "kafka"
@@ -56,11 +56,11 @@ class RecordedSide:
         if not facts_file.exists():
             raise ReferenceUnavailableError(f"no recording in {directory}; {HOW_TO_RECORD}")
         self.runs: list[dict[str, Any]] = json.loads(facts_file.read_text(encoding="utf-8"))["runs"]
-        """The facts of the runs that are recorded, the newest last."""
+        """The facts of the recorded runs, the newest last."""
         self.versions: dict[str, str] = {}
         """The version of each recorded scenario, by name."""
         self.durations_ms: dict[str, int] = {}
-        """Duration of each scenario on the real side."""
+        """Duration of each scenario on the real side in ms, by name."""
         self._controls: dict[str, Distribution | None] = {}
         for run in self.runs:
             for name, recorded in run["scenarios"].items():
@@ -75,7 +75,7 @@ class RecordedSide:
 
     @property
     def control(self) -> Distribution | None:
-        """How late the control timer of the newest run was, if it had one."""
+        """Lateness of the control timer in the newest run, or None if it had none."""
         return _control(self.runs[-1]) if self.runs else None
 
     @property
@@ -85,7 +85,7 @@ class RecordedSide:
         return {name: fact for name, fact in newest.items() if name != "scenarios"}
 
     def observations_of(self, scenario: str) -> list[Observation]:
-        """Return what was observed in a scenario; KeyError when it was not recorded."""
+        """Return the observations of a scenario; raise KeyError if it was not recorded."""
         return list(self._observations[scenario])
 
     @contextmanager
@@ -115,11 +115,11 @@ def write_recording(
     version_of: VersionOf = scenario_version,
     catalogue: Iterable[Scenario] = CATALOGUE,
 ) -> list[str]:
-    """Put the real side's observations into the recording: the first repeat that was all in time.
+    """Write the real side's observations into the recording: the first repeat whose responses were all in time.
 
-    Other scenarios of `catalogue` that are recorded there already stay. Returns the names of those
-    that were to be recorded and are not: not played, in trouble, or never in time. Late responses
-    say something about the machine and nothing about Kafka.
+    Other scenarios of `catalogue` that are recorded there already remain. Return the names of the scenarios
+    that could not be recorded: not played, in trouble, or never in time. Late responses say something about
+    the machine and nothing about Kafka.
     """
     runs: list[dict[str, Any]] = []
     observations: dict[str, list[Observation]] = {}
@@ -161,7 +161,7 @@ def _write(
 
 
 def _line(scenario: str, seen: Observation) -> str:
-    """Return a line; ValueError when what is read from it would differ from what was seen."""
+    """Return a line; raise ValueError if reading it would give other values than were observed."""
     line = json.dumps({"scenario": scenario, **seen.to_json()}, separators=(",", ":"))
     if Observation.from_json(json.loads(line)).fields != seen.fields:
         raise ValueError(

@@ -38,21 +38,21 @@ class Run:
 
     observations: list[Observation] = field(default_factory=list)
     trouble: str | None = None
-    """Why the scenario did not come to its end."""
+    """The reason why the scenario did not complete; None if it did."""
     skipped: str | None = None
-    """Why it was not run at all."""
+    """The reason why it was not run at all; None if it was."""
     duration_ms: float = 0.0
     control: Distribution | None = None
-    """Lateness of the control timer, if this was recorded in another run of the comparison."""
+    """Lateness of the control timer, if it was recorded in another run of the comparison."""
     starved: list[Interval] = field(default_factory=list)
-    """Intervals in which the side itself was kept from running, as far as that is known."""
+    """Intervals in which the side itself was kept from running, as far as known."""
 
 
 class Runner(Protocol):
     """Runs scenarios on one cluster of a side."""
 
     def run(self, scenario: Scenario, repeat: int) -> Run:
-        """Run a scenario; never raises what goes wrong in it."""
+        """Run a scenario; errors in it are part of the result, never raised."""
 
 
 class Side(Protocol):
@@ -61,13 +61,13 @@ class Side(Protocol):
     name: str
 
     def open(self, configs: Configs) -> AbstractContextManager[Runner]:
-        """Start a cluster with these broker configurations and stop it at the end."""
+        """Start a cluster with these broker configurations; it is stopped at the end of the context."""
 
 
 class ClusterRunner:
     """Runs scenarios on a running cluster; a context manager.
 
-    On a cluster that was already running it deletes its topics at the end.
+    On a cluster that is not its own it deletes its topics at the end.
     """
 
     def __init__(self, running: RunningCluster) -> None:
@@ -86,9 +86,9 @@ class ClusterRunner:
                     cluster.topics.delete(topic)
 
     def _warm_up(self) -> Topic:
-        """Return a topic with one partition led by each broker, a new one after every fault."""
+        """Return a topic with one partition led by each broker, a new one after each fault."""
         if self._warm_topic is None:
-            # A cluster may be used by several runners, of other processes too.
+            # Several runners, also of other processes, may use the same cluster.
             prefix = f"warm-up.{secrets.token_hex(4)}"
             with ClusterUnderTest(self._running, prefix) as cluster:
                 self._warm_topic = cluster.topics.warm_up()
@@ -122,21 +122,21 @@ class ClusterRunner:
 
 
 class SkippingRunner:
-    """Runs nothing, for a reason."""
+    """Runs nothing, for a given reason."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
     def run(self, scenario: Scenario, repeat: int) -> Run:
-        """Return the reason."""
+        """Return a skipped run with the reason."""
         del scenario, repeat
         return Run(skipped=self._reason)
 
 
 class KafkaSide:
-    """Real clusters of the chosen reference; `facts` are those of the first that ran.
+    """Real clusters of the selected reference; `facts` are those of the first one that ran.
 
-    Brokers that were already running cannot be configured: scenarios that need that are skipped.
+    Brokers that are already running cannot be configured: scenarios that need configurations are skipped.
     """
 
     name = "kafka"
@@ -159,9 +159,9 @@ class KafkaSide:
 
 
 class SimulatorRunner:
-    """Runs scenarios on a simulator, and says so when its process ends during one.
+    """Runs scenarios on a simulator, and reports the end of its process during one.
 
-    Keeps when the machine let it wait for a processor.
+    It records when the simulator had to wait for a processor.
     """
 
     def __init__(self, simulator: SimulatorProcess, runner: ClusterRunner) -> None:
@@ -169,7 +169,7 @@ class SimulatorRunner:
         self._runner = runner
 
     def run(self, scenario: Scenario, repeat: int) -> Run:
-        """Run a scenario; never raises what goes wrong in it."""
+        """Run a scenario; errors in it are part of the result, never raised."""
         with Starvation(waited_for_processor_ms(self._simulator.pid)) as starvation:
             run = self._runner.run(scenario, repeat)
         run.starved = starvation.intervals
@@ -179,9 +179,9 @@ class SimulatorRunner:
 
 
 class SimulatorSide:
-    """Simulated clusters, each a `broker-sim run` of its own; `facts` are those of the first.
+    """Simulated clusters, each a `broker-sim run` of its own; `facts` are those of the first one.
 
-    `command` is the `broker-sim` of this Python unless given.
+    `command` is by default the `broker-sim` of this Python.
     """
 
     name = "sim"
@@ -192,7 +192,7 @@ class SimulatorSide:
 
     @contextmanager
     def open(self, configs: Configs) -> Iterator[Runner]:
-        """Start three simulated brokers. Raises `SimulatorError` when they do not come up."""
+        """Start three simulated brokers. Raise `SimulatorError` if they do not start."""
         wanted = COMMON_CONFIGS | dict(configs)
         with (
             SimulatorProcess(self._command.arguments, brokers=BROKERS, configs=wanted) as simulator,

@@ -1,8 +1,8 @@
-"""For how long the machine let the simulator wait for a processor.
+"""The time for which the simulator waited for a processor.
 
-Linux counts for every thread how long it could have run and did not. A thread of the comparing
-process reads that figure of the simulator's main thread all the time. An answer that is late because
-other programs had the processors is not the simulator's fault. Elsewhere than on Linux, nothing is excused.
+Linux counts for each thread how long it was runnable without running. A thread of the comparing process
+reads that figure of the simulator's main thread continuously. A response that is late because other
+programs occupied the processors is not the simulator's fault. On other systems nothing is excused.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 PERIOD_MS: Final = 2.0
 LEAST_MS: Final = 0.2
-"""Less is what every switch between two threads takes."""
+"""Minimum wait in ms: a switch between two threads takes less."""
 _NS_PER_MS: Final = 1_000_000
 
 
 def waited_for_processor_ms(pid: int) -> Waited:
-    """Return what reads that of the main thread of a process; 0 where it cannot be known."""
+    """Return a function that reads the waiting time in ms of a process's main thread; 0 if unknown."""
     figures = Path(f"/proc/{pid}/schedstat")
 
     def read() -> float:
@@ -61,7 +61,7 @@ class Starvation:
         self.look()
 
     def look(self) -> None:
-        """Note how long it has waited since the last look; that wait has just ended."""
+        """Record the waiting time since the last look; that wait has just ended."""
         waited_ms, at_ms = self._waited(), now_ms()
         added_ms = waited_ms - self._before_ms
         if added_ms >= LEAST_MS:

@@ -1,13 +1,13 @@
-"""The verdict: the observations of both sides of a scenario, compared.
+"""The verdict: a comparison of both sides' observations of a scenario.
 
-Fields must be equal. A single time is not compared with that of the other side but with the `Timing`
-that the scenario states, because the same broker on the same machine is never equally late twice.
-Steps with many attempts are compared as distributions.
+Fields must be equal. A single time is not compared with that of the other side but with the `Timing` of the
+scenario, because the same broker on the same machine is never equally late twice. Steps with many attempts
+are compared as distributions.
 
-Lateness alone may be the machine's: such a scenario is repeated, up to `MORE_REPEATS` times, and
-has to be in time in most of its repeats. A defect comes every time. What is early, or has another
-value, is never forgiven. Where Kafka is late in most repeats the reference is in trouble: that is no
-difference, but no agreement either.
+Lateness alone may be caused by the machine: such a scenario is repeated, up to `MORE_REPEATS` times, and has
+to be in time in most of its repeats. A defect occurs every time. Early responses and other values are never
+tolerated. If Kafka is late in most repeats the reference is in trouble: that is no difference, but no agreement
+either.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Difference:
     kafka: Any
     sim: Any
     reason: str | None
-    """The reason from docs/reference/differences.md; None makes the comparison fail."""
+    """The reason from docs/reference/differences.md; without one the comparison fails."""
 
     @property
     def is_lateness(self) -> bool:
@@ -88,9 +88,9 @@ class ScenarioResult:
     late: list[int] = field(default_factory=list)
     """The repeats that differ in nothing but lateness."""
     kafka_late: dict[int, str] = field(default_factory=dict)
-    """The repeats that would agree if Kafka itself had been in time, with its first late answer."""
+    """The repeats that would agree if Kafka itself had been in time, with its first late response."""
     distributions: dict[int, list[LatenessComparison]] = field(default_factory=dict)
-    """Steps with many attempts, by repeat."""
+    """Comparisons of the steps with many attempts, by repeat."""
 
     def add(
         self, kafka: Run, sim: Run, known: Sequence[KnownDifference], machines: Machines = UNKNOWN_MACHINES
@@ -125,13 +125,13 @@ class ScenarioResult:
 
     @property
     def is_late(self) -> bool:
-        """Whether half of the repeats or more were late."""
+        """Whether at least half of the repeats were late."""
         return 2 * len(self.late) >= max(1, len(self.kafka))
 
     def wants_another(self, repeats: int) -> bool:
-        """Tell whether one more repeat than `repeats` may show that it was the machine.
+        """Whether one more repeat than `repeats` may show that the machine was the cause.
 
-        Only when nothing but lateness differs, of either side, and the majority is open.
+        Only if nothing but lateness differs, on either side, and the majority is open.
         """
         most = repeats + MORE_REPEATS
         late = len(self.late), len(self.kafka_late)
@@ -142,7 +142,7 @@ class ScenarioResult:
 
     @property
     def counted_repeats(self) -> list[int]:
-        """The repeats that say something: not those that were late only now and then."""
+        """The repeats that count: all, except late ones if most repeats were in time."""
         played = sorted(self.distributions)
         return played if self.is_late else [one for one in played if one not in self.late]
 
@@ -154,7 +154,7 @@ class ScenarioResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of the repeats; flaky when only some of them differ."""
+        """The worst verdict of the repeats; flaky if only some of them differ."""
         if any(run.trouble for run in self.kafka):
             return Verdict.REFERENCE_TROUBLE
         if self.differed:
@@ -169,7 +169,7 @@ class ScenarioResult:
 
     @property
     def flakiness(self) -> str:
-        """How many repeats differ or were late, if not all or none; else an empty text."""
+        """A text with the number of repeats that differ or were late; empty if all or none did."""
         if self.verdict is Verdict.FLAKY:
             return f"{self.differed} of {len(self.kafka)} repeats differ"
         late = []
@@ -181,12 +181,12 @@ class ScenarioResult:
 
     @property
     def has_trouble(self) -> bool:
-        """Whether a side did not come to the end of a repeat."""
+        """Whether a side did not complete a repeat."""
         return any(run.trouble for run in (*self.kafka, *self.sim))
 
     @property
     def trouble(self) -> str | None:
-        """Why a side did not come to the end of it."""
+        """The reason why a side did not complete a repeat, or None."""
         for side, runs in (("Kafka", self.kafka), ("simulator", self.sim)):
             for run in runs:
                 if run.trouble:
@@ -195,7 +195,7 @@ class ScenarioResult:
 
     @property
     def not_played(self) -> str | None:
-        """Why the reference did not play it."""
+        """The reason why the reference did not play the scenario, or None."""
         return next((run.skipped for run in self.kafka if run.skipped), None)
 
 
@@ -249,9 +249,9 @@ def _mistimed(kafka: Observation, sim: Observation, distributed: frozenset[str])
 
 
 def _first_late(kafka: Run) -> str | None:
-    """Return in one line the first answer of Kafka that was so late that it says nothing.
+    """Return in one line the first response of Kafka that was too late to count, or None.
 
-    Of a step with many attempts that is one of at least half of them.
+    In a step with many attempts at least half of them must be that late.
     """
     late = [seen for seen in kafka.observations if late_ms(seen, KAFKA_LATE_MS)]
     attempts = Counter(seen.step for seen in kafka.observations)

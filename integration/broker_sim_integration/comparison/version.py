@@ -1,8 +1,8 @@
-"""The version of a scenario: a hash of all that its recorded observations depend on.
+"""The version of a scenario: a hash of everything that its recorded observations depend on.
 
 That is the whole module of the scenario, because its constants and helpers decide what is observed, the folder
-`support` beside it, and what all scenarios share: clients, cluster under test, helpers, normaliser, judgement.
-Docstrings, comments and layout do not count. The hash is equal on all versions of Python.
+`support` beside it, and the code that all scenarios share: clients, cluster under test, helpers, normaliser,
+judgement. Docstrings, comments and layout do not count. The hash is equal on all versions of Python.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SHARED: Final = (
 NOT_SHARED: Final = frozenset(
     f"comparison/{name}.py" for name in ("differences", "drift", "expected_time", "reader_waits", "recorded", "version")
 )
-"""Modules that only keep, read or explain observations."""
+"""Modules that only store, read or explain observations."""
 SUPPORT: Final = "support"
-"""The folder of what only the scenarios beside it share."""
+"""The folder of code that only the scenarios beside it share."""
 LENGTH: Final = 12
 
 
 def scenario_version(scenario: Scenario) -> str:
-    """Return a short hash; a recording of the scenario with another one says nothing about it."""
+    """Return a short hash; a recording of the scenario with another hash is not valid for it."""
     source = inspect.getsourcefile(scenario.function)
     assert source is not None
     module = Path(source)
@@ -53,11 +53,11 @@ def scenario_version(scenario: Scenario) -> str:
 
 def catalogue_version(scenarios: Iterable[Scenario] = CATALOGUE) -> str:
     """Return a short hash of the versions of these scenarios."""
-    return _hashed(f"{found.name} {scenario_version(found)}" for found in scenarios)
+    return _hashed(f"{scenario.name} {scenario_version(scenario)}" for scenario in scenarios)
 
 
 def outline(source: str) -> str:
-    """Return what the Python text `source` does: its syntax tree without docstrings."""
+    """Return the syntax tree of the Python text `source` without docstrings, as text."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -73,8 +73,8 @@ def _module(path: Path) -> str:
 @cache
 def _shared() -> str:
     paths = [ROOT / name for name in SHARED]
-    files = [found for path in paths for found in (path.rglob("*.py") if path.is_dir() else [path])]
-    named = {found.relative_to(ROOT).as_posix(): found for found in files}
+    files = [file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])]
+    named = {file.relative_to(ROOT).as_posix(): file for file in files}
     return _hashed(f"{name} {_module(named[name])}" for name in sorted(named.keys() - NOT_SHARED))
 
 
@@ -84,7 +84,7 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _shape(value: object) -> str:
-    """Return a node as text; `ast.dump` has fields that come and go with Python's versions."""
+    """Return a node as text; `ast.dump` has fields that differ between versions of Python."""
     if isinstance(value, list):
         return f"[{','.join(map(_shape, value))}]"
     if not isinstance(value, ast.AST):

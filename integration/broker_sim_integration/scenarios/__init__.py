@@ -1,1 +1,1 @@
-"""The scenarios: what a Kafka cluster does with requests, above all with those that wait."""
+"""The scenarios: the requests that are played on both sides, above all those that wait."""

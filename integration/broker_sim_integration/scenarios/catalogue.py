@@ -1,4 +1,4 @@
-"""The one list of all scenarios, in the order of their families."""
+"""The catalogue: all scenarios, in the order of their families."""
 
 from __future__ import annotations
 
@@ -162,18 +162,18 @@ CATALOGUE: Final[tuple[Scenario, ...]] = tuple(found for module in FAMILIES for 
 
 
 def select(patterns: Iterable[str]) -> list[Scenario]:
-    """Return the scenarios whose name or family/name fits one of the patterns (`*`, `?`).
+    """Return the scenarios whose name or family/name matches a pattern (`*`, `?`); without patterns, all scenarios.
 
-    With no pattern at all that is the whole catalogue. ValueError for a pattern that fits none.
+    Raise ValueError for a pattern that matches no scenario.
     """
-    wanted = list(patterns)
-    if not wanted:
+    names = list(patterns)
+    if not names:
         return list(CATALOGUE)
-    for pattern in wanted:
+    for pattern in names:
         if not any(_fits(found, pattern) for found in CATALOGUE):
             hint = did_you_mean(pattern, (found.name for found in CATALOGUE))
-            raise ValueError(f"no scenario is called {pattern!r}{hint}; `broker-sim-compare list` lists all")
-    return [found for found in CATALOGUE if any(_fits(found, pattern) for pattern in wanted)]
+            raise ValueError(f"unknown scenario {pattern!r}{hint}; `broker-sim-compare list` lists all")
+    return [found for found in CATALOGUE if any(_fits(found, pattern) for pattern in names)]
 
 
 def _fits(found: Scenario, pattern: str) -> bool:

@@ -1,8 +1,8 @@
-"""The demo: a choice from the catalogue that shows what the simulator is for, in half a minute.
+"""The demo: a selection of the catalogue that shows the simulator's purpose, in half a minute.
 
-All of it is played on one cluster, on which a paused broker is fenced after three seconds, and a group's
-first rebalance comes soon. The other scenarios of the choice pause none for so long and have no groups, so
-they play there as on a cluster with defaults.
+All of it is played on one cluster, on which a paused broker is fenced after three seconds and a group's
+first rebalance starts soon. The selected scenarios that rely on Kafka's defaults pause no broker that long
+and use no groups, so they behave there as on a cluster with defaults.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ DEMO: Final = {
     "rebalance": ("who_does_not_rejoin_is_removed_after_the_rebalance_timeout",),
     "failover": ("a_leader_frozen_beyond_its_session_is_replaced",),
 }
-"""Names of scenarios by what they show; they have Kafka's defaults, `QUICK_FENCING` or `QUICK_GROUPS`."""
+"""Scenario names by subject; each scenario runs with Kafka's defaults, `QUICK_FENCING` or `QUICK_GROUPS`."""
 CONFIGS: Final = QUICK_FENCING | QUICK_GROUPS
 
 
 def demo_scenarios() -> list[Scenario]:
-    """Return the scenarios of the demo in its order, all for the one cluster."""
+    """Return the scenarios of the demo in its order, all with the configurations of its one cluster."""
     named = {found.name: found for found in CATALOGUE}
     configs = tuple(sorted(CONFIGS.items()))
     return [replace(named[name], configs=configs) for names in DEMO.values() for name in names]

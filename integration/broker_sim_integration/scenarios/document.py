@@ -25,7 +25,7 @@ time is claimed; waits and wake-ups of every kind are repeated and judged by the
 
 
 def catalogue_markdown() -> str:
-    """Return the document, a section per family and a row per scenario."""
+    """Return the catalogue as Markdown: a section per family and a row per scenario."""
     families = [(name, list(group)) for name, group in groupby(CATALOGUE, lambda s: s.family)]
     parts = [INTRODUCTION.format(count=len(CATALOGUE), families=len(families))]
     for family, scenarios in families:

@@ -1,8 +1,8 @@
-"""What a scenario is, and the decorator that marks a function as one.
+"""The type of a scenario, and the decorator that marks a function as one.
 
 A scenario is a function that takes a `ClusterUnderTest` and yields observations. Its name is its
-claim, its docstring the description. The decorator marks it and does nothing else; the catalogue
-collects the marked functions from the modules that it names.
+claim, its docstring the description. The decorator only marks it; the catalogue collects the marked
+functions from the modules that it lists.
 """
 
 from __future__ import annotations
@@ -64,6 +64,6 @@ def scenario(
 
 
 def scenarios_of(module: ModuleType) -> list[Scenario]:
-    """Return the scenarios of a module in the order of its text."""
+    """Return the scenarios defined in a module, in the order of the source text."""
     marked = (getattr(member, _MARK, None) for member in vars(module).values())
     return [found for found in marked if found is not None and found.function.__module__ == module.__name__]

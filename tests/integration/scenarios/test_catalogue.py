@@ -54,5 +54,5 @@ def test_scenarios_are_found_by_name_family_and_pattern():
 
 
 def test_a_pattern_that_fits_nothing_is_refused():
-    with pytest.raises(ValueError, match="no scenario is called 'nothing_like_it'"):
+    with pytest.raises(ValueError, match="unknown scenario 'nothing_like_it'"):
         select(["nothing_like_it"])

@@ -1,1 +1,1 @@
-"""What scenarios share: observations of responses, broker configurations, preparations."""
+"""Code shared by the scenarios: observations of responses, broker configurations, preparations."""

@@ -1,6 +1,6 @@
-"""A small request of every served API, in any version: what the sweep over versions sends.
+"""A small request of each served API in any version, for the sweep over all versions.
 
-None does harm: it reads, or creates something new, or asks for what is the case already.
+Each request is harmless: it reads, creates something new, or requests the state that already holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DELETES_BY_ID, FORBIDS_CREATION = 6, 4
 
 
 class Subject(NamedTuple):
-    """What a request is about: a topic with records, and a name that no topic has yet."""
+    """The subject of a request: a topic with records, and the suffix of a topic name that does not exist yet."""
 
     cluster: ClusterUnderTest
     topic: Topic
@@ -34,12 +34,12 @@ class Subject(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of a topic that is not there yet."""
+        """The name of a topic that does not exist yet."""
         return self.cluster.topics.name(self.suffix)
 
 
 class Api(NamedTuple):
-    """How a request of an API is made, and the type of its response."""
+    """A function that makes a request of an API, and the type of the response."""
 
     request_of: Callable[[Subject, int], Message]
     response: type[Message]

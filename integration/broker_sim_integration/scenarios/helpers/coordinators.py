@@ -1,4 +1,4 @@
-"""The coordinator of a group after the one before it was lost."""
+"""The next coordinator of a group whose coordinator was lost."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 class Successor(NamedTuple):
-    """A broker that is named as the coordinator of a group after another one."""
+    """The broker that became the coordinator of a group after another one."""
 
     broker: int
     named_ms: Moment
-    """Time at which it was first named; it may have to load the group then."""
+    """Time at which FindCoordinator first returned this broker; it may still be loading the group then."""
 
 
 def successor_of(cluster: ClusterUnderTest, group: GroupUnderTest) -> Successor:
-    """Wait until another broker than before is named as the coordinator of a group."""
+    """Wait until FindCoordinator returns another broker than the group's previous coordinator; return that broker."""
     asked = cluster.clients.ask(cluster.first)
     found: list[int] = []
 
@@ -41,9 +41,9 @@ def successor_of(cluster: ClusterUnderTest, group: GroupUnderTest) -> Successor:
 def next_coordinator(
     cluster: ClusterUnderTest, group: GroupUnderTest, is_loaded: Callable[[BrokerClient], bool]
 ) -> BrokerClient:
-    """Return a connection to the next coordinator of a group once `is_loaded` holds there.
+    """Return a connection to the next coordinator of a group, once `is_loaded(connection)` is true.
 
-    What it has loaded shows when its followers have fetched it.
+    Loaded records are visible as soon as the followers of the offsets partition have fetched them.
     """
     client = cluster.connect(successor_of(cluster, group).broker)
     cluster.wait_until(lambda: is_loaded(client), f"{group.name} is loaded")

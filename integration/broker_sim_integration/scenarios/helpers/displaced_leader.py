@@ -1,4 +1,4 @@
-"""A topic whose leader can be changed at a chosen moment, by electing its preferred leader."""
+"""A topic whose leader changes when a scenario elects its preferred leader."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def topic_with_displaced_leader(cluster: ClusterUnderTest) -> Topic:
-    """Return a topic led by `first` whose preferred leader is `second`, its ISR complete.
+    """Return a topic led by `first` whose preferred leader is `second`, with all replicas in the ISR.
 
-    `second` is paused until it is fenced, then resumed; that takes five seconds on a cluster with
-    quick fencing.
+    To get there, `second` is paused until it is fenced, and then resumed; that takes five seconds on a
+    cluster with quick fencing.
     """
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     cluster.faults.pause(cluster.second)

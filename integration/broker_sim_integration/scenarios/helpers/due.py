@@ -1,4 +1,4 @@
-"""When a response is due: after its cause, or at the usual time of its API."""
+"""Due times of responses: after a cause, or the usual time of an API."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def after(
     spread_ms: float = 0.0,
     reason: str = "",
 ) -> Timing:
-    """Return that an answer was due at the moment of its cause, or at the cause's own answer.
+    """Return the timing of a response that is due at the time of its cause, in ms, or at the cause's own response.
 
-    It is early before the cause was sent or begun; `since` states another moment for that. The
-    `spread_ms` with its `reason` is as for `on_event`.
+    A response before the cause was sent or begun is too early; `since` overrides that time.
+    `spread_ms` and `reason` are those of `on_event`.
     """
     due_ms = cause if isinstance(cause, float) else cause.answered_ms
     if since is None:
@@ -51,5 +51,5 @@ def after(
 
 
 def usual_timing(reply: Reply[Any]) -> Timing:
-    """Return when an API answers that waits for nothing: changes of metadata have to be committed."""
+    """Return the timing of a request that never waits: at once, or when a change of metadata is committed."""
     return committed() if isinstance(reply.message, CHANGES) else at_once()

@@ -1,7 +1,7 @@
-"""Broker configurations of scenarios about groups, a cluster for each.
+"""Broker configurations of scenarios about groups; each has a cluster of its own.
 
-Kafka's bounds keep sessions above 6 s, and those of the new protocol above 45 s. Scenarios about what
-happens when a session is over lower them.
+Kafka's defaults bound classic sessions to at least 6 s, and sessions of the consumer protocol (KIP-848) to
+at least 45 s. Scenarios about expired sessions lower these bounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ QUICK_GROUPS: Final = {
     "group.consumer.heartbeat.interval.ms": "200",
     "offsets.topic.num.partitions": "6",
 }
-"""A new group waits 300 ms for members; sessions may be as short as 100 ms."""
+"""The first rebalance of a new group is delayed by 300 ms; sessions may be as short as 100 ms."""
 
 GROUP_FAILOVER: Final = QUICK_GROUPS | QUICK_FENCING
 """Like QUICK_GROUPS, and a killed coordinator is fenced after 3 s."""
@@ -32,11 +32,11 @@ LIMITED_GROUPS: Final = QUICK_GROUPS | {
     "offset.metadata.max.bytes": "10",
     "offsets.retention.check.interval.ms": "500",
 }
-"""Like QUICK_GROUPS, and groups have two members, offsets ten bytes of metadata; expired ones go soon."""
+"""Like QUICK_GROUPS, with at most two members per group and 10 bytes of offset metadata; offsets expire soon."""
 
 NO_MIGRATION: Final = QUICK_GROUPS | {"group.consumer.migration.policy": "disabled"}
-"""Like QUICK_GROUPS; a group with members keeps its protocol."""
+"""Like QUICK_GROUPS, without migration: a group with members keeps its protocol."""
 
 COMMIT_TIMEOUT_MS: Final = 1000
 SLOW_COMMITS: Final = QUICK_GROUPS | LONG_SESSION | {"offsets.commit.timeout.ms": str(COMMIT_TIMEOUT_MS)}
-"""Like QUICK_GROUPS; a commit waits for its replicas for one second, and a paused one stays in the ISR."""
+"""Like QUICK_GROUPS; a commit waits one second for its replicas, and a paused replica stays in the ISR."""

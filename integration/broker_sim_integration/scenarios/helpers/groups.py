@@ -1,4 +1,4 @@
-"""A group of a scenario: its name, its members, and observations in which their ids are names."""
+"""A group of a scenario: its name, its members, and observations in which ids are replaced by names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 NAMES_ASKED: Final = 20
-"""Number of names requested at once; each broker coordinates a third of them."""
+"""Number of group names in one FindCoordinator request; each broker coordinates about a third of them."""
 NOT_READY: Final = frozenset(
     {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 )
@@ -41,23 +41,23 @@ _Struct = TypeVar("_Struct", bound=Struct)
 class GroupUnderTest:
     """One group and its members, which connect to its coordinator.
 
-    Members are called `member 1`, `member 2` and so on in observations, in the order in which they
-    were made; a member with its second id is `member 1, id 2`.
+    Observations call the members `member 1`, `member 2` and so on, in the order of their creation; a member
+    that got a second id is `member 1, id 2`.
     """
 
     def __init__(self, cluster: ClusterUnderTest, name: str, coordinator: int) -> None:
         self.name = name
         self.coordinator = coordinator
         self.tool = cluster.connect(coordinator)
-        """A connection for requests that no member sends."""
+        """A connection for requests that do not come from a member."""
         self._cluster = cluster
         self._members: list[ClassicMember | ConsumerMember] = []
         self._names: dict[str, str] = {name: "the group"}
 
     def member(self, text: bytes = b"", **options: Any) -> ClassicMember:
-        """Return a new member by the classic protocol, which has not joined yet.
+        """Return a new member with the classic protocol that has not joined yet.
 
-        Its protocol is `range` with `text` as user data, unless `options` give other ones.
+        Its only assignor is `range` with `text` as user data, unless `options` say otherwise.
         """
         options.setdefault("protocols", {"range": subscription(["any"], user_data=text)})
         client = self._cluster.connect(self.coordinator)
@@ -66,9 +66,9 @@ class GroupUnderTest:
         return member
 
     def consumer(self, member_id: str, **options: Any) -> ConsumerMember:
-        """Return a new member by the new protocol, which has not joined yet.
+        """Return a new member with the consumer protocol (KIP-848) that has not joined yet.
 
-        Its id is made of `member_id`, unless that is empty.
+        Its member id is derived from `member_id`, or left empty if that is empty.
         """
         member_id = member_id and f"id-of-{member_id}"
         client = self._cluster.connect(self.coordinator)
@@ -77,9 +77,9 @@ class GroupUnderTest:
         return member
 
     def with_id(self, **options: Any) -> ClassicMember:
-        """Return a new member by the classic protocol that has been given an id.
+        """Return a new member with the classic protocol that has got its member id.
 
-        A static one needs none.
+        A static member is returned without an id, because it needs none to join.
         """
         member = self.member(**options)
         if member.instance_id is not None:
@@ -89,21 +89,21 @@ class GroupUnderTest:
         return member
 
     def state(self) -> str:
-        """Return the state that the coordinator describes."""
+        """Return the group's state in DescribeGroups."""
         return describe_groups(self.tool, self.name).message.groups[0].group_state
 
     def wait_for_state(self, *states: str) -> None:
-        """Wait until the coordinator describes one of the states."""
+        """Wait until DescribeGroups returns one of these states."""
         self._cluster.wait_until(lambda: self.state() in states, f"{self.name} is {states}")
 
     def parked_join(self, member: ClassicMember) -> Pending[messages.JoinGroupResponse]:
-        """Let a member join; returns when its join waits for other members."""
+        """Send a member's join; return it as soon as the group prepares a rebalance."""
         pending = member.start_join()
         self.wait_for_state("PreparingRebalance")
         return pending
 
     def seen(self, step: str, reply: Reply[Any], timing: Timing | None = None, *, attempt: int = 1) -> Observation:
-        """Observe every field of a response, with names for ids; at once unless timed otherwise."""
+        """Observe every field of a response with names instead of ids; due at once unless `timing` says otherwise."""
         self._learn()
         message = self._renamed(reply.message)
         error_code = getattr(message, "error_code", None)
@@ -118,7 +118,7 @@ class GroupUnderTest:
         )
 
     def named(self, text: str) -> str:
-        """Return a text in which this group and its members have their names."""
+        """Return the text with names instead of the ids of this group and its members."""
         self._learn()
         return self._named(text)
 
@@ -135,7 +135,7 @@ class GroupUnderTest:
                 self._names[member.member_id] = f"{name}, id {ids + 1}" if ids else name
 
     def _renamed(self, struct: _Struct) -> _Struct:
-        """Return a copy with names for ids."""
+        """Return a copy with names instead of ids."""
         renamed = copy(struct)
         for field in struct.__slots__:
             setattr(renamed, field, self._value(field, getattr(struct, field)))
@@ -156,14 +156,14 @@ class GroupUnderTest:
 
 
 def named(text: str) -> str:
-    """Return a text without what is drawn at random in an id."""
+    """Return the text with `<random>` instead of the random parts of ids."""
     return RANDOM_ID.sub("<random>", text)
 
 
 def groups_on(cluster: ClusterUnderTest, broker: int, count: int) -> list[GroupUnderTest]:
-    """Return groups that a broker coordinates; it is ready to serve them.
+    """Return `count` new groups whose coordinator is this broker and ready.
 
-    The first question creates the offsets topic.
+    The first FindCoordinator request creates the offsets topic.
     """
     client = cluster.clients.ask(broker)
     _wait_for_coordinators(cluster, client)
@@ -183,12 +183,12 @@ def groups_on(cluster: ClusterUnderTest, broker: int, count: int) -> list[GroupU
 
 
 def ready_group(cluster: ClusterUnderTest, broker: int | None = None) -> GroupUnderTest:
-    """Return a new group that a broker coordinates, by default the first one."""
+    """Return a new group whose coordinator is this broker, by default the first one."""
     return groups_on(cluster, cluster.first if broker is None else broker, 1)[0]
 
 
 def _wait_for_coordinators(cluster: ClusterUnderTest, client: BrokerClient) -> None:
-    """Wait until every partition of the offsets topic has a leader; the question creates it."""
+    """Wait until every partition of the offsets topic has a leader; the first request creates the topic."""
 
     def all_named() -> bool:
         names = [cluster.topics.name(f"any.{index}") for index in range(NAMES_ASKED)]
@@ -199,7 +199,7 @@ def _wait_for_coordinators(cluster: ClusterUnderTest, client: BrokerClient) -> N
 
 
 def _elect_preferred_leaders(cluster: ClusterUnderTest) -> None:
-    """Let brokers lead again what they led before a fault of another scenario."""
+    """Elect the preferred leaders of the offsets topic, which a fault of another scenario may have displaced."""
     asked = cluster.clients.ask(cluster.first)
     partitions = cluster.metadata.describe_all(OFFSETS_TOPIC)
     topic = Topic(OFFSETS_TOPIC, bytes(16), ())
@@ -224,10 +224,10 @@ def _wait_until_served(cluster: ClusterUnderTest, group: GroupUnderTest) -> None
 def form(
     groups: Sequence[GroupUnderTest], members: int = 1, *, static: bool = False, **options: Any
 ) -> list[list[ClassicMember]]:
-    """Let every group get members, side by side; returns them, the leader first.
+    """Add `members` members to every group, with all groups in parallel; return each group's members, the leader first.
 
-    Each member is assigned its name. With every further member the generation is one higher.
-    `static` members have the instances `instance 1`, `instance 2` and so on.
+    Each member's assignment is its own name. Each further member raises the generation by one.
+    With `static` the members' instance ids are `instance 1`, `instance 2` and so on.
     """
     formed: list[list[ClassicMember]] = [[] for _ in groups]
     for number in range(1, members + 1):
@@ -255,7 +255,7 @@ def form(
 
 
 def partition_of(group: str, partitions: int) -> int:
-    """Return the partition of a group's records: what Java's hash of the name is from zero."""
+    """Return the partition of `__consumer_offsets` for a group: Java's `String.hashCode` modulo `partitions`."""
     code = 0
     for character in group:
         code = (31 * code + ord(character)) & 0xFFFFFFFF

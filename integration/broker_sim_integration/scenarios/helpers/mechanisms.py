@@ -1,6 +1,6 @@
 """Timings that depend on a period of Kafka's own: a follower's fetch, an ISR check, a fencing check.
 
-The moment within the period is chance, so each has a spread, and the reason for it.
+The phase of the period is random, so each timing has a spread and the reason for it.
 """
 
 from __future__ import annotations
@@ -22,49 +22,50 @@ if TYPE_CHECKING:
     from broker_sim_integration.observations import Timing
 
 FETCH_WAIT_MS: Final = 500
-"""`replica.fetch.wait.max.ms`: the longest wait of a fetch of a follower that lacks nothing."""
+"""`replica.fetch.wait.max.ms`: the longest wait of a fetch by a follower that has all records."""
 NEXT_FETCH: Final = "a follower tells what it has with its next fetch, one every 500 ms"
 COLD_START_MS: Final = 1000
 ROUND_TRIP_MS: Final = 100.0
-"""A follower's fetches, and a broker's heartbeats, are their period and a round trip apart."""
+"""Slack in ms: consecutive fetches of a follower, or heartbeats of a broker, are a period and a round trip apart."""
 FETCH_BACKOFF_MS: Final = int(COMMON_CONFIGS["replica.fetch.backoff.ms"])
-"""Time that a follower leaves a partition out after a refused fetch."""
+"""Delay before a follower fetches a partition again after an error."""
 
 COMMIT_MS: Final = 25
-"""`controller.quorum.append.linger.ms`. A flush of Kafka's takes mostly 20 ms, now and then 150: that is
-within what Kafka may be late."""
+"""`controller.quorum.append.linger.ms`. A flush of Kafka's log takes mostly 20 ms, sometimes 150 ms; the
+tolerance for late responses covers that.
+"""
 
 
 def at_next_fetch() -> Timing:
-    """Return that an answer is due as soon as a follower's next fetch arrives."""
+    """Return the timing of a response that is due when a follower's next fetch arrives."""
     return on_event(0.0, spread_ms=FETCH_WAIT_MS, reason=NEXT_FETCH)
 
 
 def at_new_leader() -> Timing:
-    """Return that an answer to acks=all is due once the followers fetch from a new leader."""
+    """Return the timing of a produce with acks=all that is due when the followers fetch from a new leader."""
     reason = "a follower that asked too soon asks again after 100 ms, with its next fetch"
     return on_event(0.0, spread_ms=FETCH_BACKOFF_MS + FETCH_WAIT_MS, reason=reason)
 
 
 def committed() -> Timing:
-    """Return that an answer is due when a change of metadata is committed, at the latest.
+    """Return the timing of a response that is due, at the latest, when a change of metadata is committed.
 
-    It may be refused before.
+    An error may be returned earlier.
     """
     reason = "a controller gathers changes for up to 25 ms"
     return on_event(0.0, spread_ms=COMMIT_MS, reason=reason)
 
 
 def just_started() -> Timing:
-    """Return that an answer is due at once from a broker whose process has just been started."""
+    """Return the timing of an immediate response from a broker whose process has just been started."""
     reason = "a JVM that was just started loads its classes with the first requests"
     return on_event(0.0, spread_ms=COLD_START_MS, reason=reason)
 
 
 def lagged_out(paused: Moment, sent_ms: float) -> Timing:
-    """Return that what was sent at `sent_ms` is due when the paused follower leaves the ISR.
+    """Return the timing of a response to a request of `sent_ms` that is due when a paused follower leaves the ISR.
 
-    That is the lag time after its last fetch, at the leader's next check.
+    The follower leaves the ISR `LAG_TIME_MS` after its last fetch, at the leader's next check.
     """
     return on_event(
         paused + LAG_TIME_MS - sent_ms,
@@ -75,7 +76,7 @@ def lagged_out(paused: Moment, sent_ms: float) -> Timing:
 
 
 def next_check_ms(seen_ms: float, after_ms: float) -> float:
-    """Return when the leader checks its ISRs first after a moment, given when a check was seen."""
+    """Return the time of the leader's first ISR check after `after_ms`, from the time `seen_ms` of any other check."""
     period_ms = LAG_TIME_MS / 2
     return seen_ms + period_ms * math.ceil((after_ms - seen_ms) / period_ms)
 
@@ -83,9 +84,9 @@ def next_check_ms(seen_ms: float, after_ms: float) -> float:
 def fenced(
     lost: Moment, sent_ms: float, *, session_ms: float = SESSION_TIMEOUT_MS, heartbeat_ms: float = HEARTBEAT_INTERVAL_MS
 ) -> Timing:
-    """Return that what was sent at `sent_ms` is due when the lost broker is fenced.
+    """Return the timing of a response to a request of `sent_ms` that is due when a lost broker is fenced.
 
-    That is the session after its last heartbeat, at the controller's next check.
+    The broker is fenced a session after its last heartbeat, at the controller's next check.
     """
     return on_event(
         lost + session_ms - sent_ms,
@@ -96,9 +97,9 @@ def fenced(
 
 
 def at_next_heartbeat(due: Timing, heartbeat_ms: float = HEARTBEAT_INTERVAL_MS) -> Timing:
-    """Return that a broker acts on what is due at the controller: it hears of that later.
+    """Return the timing of a broker that acts on a change of the controller: `due` plus a heartbeat interval.
 
-    The controller sends nothing by itself. It answers the heartbeats that the broker sends.
+    The controller does not call brokers. They learn of the change in the response to their next heartbeat.
     """
     return replace(
         due,
@@ -115,12 +116,12 @@ def fencing(
     session_ms: float = SESSION_TIMEOUT_MS,
     heartbeat_ms: float = HEARTBEAT_INTERVAL_MS,
 ) -> Observation:
-    """Observe that at `seen_ms` a lost broker was seen to be fenced."""
+    """Observe that a lost broker was fenced, as first seen at `seen_ms`."""
     due = fenced(lost, lost, session_ms=session_ms, heartbeat_ms=heartbeat_ms)
     return Observation(step, elapsed_ms=seen_ms - lost, answered_ms=seen_ms, timing=due)
 
 
 def shrinking(step: str, paused: Moment, seen_ms: float) -> Observation:
-    """Observe that at `seen_ms` a paused follower was seen to have left the ISR by its lag."""
+    """Observe that a paused follower left the ISR because of its lag, as first seen at `seen_ms`."""
     due = lagged_out(paused, paused)
     return Observation(step, elapsed_ms=seen_ms - paused, answered_ms=seen_ms, timing=due)

@@ -1,10 +1,9 @@
-"""Whole responses as plain fields, without those that may differ between any two clusters.
+"""Whole responses as plain fields, without those that differ between any two clusters.
 
-Which fields may differ is declared here and nowhere else: ids drawn at random (of clusters, topics,
-producers, fetch sessions), addresses, the
-controller (a broker names any live broker, because none of them is the controller), and throttle
-times, which depend on quotas and load. Numbers of brokers become their roles, because `first` need
-not be the same number on both sides.
+All fields that may differ are declared here: random ids (of clusters, topics, producers, fetch sessions),
+addresses, the controller (a broker returns any live broker as the controller, because none of them is), and
+throttle times, which depend on quotas and load. Broker ids are replaced by roles, because `first` need not be
+the same broker id on both sides.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ DIFFERING_FIELDS: Final = frozenset(
         "topic_id",
     }
 )
-"""Fields whose values are not compared; only whether they are set is."""
+"""Fields whose values are not compared, only whether they are set."""
 NO_SESSION: Final = ("session_id", 0)
 
 BROKER_FIELDS: Final = frozenset(
@@ -48,10 +47,10 @@ BROKER_FIELDS: Final = frozenset(
         "replica_nodes",
     }
 )
-"""Fields that contain numbers of brokers."""
+"""Fields that contain broker ids."""
 
 UNORDERED_FIELDS: Final = frozenset({"brokers", "node_endpoints"})
-"""Lists whose order Kafka does not define; sorted by the role of the broker."""
+"""Lists whose order Kafka does not define; they are sorted by the broker's role."""
 
 
 KEY_FIELDS: Final = {
@@ -61,16 +60,16 @@ KEY_FIELDS: Final = {
     "supported_features": "name",
     "synonyms": "name",
 }
-"""Lists whose items have a key: it stands in the path instead of the index."""
+"""Lists whose items have a key, by list; paths contain the key instead of the index."""
 
 BROKER_RESOURCE: Final = 4
 SHOWN_BYTES: Final = 256
 
 
 def normalised(message: Struct, role: Callable[[int], str], unordered: Collection[str] = ()) -> dict[str, Any]:
-    """Return the fields as plain JSON values, each under its path: `topics.0.error_code`.
+    """Return the fields as plain JSON values by path, such as `topics.0.error_code`.
 
-    `role` returns the role of a broker; `unordered` names lists of this message whose order Kafka
+    `role` returns the role of a broker id; `unordered` names further lists of this message whose order Kafka
     does not define.
     """
     plain = {name: _field(name, value, role) for name, value in to_dict(message).items()}
@@ -79,7 +78,7 @@ def normalised(message: Struct, role: Callable[[int], str], unordered: Collectio
 
 
 def as_first_repeat(value: Any, scenario: str, repeat: int) -> Any:
-    """Return what was observed, with the names that topics have in the first repeat."""
+    """Return the value with the topic names of the scenario's first repeat instead of those of this repeat."""
     match value:
         case str():
             return value.replace(f"{scenario}.{repeat}.", f"{scenario}.1.")
@@ -92,7 +91,7 @@ def as_first_repeat(value: Any, scenario: str, repeat: int) -> Any:
 
 
 def _sort_lists(value: Any, names: Collection[str]) -> None:
-    """Sort the lists of these names, the innermost first."""
+    """Sort the lists with these names, innermost first."""
     for name, field in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(field, dict | list):
             _sort_lists(field, names)
@@ -101,7 +100,7 @@ def _sort_lists(value: Any, names: Collection[str]) -> None:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield each value without fields of its own, with its path; an empty list is a value too."""
+    """Yield each leaf value with its path; an empty list is a leaf, too."""
     match value:
         case dict() if value:
             named = list(value.items())
@@ -124,7 +123,7 @@ def _field(name: str, value: Any, role: Callable[[int], str]) -> Any:
 
 
 def _name_broker(fields: dict[str, Any], role: Callable[[int], str]) -> None:
-    """Name the resource of a configuration by the role of the broker, if it is one."""
+    """Replace the broker id of a broker resource by its role; other resources stay as they are."""
     name = fields.get("resource_name", "")
     if fields.get("resource_type") == BROKER_RESOURCE and name.isdecimal():
         fields["resource_name"] = role(int(name))

@@ -1,4 +1,4 @@
-"""Turns responses into observations: the fields of a response that are compared, by API."""
+"""Conversion of responses into observations: the compared fields of a response, by API."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ COMPARED_APIS = frozenset(
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     }
 )
-"""The simulator serves fewer APIs, see docs/reference/differences.md; the versions of these must be equal."""
+"""APIs whose version ranges must be equal; the simulator serves fewer APIs, see docs/reference/differences.md."""
 SHOWN_VALUES = 20
 SHOWN_BYTES = 24
 
@@ -55,7 +55,7 @@ def whole_response(
     *,
     unordered: Collection[str] = (),
 ) -> Observation:
-    """Observe every field of a response, except for those that `normalised` takes out.
+    """Observe every field of a response, except those that `normalised` leaves out.
 
     Without a `timing` it is the usual one of the API. `unordered` names lists in the response whose
     order Kafka does not define.
@@ -72,7 +72,7 @@ def whole_response(
 def seen_in(
     step: str, reply: Reply[Any], *, error_code: int | None = None, base_offset: int | None = None, **fields: Any
 ) -> Observation:
-    """Observe single values of a response, which came at the usual time of its API."""
+    """Observe single values of a response that was due at the usual time of its API."""
     return Observation(
         step,
         error_code=error_code,
@@ -85,7 +85,7 @@ def seen_in(
 
 
 def concluded(step: str, reason: str = "follows from several responses", **fields: Any) -> Observation:
-    """Observe values that no single response has; `reason` says where they are from."""
+    """Observe values that follow from no single response; `reason` names their origin."""
     return Observation(step, timing=untimed(reason), fields=fields)
 
 
@@ -98,7 +98,7 @@ def produced(
     partition: int = 0,
     attempt: int = 1,
 ) -> Observation:
-    """Observe one partition of a produce response; with no topic the only topic of it."""
+    """Observe one partition of a produce response; without a topic, the response's only topic."""
     found = _partition(
         (
             (named.name, named.topic_id, answer.index, answer)
@@ -134,7 +134,7 @@ def fetched(
     partition: int = 0,
     attempt: int = 1,
 ) -> Observation:
-    """Observe one partition of a fetch response; with no topic the only topic of it."""
+    """Observe one partition of a fetch response; without a topic, the response's only topic."""
     found = _partition(
         (
             (named.topic, named.topic_id, answer.partition_index, answer)
@@ -187,7 +187,7 @@ def listed(step: str, reply: Reply[messages.ListOffsetsResponse], timing: Timing
 def deleted(
     step: str, reply: Reply[messages.DeleteRecordsResponse], timing: Timing, *, attempt: int = 1
 ) -> Observation:
-    """Observe the only partition of a DeleteRecords response; base offset is the low watermark."""
+    """Observe the only partition of a DeleteRecords response; its low watermark becomes the base offset."""
     found = reply.message.topics[0].partitions[0]
     return Observation(
         step,
@@ -201,7 +201,7 @@ def deleted(
 
 
 def delivered(step: str, delivery: Delivery, timing: Timing, *, attempt: int = 1) -> Observation:
-    """Observe the delivery report of a user's producer."""
+    """Observe the delivery report of a producer client."""
     return Observation(
         step,
         error_code=delivery.error_code,
@@ -214,7 +214,7 @@ def delivered(step: str, delivery: Delivery, timing: Timing, *, attempt: int = 1
 
 
 def read(step: str, records: list[tuple[int, bytes]]) -> Observation:
-    """Observe what a user's consumer read."""
+    """Observe the records that a consumer client has read."""
     return Observation(
         step,
         base_offset=records[0][0] if records else None,
@@ -225,7 +225,7 @@ def read(step: str, records: list[tuple[int, bytes]]) -> Observation:
 
 
 def described(step: str, cluster: ClusterUnderTest, topic: Topic, partition: int = 0) -> Observation:
-    """Observe the metadata of a partition: leader, its epoch, ISR, offline replicas."""
+    """Observe the metadata of a partition: leader, leader epoch, ISR, offline replicas."""
     found = cluster.metadata.describe(topic, partition=partition)
     return Observation(
         step,
@@ -241,7 +241,7 @@ def described(step: str, cluster: ClusterUnderTest, topic: Topic, partition: int
 
 
 def answer_or_end(step: str, pending: Pending[Any], timing: Timing, timeout_ms: float = 5_000) -> Observation:
-    """Observe whether a request was answered or its connection closed."""
+    """Observe whether a request got a response or its connection was closed."""
     try:
         frame = pending.frame(timeout_ms)
     except ConnectionEndedError as ended:
@@ -259,12 +259,12 @@ def answer_or_end(step: str, pending: Pending[Any], timing: Timing, timeout_ms: 
 
 
 def values_of(records: bytes | memoryview) -> list[bytes]:
-    """Return the values of all whole batches, from the first to the last."""
+    """Return the record values of all complete batches, in order."""
     return [record.value or b"" for batch in split_batches(records) for record in iter_records(batch)]
 
 
 def first_offset(records: bytes | memoryview) -> int | None:
-    """Return the base offset of the first batch, None where there is no whole one."""
+    """Return the base offset of the first batch, or None without a complete batch."""
     if not records or batch_size_at(records) is None:
         return None
     return parse_header(records).base_offset
@@ -299,7 +299,7 @@ def epoch_end(step: str, reply: Reply[messages.OffsetForLeaderEpochResponse]) ->
 
 
 def elected(step: str, reply: Reply[messages.ElectLeadersResponse], timing: Timing) -> Observation:
-    """Observe an election of at most one partition."""
+    """Observe the response to an election of at most one partition."""
     results = [
         result.error_code for topic in reply.message.replica_election_results for result in topic.partition_result
     ]
@@ -314,7 +314,7 @@ def elected(step: str, reply: Reply[messages.ElectLeadersResponse], timing: Timi
 
 
 def versions_advertised(step: str, reply: Reply[messages.ApiVersionsResponse]) -> Observation:
-    """Observe the version ranges of the APIs that the simulator serves."""
+    """Observe the version ranges of the APIs in `COMPARED_APIS`."""
     ranges = {
         str(api.api_key): [api.min_version, api.max_version]
         for api in reply.message.api_keys

@@ -1,4 +1,4 @@
-"""Waiting until brokers act on a change of configuration, which they learn of some time later."""
+"""A wait until all brokers have applied a change of configuration, which they receive after the response."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Publication:
         self._mark = FIRST_MARK
 
     def wait(self) -> None:
-        """Return when every broker acts on all changes that were answered before.
+        """Return when every broker has applied all changes whose responses arrived before this call.
 
-        A broker shows a change before it acts on it, and reads several at once; but it has acted on
-        all of one round when it shows the next.
+        A broker shows a change before it applies it, and reads several changes at once; but when it shows the mark
+        of the second round, it has applied everything up to the mark of the first.
         """
         for _ in range(2):
             self._mark += 1

@@ -1,7 +1,7 @@
-"""Requests that wait side by side on many connections, so that samples cost no time.
+"""Requests that wait in parallel on many connections, so that many samples take no longer than one.
 
-The samples of one wait are spread over the whole time: where a machine stands still for a moment,
-only a few of them are late.
+The samples of one wait are spread over the whole time: if the machine stalls for a moment, only a few of
+them are late.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ if TYPE_CHECKING:
 
 SAMPLES: Final = 30
 ANSWERED_WITHIN_MS: Final = 100
-"""The time after the timeout of its last request until a connection is used again."""
+"""Time in ms after the timeout of its last request before a connection is used again."""
 
 
 class Turn(NamedTuple):
-    """One request: when it is sent, how long it waits, and in which lane."""
+    """One request: its time of sending, its wait, and its lane."""
 
     at_ms: float
     lane: int
     """A connection, and where offsets matter a partition of its own: two requests on different
-    connections may be appended in either order."""
+    connections may be appended in either order.
+    """
     wait_ms: int
     attempt: int
-    """From 1 among those with the same wait."""
+    """Number of the request among those with the same wait, from 1."""
     round: int
-    """From 1 among those of the same lane."""
+    """Number of the request in its lane, from 1."""
 
 
 def turns_of(waits_ms: Iterable[int], within_ms: int, samples: int = SAMPLES) -> list[Turn]:
     """Return `samples` turns for each of the waits, in the order of sending.
 
-    All of them are over after `within_ms`. A lane has only one request at a time.
+    All waits end within `within_ms`. Each lane has only one request at a time.
     """
     turns: list[Turn] = []
     lanes = 0
@@ -58,16 +59,16 @@ def turns_of(waits_ms: Iterable[int], within_ms: int, samples: int = SAMPLES) ->
 
 
 def lanes_of(turns: Iterable[Turn]) -> int:
-    """Return how many lanes the turns have."""
+    """Return the number of lanes."""
     return 1 + max(turn.lane for turn in turns)
 
 
 def side_by_side(
     cluster: ClusterUnderTest, turns: Sequence[Turn], starts: Mapping[str, Start]
 ) -> Iterator[tuple[str, Turn, Reply[Any]]]:
-    """Send every turn to the first broker, once by each of `starts`; yield its response.
+    """Send every turn to the first broker, once per entry of `starts`; yield each response.
 
-    `starts` are named; each sends a request on the connection that it gets.
+    `starts` maps a name to a function that sends a request on the connection passed to it.
     """
     clients = {(name, lane): cluster.connect(cluster.first) for name in starts for lane in range(lanes_of(turns))}
     last: dict[tuple[str, int], Pending[Any]] = {}
@@ -86,5 +87,5 @@ def side_by_side(
 
 
 def pause_until(moment_ms: float) -> None:
-    """Block until `now_ms` is that moment; return at once when it is over."""
+    """Block until `now_ms()` reaches `moment_ms`; return at once if it has passed."""
     pause_ms(moment_ms - now_ms())

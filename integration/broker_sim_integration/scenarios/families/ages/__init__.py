@@ -1,1 +1,1 @@
-"""What happens at an age: something is forgotten, closed, rolled or compacted."""
+"""Scenarios of things that reach an age and are then forgotten, closed, rolled or compacted."""

@@ -1,7 +1,7 @@
-"""What brokers do when something reaches an age: they forget, close, roll or compact it.
+"""Connections, producers, offsets and segments that reach an age: the broker forgets, closes, rolls or compacts them.
 
 Kafka: Selector, TransactionStateManager, ProducerStateManager, OffsetMetadataManager, LogSegment,
-LogCleanerManager. Where a broker takes longer for the first of its kind, that one runs before and is not judged.
+LogCleanerManager. Where a broker takes longer for the first of a kind, that one runs before and is not judged.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ SHORT_AGES: Final = QUICK_CLEANING | {
     "transaction.remove.expired.transaction.cleanup.interval.ms": str(CHECK_MS),
     "offsets.retention.check.interval.ms": str(CHECK_MS),
 }
-"""Producers and transactional ids are forgotten 1.5 s after their last use."""
+"""Producers and transactional ids expire 1.5 s after their last use."""
 SHORT_IDLENESS: Final = {"connections.max.idle.ms": str(AGE_MS)}
-"""Connections are closed 1.5 s after the last byte."""
+"""Connections are closed 1.5 s after their last byte."""
 POLL_MS: Final = 300
 
 
 @scenario(topology=ONE_REPLICA, configs=SHORT_IDLENESS)
 def an_idle_connection_is_closed_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Closed connections.max.idle.ms after its last byte, also while a request waits for an answer."""
+    """Closed connections.max.idle.ms after its last byte, even while a request waits for its response."""
     topic = cluster.topics.create([cluster.first])
     for attempt in range(1, REPEATS + 1):
         waiting = cluster.connect(cluster.first).start_fetch(Position(topic), max_wait_ms=20_000)
@@ -86,7 +86,7 @@ def _became_old(
     reason: str = LOOKED_FOR,
     spread_ms: int = CHECK_MS,
 ) -> Iterator[Observation]:
-    """Wait until it is over, AGE_MS after the request that used it last; attempt 0 makes no claim."""
+    """Wait until `is_over()`, due AGE_MS after the request that last used it; attempt 0 is not observed."""
     over_ms = cluster.wait_until(is_over, "its age has come")
     if attempt:
         yield Observation(
@@ -102,7 +102,7 @@ def _became_old(
 
 @scenario(topology="a transactional id", configs=SHORT_AGES)
 def an_unused_transactional_id_is_forgotten_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """transactional.id.expiration.ms after its producer was initialised: TRANSACTIONAL_ID_NOT_FOUND."""
+    """transactional.id.expiration.ms after InitProducerId: TRANSACTIONAL_ID_NOT_FOUND."""
     transactions = TransactionsUnderTest(cluster)
     for attempt in range(REPEATS + 1):
         producer = transactions.uninitialised()
@@ -118,7 +118,7 @@ def _is_unknown(transactions: TransactionsUnderTest, producer: TransactionalProd
 
 @scenario(topology=ONE_REPLICA, configs=SHORT_AGES)
 def a_silent_producer_is_forgotten_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """producer.id.expiration.ms after its last batch: DescribeProducers names it no more."""
+    """producer.id.expiration.ms after its last batch: DescribeProducers does not contain the producer."""
     topic = cluster.topics.create([cluster.first], message_timestamp_type="LogAppendTime")
     leader = cluster.connect(cluster.first)
     for attempt in range(REPEATS + 1):
@@ -138,7 +138,7 @@ def _has_producers(leader: BrokerClient, topic: Topic) -> bool:
 
 @scenario(topology="a group", configs=SHORT_AGES)
 def a_committed_offset_expires_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The commit says how long it is kept; the coordinator's next check after that deletes it."""
+    """The commit contains its retention time; the coordinator's next check after that deletes the offset."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     for attempt in range(REPEATS + 1):
@@ -166,7 +166,7 @@ def _commit(group: GroupUnderTest, topic: Topic) -> Reply[messages.OffsetCommitR
 
 @scenario(topology=ONE_REPLICA, configs=SHORT_AGES)
 def a_segment_is_rolled_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first batch that is appended later than segment.ms after the first begins a segment."""
+    """The first batch appended more than segment.ms after a segment's first batch begins a new segment."""
     for attempt in range(1, REPEATS + 1):
         topic = cluster.topics.create([cluster.first], segment_ms=str(AGE_MS), message_timestamp_type="LogAppendTime")
         leader = cluster.connect(cluster.first)
@@ -177,7 +177,7 @@ def a_segment_is_rolled_in_time(cluster: ClusterUnderTest) -> Iterator[Observati
 
 
 def _rolled(leader: BrokerClient, topic: Topic) -> bool:
-    """Append one more batch, and tell whether it is in another segment than the first."""
+    """Append one more batch; return whether it is in another segment than the first."""
     appended = leader.produce(topic, b"next").message.responses[0].partition_responses[0]
     answer = leader.fetch(topic, 0, max_wait_ms=0).message.responses[0].partitions[0]
     return len(split_batches(records_of(answer))) <= appended.base_offset
@@ -185,7 +185,7 @@ def _rolled(leader: BrokerClient, topic: Topic) -> bool:
 
 @scenario(topology=ONE_REPLICA, configs=SHORT_AGES)
 def records_are_compacted_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """min.compaction.lag.ms after the append of the newest of them, where the log is dirty enough."""
+    """min.compaction.lag.ms after the append of the newest of them, if the log is dirty enough."""
     for attempt in range(REPEATS + 1):
         topic = CompactedTopic(
             cluster,

@@ -1,1 +1,1 @@
-"""What the log cleaner leaves of compacted topics, and of the transactions in them."""
+"""Scenarios of compacted topics after the log cleaner's work, and of the transactions in them."""

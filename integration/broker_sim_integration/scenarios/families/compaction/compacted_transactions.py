@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def records_of_aborted_transactions_go(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """They hide no older value; a committed one does, and an open one ends what is cleaned."""
+    """They hide no older value, a committed record does; an open transaction ends the cleanable part of the log."""
     transactions = TransactionsUnderTest(cluster)
     topic = CompactedTopic(cluster)
     producer = transactions.producer()
@@ -44,7 +44,7 @@ def records_of_aborted_transactions_go(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def a_marker_goes_after_the_records_of_its_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The cleaning that finds none of them writes a delete horizon; a later one drops the marker."""
+    """The first cleaning without any of its records writes a delete horizon; a later one drops the marker."""
     transactions = TransactionsUnderTest(cluster)
     topic = CompactedTopic(cluster, delete_retention_ms="0")
     first, second = transactions.producer(), transactions.producer()
@@ -60,6 +60,6 @@ def a_marker_goes_after_the_records_of_its_transaction(cluster: ClusterUnderTest
 
 
 def _after_round(number: int, end: int) -> list[str]:
-    """Return what is left of the records of producers after so many rounds that each append b and c."""
+    """Return the remaining data records after round `number`, in which b and c are appended once more."""
     older = [f"{end - 1} c={number - 1}"] if number else []
     return ["4 a=v", *older, f"{end} b={number}", f"{end + 1} c={number}"]

@@ -1,4 +1,4 @@
-"""What the log cleaner leaves of compacted topics. Kafka: LogCleaner, LogCleanerManager, Cleaner."""
+"""The records that the log cleaner leaves in compacted topics. Kafka: LogCleaner, LogCleanerManager, Cleaner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOUR_MS: Final = "3600000"
 
 
 def _cleaner_has_passed(cluster: ClusterUnderTest) -> None:
-    """Wait until the first broker's cleaner has looked at all logs as they are now.
+    """Wait until the first broker's cleaner has looked at the present state of all logs.
 
     It looks at all of them before each cleaning; this waits for two cleanings of another log.
     """
@@ -41,7 +41,7 @@ def _cleaner_has_passed(cluster: ClusterUnderTest) -> None:
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def the_last_value_of_each_key_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Older values of a key go, in their own batch too; offsets stay, the active segment is not cleaned."""
+    """Older values of a key are removed, also in the same batch; offsets stay, the active segment is not cleaned."""
     topic = CompactedTopic(cluster)
     topic.append((b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
     topic.append((b"c", b"1"))
@@ -57,7 +57,7 @@ def the_last_value_of_each_key_stays(cluster: ClusterUnderTest) -> Iterator[Obse
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def a_fetch_from_a_removed_offset_begins_with_the_next(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Every offset from the log's start to its end can be fetched, also those that are gone."""
+    """Each offset from the log's start to its end can be fetched, also those of removed records."""
     topic = CompactedTopic(cluster)
     for value in (b"1", b"2"):
         topic.append((b"a", value), (b"b", value))
@@ -79,7 +79,7 @@ def a_fetch_from_a_removed_offset_begins_with_the_next(cluster: ClusterUnderTest
 
 
 def _tombstoned(cluster: ClusterUnderTest, delete_retention_ms: str) -> CompactedTopic:
-    """Return a topic that was cleaned once, with a tombstone and its horizon."""
+    """Return a topic that was cleaned once and has a tombstone with a delete horizon."""
     topic = CompactedTopic(cluster, delete_retention_ms=delete_retention_ms)
     topic.append((b"a", b"1"))
     topic.append((b"a", None), (b"b", b"1"))
@@ -91,7 +91,7 @@ def _tombstoned(cluster: ClusterUnderTest, delete_retention_ms: str) -> Compacte
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def a_tombstone_stays_for_delete_retention_ms(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first cleaning writes the delete horizon into its batch; cleanings before it let it stay."""
+    """The first cleaning writes the delete horizon into the batch; cleanings before that horizon keep it."""
     topic = _tombstoned(cluster, HOUR_MS)
     yield topic.seen("cleaned once")
     topic.append((b"c", b"2"))
@@ -102,7 +102,7 @@ def a_tombstone_stays_for_delete_retention_ms(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def a_tombstone_goes_after_delete_retention_ms(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """With no retention it goes in the cleaning after the one that met it first."""
+    """With delete.retention.ms=0 it is removed in the cleaning after the one that wrote its horizon."""
     topic = _tombstoned(cluster, "0")
     yield topic.seen("cleaned once")
     topic.append((b"c", b"2"))
@@ -113,7 +113,7 @@ def a_tombstone_goes_after_delete_retention_ms(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def records_without_a_key_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_RECORD names each of them; those from before the topic was compacted are dropped."""
+    """INVALID_RECORD lists each of them; those from before the topic was compacted are dropped."""
     topic = CompactedTopic(cluster)
     yield produced("one", topic.append((None, b"v")), at_once())
     mixed = topic.append((b"a", b"1"), (None, b"v"), (b"b", b"1"), (None, b"w"))
@@ -130,7 +130,7 @@ def records_without_a_key_are_refused(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def compact_and_delete_deletes_old_segments_too(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """With both policies the log start moves behind what is too old; compacted alone it stays."""
+    """With both policies the log start moves behind old segments; with compact alone it stays."""
     topics = {
         policy: CompactedTopic(cluster, cleanup_policy=policy, retention_ms=HOUR_MS)
         for policy in ("compact,delete", "compact")
@@ -155,7 +155,7 @@ def compact_and_delete_deletes_old_segments_too(cluster: ClusterUnderTest) -> It
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def young_records_are_not_compacted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """min.compaction.lag.ms, by the records' timestamps: old ones are cleaned, those of now are not."""
+    """min.compaction.lag.ms counts from the records' timestamps: old records are cleaned, current ones are not."""
     old = CompactedTopic(cluster, min_compaction_lag_ms=HOUR_MS)
     young = CompactedTopic(cluster, min_compaction_lag_ms=HOUR_MS, message_timestamp_type="LogAppendTime")
     for topic in (young, old):
@@ -169,7 +169,7 @@ def young_records_are_not_compacted(cluster: ClusterUnderTest) -> Iterator[Obser
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def a_log_that_is_not_dirty_enough_is_not_cleaned(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Below min.cleanable.dirty.ratio nothing happens, until the ratio is lowered."""
+    """Below min.cleanable.dirty.ratio the log is not cleaned, until the ratio is lowered."""
     topic = CompactedTopic(cluster)
     topic.append_values(b"a", b"1", b"2", b"3")
     _cleaner_has_passed(cluster)
@@ -196,7 +196,7 @@ def old_records_are_compacted_whatever_the_ratio(cluster: ClusterUnderTest) -> I
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def a_segment_is_rolled_by_the_largest_lag(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """max.compaction.lag.ms below segment.ms is the age at which a compacted log begins a segment."""
+    """A max.compaction.lag.ms below segment.ms is the age at which a compacted log begins a new segment."""
     for policy in ("compact", "delete"):
         topic = CompactedTopic(cluster, cleanup_policy=policy, max_compaction_lag_ms="1000", segment_ms=HOUR_MS)
         cluster.topics.alter(topic.topic, internal_segment_bytes="100000")
@@ -215,7 +215,7 @@ def _records_at_once(topic: CompactedTopic, offset: int) -> int:
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def times_are_found_in_a_cleaned_log(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """ListOffsets by time, and for the largest timestamp, whose record may be gone."""
+    """ListOffsets by timestamp, and for the largest timestamp, whose record may have been removed."""
     topic = CompactedTopic(cluster)
     topic.append_at(900, (b"a", b"1"))
     topic.append_at(500, (b"a", b"2"), (b"b", b"1"))
@@ -238,7 +238,7 @@ def times_are_found_in_a_cleaned_log(cluster: ClusterUnderTest) -> Iterator[Obse
 
 @scenario(topology=ONE_REPLICA, configs=QUICK_CLEANING)
 def the_last_batch_of_a_producer_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Empty, with its sequences: the producer's retry is recognised, and it goes on."""
+    """It becomes empty and keeps its sequences: a retry is recognised, and the producer continues."""
     topic = CompactedTopic(cluster)
     producer = {"producer_id": cluster.clients.producer_id(), "producer_epoch": 0}
     for sequence in (0, 1, 2):
@@ -257,7 +257,7 @@ def the_last_batch_of_a_producer_stays(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 3 replicas", configs=QUICK_CLEANING)
 def every_replica_is_cleaned_for_itself(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The same records stay on all of them; a follower takes over a log that has gaps."""
+    """The same records remain on all replicas; a follower accepts a log that has gaps."""
     topic = CompactedTopic(cluster, tuple(cluster.brokers))
     topic.append_values(b"a", b"1", b"2", b"3")
     topic.append((b"b", b"1"))

@@ -38,7 +38,7 @@ WITHOUT_EPOCH_WAIT_MS = 2500
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_parked_fetch_whose_leader_moves_away(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Version 10: NOT_LEADER; 12 and 17 with an epoch: FENCED_LEADER_EPOCH, without one: parked."""
+    """NOT_LEADER_OR_FOLLOWER in version 10, FENCED_LEADER_EPOCH in 12 and 17 with an epoch; others wait on."""
     topic = topic_with_displaced_leader(cluster)
     epoch = cluster.metadata.describe(topic).leader_epoch
     old = cluster.first
@@ -76,7 +76,7 @@ def a_parked_fetch_whose_leader_moves_away(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_parked_produce_whose_leader_is_demoted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NOT_LEADER_OR_FOLLOWER at the change; the record stays, because the new leader has it."""
+    """NOT_LEADER_OR_FOLLOWER at the change; the record survives, because the new leader has it."""
     topic = topic_with_displaced_leader(cluster)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")
@@ -97,7 +97,7 @@ def a_parked_produce_whose_leader_is_demoted(cluster: ClusterUnderTest) -> Itera
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """What was sent while it is paused is answered when it resumes; the leader epoch is the same."""
+    """Requests sent during the pause get their responses after it; the leader epoch stays the same."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader, consumer = cluster.connect(cluster.second), cluster.connect(cluster.second)
     leader.produce(topic, b"before")
@@ -115,7 +115,7 @@ def a_leader_frozen_for_less_than_its_session_keeps_its_partitions(cluster: Clus
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_leader_frozen_beyond_its_session_is_replaced(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The next live broker of the ISR leads, with the next epoch; the old leader returns to follow."""
+    """The next live broker of the ISR becomes the leader in the next epoch; the old leader returns as a follower."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader = cluster.connect(cluster.second)
     yield produced("before", leader.produce(topic, b"acknowledged"), at_once())
@@ -136,7 +136,7 @@ def a_leader_frozen_beyond_its_session_is_replaced(cluster: ClusterUnderTest) ->
 def a_killed_leader_closes_its_connections_and_nothing_acknowledged_is_lost(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """It stays in metadata until it is fenced, then another leads; it returns as a follower."""
+    """It leads in the metadata until it is fenced; then another one leads, and it returns as a follower."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader, consumer = cluster.connect(cluster.second), cluster.connect(cluster.second)
     for value in (b"0", b"1", b"2"):
@@ -170,7 +170,7 @@ def a_returning_leader_truncates_what_nobody_acknowledged(cluster: ClusterUnderT
     leader = cluster.connect(cluster.second)
     leader.produce(topic, b"kept")
     cluster.faults.pause(cluster.third)
-    # Completes the fetch that the paused follower still has at the leader, before the record comes.
+    # This record completes the paused follower's last fetch at the leader, before the record to be lost.
     leader.produce(other, b"not this one", acks=1)
     yield produced("acks=1", leader.produce(topic, b"lost", acks=1), at_once())
     cluster.faults.kill(cluster.second)
@@ -191,7 +191,7 @@ def a_returning_leader_truncates_what_nobody_acknowledged(cluster: ClusterUnderT
 
 @scenario(topology="1 partition x 3 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
 def a_parked_produce_whose_leader_is_killed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The connection ends without a response; the record survives where a follower had it."""
+    """The connection is closed without a response; the record survives on the follower that had it."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     leader = cluster.connect(cluster.second)
     leader.produce(topic, b"before")
@@ -209,7 +209,7 @@ def a_parked_produce_whose_leader_is_killed(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
 def a_parked_fetch_of_a_topic_that_is_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The whole request is answered, both partitions, when the broker drops the deleted one."""
+    """The whole response, with both partitions, is sent when the broker drops the deleted partition."""
     kept, doomed = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
     consumers = {version: cluster.connect(cluster.first) for version in (12, 17)}
     parked = {

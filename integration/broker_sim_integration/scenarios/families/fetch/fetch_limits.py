@@ -1,4 +1,4 @@
-"""How much one fetch returns. Kafka: ReplicaManager.readFromLog, LocalLog.read, FetchContext."""
+"""The amount of data in one fetch response. Kafka: ReplicaManager.readFromLog, LocalLog.read, FetchContext."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FETCH_BY_NAME = 12
 
 @scenario(topology="1 partition x 1 replica")
 def the_first_batch_is_whole_whatever_the_limits(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A batch larger than either limit is returned whole, alone, so that a consumer proceeds."""
+    """A first batch larger than either limit is returned complete and alone, so that a consumer makes progress."""
     topic = _filled(cluster, batches=3)
     leader = cluster.connect(cluster.first)
     for limit in (0, 1, 17, BATCH_BYTES - 1, BATCH_BYTES):
@@ -39,7 +39,7 @@ def the_first_batch_is_whole_whatever_the_limits(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 1 replica")
 def negative_limits_fail_the_partition(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A negative limit is UNKNOWN_SERVER_ERROR where there is something to read."""
+    """A negative limit gets UNKNOWN_SERVER_ERROR if there is something to read."""
     topic = _filled(cluster, batches=2)
     leader = cluster.connect(cluster.first)
     for limit in (-1, -(1 << 31)):
@@ -51,7 +51,7 @@ def negative_limits_fail_the_partition(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 1 replica")
 def a_later_batch_is_cut_at_the_limit(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A second batch that does not fit is cut: the response has as many of its bytes as fit."""
+    """A second batch that does not fit is cut: the response has only the bytes that fit."""
     topic = _filled(cluster, batches=4)
     leader = cluster.connect(cluster.first)
     for limit in (BATCH_BYTES + 1, BATCH_BYTES + 61, 2 * BATCH_BYTES - 1, 2 * BATCH_BYTES):
@@ -80,7 +80,7 @@ def partitions_share_max_bytes_in_the_order_asked(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="3 partitions x 1 replica")
 def the_first_batch_is_that_of_the_first_partition_that_has_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """An empty or a failing partition in front uses none of the limit."""
+    """An empty or failing partition before it uses nothing of the limit."""
     topic = cluster.topics.create([cluster.first], partitions=3)
     leader = cluster.connect(cluster.first)
     for partition in (1, 2):
@@ -96,7 +96,7 @@ def the_first_batch_is_that_of_the_first_partition_that_has_one(cluster: Cluster
 
 @scenario(topology="2 topics of 2 partitions x 1 replica")
 def a_response_has_the_partitions_in_the_order_of_the_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Topics and partitions in the order of the request, unknown ones included: whole responses."""
+    """Topics and partitions, unknown ones included, in the order of the request."""
     first, second = (_filled(cluster, batches=1, partitions=2) for _ in range(2))
     unknown = cluster.topics.unknown()
     leader = cluster.connect(cluster.first)
@@ -115,7 +115,7 @@ def a_response_has_the_partitions_in_the_order_of_the_request(cluster: ClusterUn
 
 @scenario(topology="1 partition x 1 replica")
 def a_partition_asked_twice_is_answered_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Only one of two positions in the same partition counts."""
+    """Only one of two positions of the same partition counts."""
     topic = _filled(cluster, batches=3)
     leader = cluster.connect(cluster.first)
     for version in (FETCH_BY_NAME, 17):
@@ -125,7 +125,7 @@ def a_partition_asked_twice_is_answered_once(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="1 partition x 1 replica")
 def min_bytes_are_capped_by_max_bytes(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch whose min_bytes exceed its max_bytes is answered as soon as max_bytes are there."""
+    """A fetch whose min_bytes exceed its max_bytes is answered as soon as max_bytes are available."""
     topic = _filled(cluster, batches=2)
     leader = cluster.connect(cluster.first)
     reply = leader.fetch(topic, max_wait_ms=2000, min_bytes=1 << 20, max_bytes=2 * BATCH_BYTES)
@@ -138,7 +138,7 @@ def min_bytes_are_capped_by_max_bytes(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def a_parked_fetch_counts_no_more_than_its_partition_limit(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Bytes above the partition's limit do not wake it; with a larger limit they do."""
+    """Bytes beyond the partition's limit do not wake the fetch; with a larger limit they do."""
     topic = cluster.topics.create([cluster.first])
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     parked = consumer.start_fetch(Position(topic, max_bytes=BATCH_BYTES), max_wait_ms=600, min_bytes=2 * BATCH_BYTES)
@@ -158,7 +158,7 @@ def a_parked_fetch_counts_no_more_than_its_partition_limit(cluster: ClusterUnder
 
 @scenario(topology="1 partition x 1 replica")
 def a_position_within_a_batch_is_answered_with_the_whole_batch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Records before the asked offset are returned too: the base offset is below it."""
+    """Records before the fetch offset are returned, too: the batch's base offset is below it."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for values in ((b"a", b"b", b"c"), (b"d", b"e")):
@@ -196,7 +196,7 @@ def a_fetch_ends_with_its_segment(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 3 replicas")
 def a_follower_keeps_to_the_same_limits(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A consumer that reads from a follower gets the first batch whole and the second one cut."""
+    """A consumer that reads from a follower gets the first batch complete and the second one cut."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     for _ in range(2):
@@ -212,7 +212,7 @@ def a_follower_keeps_to_the_same_limits(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="1 partition x 1 replica")
 def an_unknown_isolation_level_fails_the_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole responses to levels 2 and -1, in versions with topic names and with topic ids."""
+    """Whole responses for levels 2 and -1, in versions with topic names and with topic ids."""
     topic = _filled(cluster, batches=1)
     leader = cluster.connect(cluster.first)
     for version in (4, FETCH_BY_NAME, 13, 17):
@@ -241,7 +241,7 @@ def fetch_sessions_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation
 
 
 def _filled(cluster: ClusterUnderTest, *, batches: int, partitions: int = 1) -> Topic:
-    """Return a topic on the first broker alone, with so many batches in every partition."""
+    """Return a topic on the first broker alone, with `batches` batches in every partition."""
     topic = cluster.topics.create([cluster.first], partitions=partitions)
     leader = cluster.clients.ask(cluster.first)
     for partition in range(partitions):
@@ -253,13 +253,13 @@ def _filled(cluster: ClusterUnderTest, *, batches: int, partitions: int = 1) -> 
 def _fetch_all(
     leader: BrokerClient, topic: Topic, partitions: Sequence[int], *, max_bytes: int, partition_max_bytes: int = 1 << 20
 ) -> Reply[messages.FetchResponse]:
-    """Fetch all these partitions from offset 0, in this order."""
+    """Fetch these partitions from offset 0, in this order."""
     positions = [Position(topic, partition, max_bytes=partition_max_bytes) for partition in partitions]
     return leader.start_fetch(*positions, max_bytes=max_bytes).result()
 
 
 def _shares(step: str, reply: Reply[messages.FetchResponse]) -> Observation:
-    """Observe how much of a response each partition has, in the order of the response."""
+    """Observe the error, high watermark, bytes and records of each partition, in the order of the response."""
     answers = [answer for named in reply.message.responses for answer in named.partitions]
     return Observation(
         step,

@@ -24,7 +24,7 @@ UNKNOWN_PARTITION = 99
 
 @scenario()
 def an_empty_partition_answers_at_max_wait(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Empty and without an error, exactly after max_wait_ms: 0, 100, 500, 1000 ms."""
+    """The response is empty, without an error, after exactly max_wait_ms: 0, 100, 500, 1000 ms."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for max_wait_ms in (0, -1):
@@ -37,7 +37,7 @@ def an_empty_partition_answers_at_max_wait(cluster: ClusterUnderTest) -> Iterato
 
 @scenario()
 def min_bytes_of_nothing_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """With min_bytes 0 or below nothing is waited for, whatever max_wait_ms says."""
+    """With min_bytes of 0 or below the broker does not wait, whatever the max_wait_ms."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for min_bytes in (0, -1):
@@ -145,7 +145,7 @@ def a_fetch_of_two_partitions_is_woken_by_either(cluster: ClusterUnderTest) -> I
 
 @scenario()
 def an_unknown_partition_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Nothing is waited for: UNKNOWN_TOPIC_OR_PARTITION, by name and by id."""
+    """UNKNOWN_TOPIC_OR_PARTITION without a wait, by name and by id."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for version in (12, 17):
@@ -155,7 +155,7 @@ def an_unknown_partition_alone_is_told_at_once(cluster: ClusterUnderTest) -> Ite
 
 @scenario()
 def an_unknown_topic_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The error is UNKNOWN_TOPIC_OR_PARTITION by name and UNKNOWN_TOPIC_ID by id."""
+    """UNKNOWN_TOPIC_OR_PARTITION by name and UNKNOWN_TOPIC_ID by id, without a wait."""
     leader = cluster.connect(cluster.first)
     topic = cluster.topics.unknown()
     for version in (12, 17):
@@ -167,7 +167,7 @@ def an_unknown_topic_alone_is_told_at_once(cluster: ClusterUnderTest) -> Iterato
 def an_unknown_partition_beside_an_empty_one_does_not_shorten_the_wait(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Both are answered after max_wait_ms."""
+    """The response has both partitions after max_wait_ms."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     for version in (12, 17):
@@ -182,7 +182,7 @@ def an_unknown_partition_beside_an_empty_one_does_not_shorten_the_wait(
 
 @scenario()
 def without_partitions_there_is_nothing_to_wait_for(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch of no partition is answered at once, with none."""
+    """A fetch without partitions gets an empty response at once."""
     leader = cluster.connect(cluster.first)
     reply = leader.start_fetch(max_wait_ms=1000).result()
     yield whole_response("no partitions", cluster, reply, at_once())
@@ -190,7 +190,7 @@ def without_partitions_there_is_nothing_to_wait_for(cluster: ClusterUnderTest) -
 
 @scenario(topology="2 partitions x 3 replicas")
 def an_offset_out_of_range_ends_the_wait_of_the_whole_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """OFFSET_OUT_OF_RANGE at once; the empty partition of the request is answered with it."""
+    """OFFSET_OUT_OF_RANGE at once; the response has the empty partition of the request, too."""
     topic = cluster.topics.create(partitions=2)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, VALUE)
@@ -204,7 +204,7 @@ def an_offset_out_of_range_ends_the_wait_of_the_whole_request(cluster: ClusterUn
 
 @scenario()
 def any_follower_serves_consumers_from_version_11(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Version 10 gets NOT_LEADER_OR_FOLLOWER; from 11 on a follower returns records up to its HW."""
+    """Version 10 gets NOT_LEADER_OR_FOLLOWER; since version 11 a follower returns records up to its high watermark."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, VALUE)
@@ -218,7 +218,7 @@ def any_follower_serves_consumers_from_version_11(cluster: ClusterUnderTest) -> 
 
 @scenario()
 def a_fetch_parked_at_a_follower_is_woken_by_its_replication(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The follower learns the new high watermark with its next fetch, up to 500 ms later."""
+    """The follower gets the new high watermark with its next fetch, up to 500 ms later."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, VALUE)
@@ -232,7 +232,7 @@ def a_fetch_parked_at_a_follower_is_woken_by_its_replication(cluster: ClusterUnd
 
 @scenario()
 def a_broker_without_a_replica_is_not_asked_in_vain(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A broker without a replica answers NOT_LEADER_OR_FOLLOWER at once."""
+    """A broker without a replica returns NOT_LEADER_OR_FOLLOWER at once."""
     topic = cluster.topics.create([cluster.first, cluster.second])
     stranger = cluster.connect(cluster.third)
     for version in (10, 12, 17):

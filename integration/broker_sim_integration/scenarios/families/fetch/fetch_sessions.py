@@ -1,4 +1,4 @@
-"""Sessions that leave out what the fetcher knows (KIP-227). Kafka: FetchManager, FetchSession."""
+"""Fetch sessions, which leave out what the fetcher already has (KIP-227). Kafka: FetchManager, FetchSession."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ONE_REPLICA: Final = "1 partition x 1 replica"
 
 
 class Session:
-    """One session as a well-behaved client has it: each fetch has the next epoch."""
+    """One session of a well-behaved client: each fetch has the next epoch."""
 
     def __init__(self, cluster: ClusterUnderTest, client: BrokerClient, *, version: int = 17) -> None:
         self._cluster = cluster
@@ -52,7 +52,7 @@ class Session:
         timing: Timing | None = None,
         max_bytes: int = 50 << 20,
     ) -> Observation:
-        """Observe the next fetch, which is answered at once unless `timing` says otherwise."""
+        """Observe the next fetch, due at once unless `timing` says otherwise."""
         reply = fetch_in_session(
             self._client,
             *positions,
@@ -68,11 +68,11 @@ class Session:
         return self._observed(step, reply, timing)
 
     def wait(self, step: str, *positions: Position) -> Observation:
-        """Observe a fetch that finds nothing, until its timeout."""
+        """Observe a fetch that finds no data and waits for its timeout."""
         return self.fetch(step, *positions, wait_ms=WAIT_MS, timing=at_timeout(WAIT_MS))
 
     def out_of_turn(self, step: str, epoch: int, *positions: Position, version: int | None = None) -> Observation:
-        """Observe a fetch with another epoch; the session's own stays what it is."""
+        """Observe a fetch with another epoch; the session's own epoch stays the same."""
         reply = fetch_in_session(
             self._client,
             *positions,
@@ -88,7 +88,7 @@ class Session:
 
 @scenario(topology="2 topics of 2 partitions x 1 replica")
 def an_incremental_fetch_answers_only_what_is_new(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Nothing, one partition, and that one again until the fetcher asks for the next offset."""
+    """The response is empty, then has one partition, and has it again until the fetch offset moves on."""
     for version in VERSIONS:
         busy, idle = (cluster.topics.create([cluster.first], partitions=2) for _ in range(2))
         leader = cluster.connect(cluster.first)
@@ -105,7 +105,7 @@ def an_incremental_fetch_answers_only_what_is_new(cluster: ClusterUnderTest) -> 
 def a_parked_incremental_fetch_is_woken_by_any_partition_of_its_session(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The request names no partition; the answer has the one that got a record."""
+    """The request names no partition; the response has the one that got a record."""
     for version in VERSIONS:
         topic = cluster.topics.create([cluster.first], partitions=2)
         leader, producer = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -122,7 +122,7 @@ def a_parked_incremental_fetch_is_woken_by_any_partition_of_its_session(
 
 @scenario(topology="3 partitions x 1 replica")
 def partitions_that_had_records_are_read_last(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """With room for one batch the partitions take turns, each fetch another one."""
+    """If only one batch fits, the partitions take turns, one per fetch."""
     for version in (BY_NAME, BY_ID):
         topic = _filled(cluster, partitions=3)
         session = Session(cluster, cluster.connect(cluster.first), version=version)
@@ -136,7 +136,7 @@ def partitions_that_had_records_are_read_last(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology=ONE_REPLICA)
 def a_wrong_epoch_is_refused_and_the_session_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_FETCH_SESSION_EPOCH for one too low, too high or negative; the right one still fits."""
+    """INVALID_FETCH_SESSION_EPOCH for an epoch too low, too high or negative; the right one is still accepted."""
     topic = _filled(cluster)
     for version in (BY_NAME, 17):
         session = Session(cluster, cluster.connect(cluster.first), version=version)
@@ -149,7 +149,7 @@ def a_wrong_epoch_is_refused_and_the_session_goes_on(cluster: ClusterUnderTest) 
 
 @scenario(topology=ONE_REPLICA)
 def a_full_fetch_ends_the_session_that_it_names(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Epoch 0 makes another session, epoch -1 none; FETCH_SESSION_ID_NOT_FOUND for the old one."""
+    """Epoch 0 creates another session, epoch -1 none; FETCH_SESSION_ID_NOT_FOUND for the old session."""
     topic = _filled(cluster)
     for version in (7, 17):
         client = cluster.connect(cluster.first)
@@ -169,7 +169,7 @@ def a_full_fetch_ends_the_session_that_it_names(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="3 partitions x 1 replica")
 def forgotten_partitions_are_read_no_more(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """With the last partition the session ends; what the request names is answered without one."""
+    """The session ends with its last partition; the response to that request has no session."""
     for version in (BY_NAME, BY_ID):
         topic = _filled(cluster, partitions=3)
         session = Session(cluster, cluster.connect(cluster.first), version=version)
@@ -189,7 +189,7 @@ def forgotten_partitions_are_read_no_more(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="1 partition x 1 replica")
 def an_error_is_told_until_it_is_gone(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Out of range, and partitions that do not exist; afterwards the offsets are told once."""
+    """Offsets out of range and unknown partitions; when an error is gone, the offsets are returned once."""
     topic = _filled(cluster)
     for version in (BY_NAME, BY_ID):
         session = Session(cluster, cluster.connect(cluster.first), version=version)
@@ -205,7 +205,7 @@ def an_error_is_told_until_it_is_gone(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def a_session_has_names_or_ids(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """FETCH_SESSION_TOPIC_ID_ERROR for the other versions, also for those without partitions."""
+    """FETCH_SESSION_TOPIC_ID_ERROR for versions of the other kind, also without partitions in the request."""
     topic = _filled(cluster)
     for version, other in ((7, 13), (12, 17), (13, 12), (17, 7)):
         session = Session(cluster, cluster.connect(cluster.first), version=version)
@@ -216,7 +216,7 @@ def a_session_has_names_or_ids(cluster: ClusterUnderTest) -> Iterator[Observatio
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
 def ids_in_a_session_may_be_unknown_or_old(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_TOPIC_ID first, UNKNOWN_TOPIC_OR_PARTITION for a topic that was deleted since."""
+    """UNKNOWN_TOPIC_ID for an unknown id, UNKNOWN_TOPIC_OR_PARTITION for a topic that was deleted in the meantime."""
     kept, doomed = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
     session = Session(cluster, cluster.connect(cluster.first))
     yield session.fetch("new", *map(Position, (doomed, UNKNOWN_TOPIC, kept)))
@@ -229,7 +229,7 @@ def ids_in_a_session_may_be_unknown_or_old(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="1 partition x 1 replica")
 def a_moved_log_start_is_told(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Without any record, at the timeout, and only once."""
+    """It is returned once, without records, at the timeout."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for value in (b"0", b"1"):
@@ -243,7 +243,7 @@ def a_moved_log_start_is_told(cluster: ClusterUnderTest) -> Iterator[Observation
 
 @scenario(topology="1 partition x 1 replica")
 def a_session_serves_any_connection_one_request_at_a_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A second request beside a parked one makes that one end with INVALID_FETCH_SESSION_EPOCH."""
+    """A second request during a parked one makes the parked one end with INVALID_FETCH_SESSION_EPOCH."""
     topic = cluster.topics.create([cluster.first])
     one, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     session = Session(cluster, one)
@@ -259,7 +259,7 @@ def a_session_serves_any_connection_one_request_at_a_time(cluster: ClusterUnderT
 
 @scenario(topology="1 partition x 1 replica")
 def a_bad_isolation_level_takes_an_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_SERVER_ERROR in the session; it does not matter where nothing is read."""
+    """UNKNOWN_SERVER_ERROR in the session; the level does not matter for partitions that are not read."""
     topic = _filled(cluster)
     for version in (BY_NAME, BY_ID):
         client = cluster.connect(cluster.first)
@@ -276,7 +276,7 @@ def a_bad_isolation_level_takes_an_epoch(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="1 partition x 1 replica", configs=NO_SLOTS)
 def a_broker_without_slots_gives_no_sessions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Seven slots are none, because eight shards share them; the answers are complete."""
+    """Seven slots are too few for the cache's eight shards, so no session is created; responses are complete."""
     topic = _filled(cluster)
     session = Session(cluster, cluster.connect(cluster.first))
     yield session.fetch("wanted", Position(topic))
@@ -285,7 +285,7 @@ def a_broker_without_slots_gives_no_sessions(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="1 partition x 3 replicas", needs={Fault.KILL})
 def a_restarted_broker_has_no_sessions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """FETCH_SESSION_ID_NOT_FOUND; a follower gives sessions too."""
+    """FETCH_SESSION_ID_NOT_FOUND; followers create sessions, too."""
     topic = cluster.topics.create([cluster.first, cluster.second, cluster.third])
     session = Session(cluster, cluster.connect(cluster.third))
     yield session.fetch("new", Position(topic))
@@ -300,7 +300,7 @@ def a_restarted_broker_has_no_sessions(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 3 replicas", configs=RACKS)
 def a_consumer_in_the_leaders_rack_reads_there(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Consumers of a rack without brokers, and those that name none, read at the leader too (KIP-392)."""
+    """Consumers in a rack without brokers, or without a rack, read from the leader, too (KIP-392)."""
     topic = cluster.topics.create([cluster.first, cluster.second, cluster.third])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"1")

@@ -1,4 +1,4 @@
-"""Offsets of a log's start, its end and of timestamps. Kafka: UnifiedLog.fetchOffsetByTimestamp."""
+"""Offsets of a log's start and end, and offsets by timestamp. Kafka: UnifiedLog.fetchOffsetByTimestamp."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def an_empty_log_begins_and_ends_at_0(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def a_time_finds_the_first_record_that_is_as_new(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Timestamps before, at, between and after the records', also inside batches; -1 after all."""
+    """Timestamps before, at, between and after those of the records, also inside batches; -1 after all of them."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for times in ((100, 200, 200), (300,), (500, 700)):
@@ -64,7 +64,7 @@ def a_time_finds_the_first_record_that_is_as_new(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 1 replica")
 def times_out_of_order_find_the_first_batch_that_reaches_them(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Timestamps that decrease: the first record in log order that is not older is found."""
+    """With decreasing timestamps it is the first record in log order with that timestamp or a later one."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for times in ((500,), (100, 900, 200), (300,), (900,)):
@@ -88,7 +88,7 @@ def the_max_timestamp_is_that_of_the_first_record_that_has_it(cluster: ClusterUn
 
 @scenario(topology="1 partition x 1 replica")
 def compressed_batches_are_searched_record_by_record(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The same offsets for every codec."""
+    """Each codec gives the same offsets."""
     leader = cluster.connect(cluster.first)
     for codec in CompressionCodec:
         topic = cluster.topics.create([cluster.first])
@@ -119,7 +119,7 @@ def times_are_found_across_segments(cluster: ClusterUnderTest) -> Iterator[Obser
 
 @scenario(topology="1 partition x 1 replica")
 def isolation_levels_agree_on_plain_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Both levels, for every kind of question; any other level is UNKNOWN_SERVER_ERROR."""
+    """Both levels, for each kind of lookup; any other level gets UNKNOWN_SERVER_ERROR."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")
@@ -157,7 +157,7 @@ def the_end_of_an_epoch_is_where_the_next_begins(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 2 replicas")
 def only_the_leader_knows_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Another broker answers NOT_LEADER_OR_FOLLOWER, except to a debugging consumer."""
+    """Another broker returns NOT_LEADER_OR_FOLLOWER, except to a debugging consumer (replica id -2)."""
     topic = cluster.topics.create([cluster.first, cluster.second])
     cluster.clients.ask(cluster.first).produce(topic, b"a")
     for part, broker in (("follower", cluster.second), ("stranger", cluster.third)):
@@ -192,7 +192,7 @@ def unknown_partitions_fail_alone(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 1 replica")
 def a_partition_asked_twice_is_an_invalid_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Twice in one topic or in two entries of it, known or not; the others are answered."""
+    """Twice in one topic entry or in two, known or unknown; the other partitions get their offsets."""
     topic, other = (cluster.topics.create([cluster.first]) for _ in range(2))
     unknown = cluster.topics.unknown()
     leader = cluster.connect(cluster.first)
@@ -213,7 +213,7 @@ def a_partition_asked_twice_is_an_invalid_request(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="1 partition x 1 replica")
 def special_timestamps_have_a_first_version(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Which of the timestamps -1 to -7 a version knows, and what older versions answer to them."""
+    """The supported timestamps of -1 to -7 in each version, and the responses of older versions to the others."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")
@@ -244,7 +244,7 @@ def _append_at(leader: BrokerClient, topic: Topic, times: Sequence[int]) -> None
 
 
 def _partition(topic: Topic, timestamp: int, partition: int = 0) -> messages.ListOffsetsRequest.ListOffsetsTopic:
-    """Return an entry of the request that asks about one partition."""
+    """Return an entry of the request that looks up one offset of one partition."""
     request = messages.ListOffsetsRequest
     return request.ListOffsetsTopic(
         topic.name, [request.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)]
@@ -257,6 +257,6 @@ def _ask(
     replica_id: int = -1,
     version: int = LIST_OFFSETS_VERSION,
 ) -> Reply[messages.ListOffsetsResponse]:
-    """Ask about several partitions."""
+    """Send a ListOffsets request for several partitions; return the response."""
     request = messages.ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=list(topics))
     return client.request(request, version, messages.ListOffsetsResponse)

@@ -1,4 +1,4 @@
-"""Groups of the new protocol, heartbeat by heartbeat. Kafka: KIP-848, ConsumerGroup."""
+"""Groups of the consumer protocol (KIP-848), heartbeat by heartbeat. Kafka: ConsumerGroup."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 PARTITIONS: Final = 4
 REBALANCE_MS: Final = 20_000
 ASSIGNED_WITHIN_MS: Final = 1100
-"""Assignments are computed a second apart at least (`group.consumer.assignment.interval.ms`)."""
+"""Minimum time between two assignments (`group.consumer.assignment.interval.ms`), with some slack."""
 
 
 def topic_of(cluster: ClusterUnderTest, partitions: int = PARTITIONS) -> Topic:
-    """Return a topic whose partitions members share."""
+    """Return a new topic for members to share."""
     return cluster.topics.create([cluster.first], partitions=partitions)
 
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
 def the_first_member_has_all_partitions_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first response has them. The group is Stable; for DescribeGroups it is not a classic one."""
+    """The first response assigns them. The group is Stable; DescribeGroups returns an error for it."""
     group, topic = ready_group(cluster), topic_of(cluster)
     member = group.consumer("first", topics=[topic.name])
     yield group.seen("joins", member.join())
@@ -65,7 +65,7 @@ def the_first_member_has_all_partitions_at_once(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
 def a_second_member_gets_what_the_first_gives_up(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Epoch by epoch: the first is told to keep two, and only then the second has the others."""
+    """Epoch by epoch: the first member revokes two partitions, and only then they are assigned to the second."""
     group, topic = ready_group(cluster), topic_of(cluster)
     first = group.consumer("first", topics=[topic.name], rebalance_timeout_ms=REBALANCE_MS)
     second = group.consumer("second", topics=[topic.name], rebalance_timeout_ms=REBALANCE_MS)
@@ -110,7 +110,7 @@ def other_epochs_are_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def a_first_heartbeat_has_to_be_complete(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REQUEST with what is missing; UNSUPPORTED_ASSIGNOR; INVALID_REGULAR_EXPRESSION."""
+    """INVALID_REQUEST that names the missing field; UNSUPPORTED_ASSIGNOR; INVALID_REGULAR_EXPRESSION."""
     group, topic = ready_group(cluster), topic_of(cluster)
     names = [topic.name]
     cases: dict[str, dict[str, Any]] = {
@@ -156,7 +156,7 @@ def members_commit_in_their_epoch(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
 def members_of_the_new_protocol_leave(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The epoch of the request comes back; the last one leaves an Empty group."""
+    """The response has the epoch of the request; the group is Empty when its last member has left."""
     group, topic = ready_group(cluster), topic_of(cluster)
     member = group.consumer("first", topics=[topic.name])
     member.join()
@@ -169,7 +169,7 @@ def members_of_the_new_protocol_leave(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
 def a_static_member_of_the_new_protocol_comes_back(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNRELEASED_INSTANCE_ID while it is there; after epoch -2 another one has its partitions."""
+    """UNRELEASED_INSTANCE_ID while the first member is active; its successor after epoch -2 gets its partitions."""
     group, topic = ready_group(cluster), topic_of(cluster)
     options: dict[str, Any] = {"topics": [topic.name], "instance_id": "static"}
     first = group.consumer("first", **options)
@@ -185,7 +185,7 @@ def a_static_member_of_the_new_protocol_comes_back(cluster: ClusterUnderTest) ->
 
 @scenario(topology="a group, 4 partitions", configs=QUICK_GROUPS)
 def a_silent_member_of_the_new_protocol_is_removed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After group.consumer.session.timeout.ms it is unknown, and the group Empty."""
+    """After group.consumer.session.timeout.ms the member is unknown, and the group is Empty."""
     group, topic = ready_group(cluster), topic_of(cluster)
     member = group.consumer("first", topics=[topic.name])
     member.join()
@@ -227,7 +227,7 @@ def an_assignor_is_chosen(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="a group of at most two", configs=LIMITED_GROUPS)
 def a_full_group_of_the_new_protocol_refuses_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_MAX_SIZE_REACHED for the third."""
+    """GROUP_MAX_SIZE_REACHED for the third member."""
     group, topic = ready_group(cluster), topic_of(cluster)
     for name in ("first", "second"):
         group.consumer(name, topics=[topic.name]).join()
@@ -238,7 +238,7 @@ def a_full_group_of_the_new_protocol_refuses_members(cluster: ClusterUnderTest) 
 def a_group_with_members_keeps_its_protocol_where_migration_is_disabled(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """A member of the new protocol is refused, and the classic one goes on as before."""
+    """A joining member of the consumer protocol is rejected, and the classic member continues as before."""
     group, topic = ready_group(cluster), topic_of(cluster)
     ((classic,),) = form([group], protocols={"range": subscription([topic.name])})
     new = group.consumer("new", topics=[topic.name], rebalance_timeout_ms=REBALANCE_MS)
@@ -251,7 +251,7 @@ def a_group_with_members_keeps_its_protocol_where_migration_is_disabled(
 
 @scenario(topology="2 classic groups", configs=QUICK_GROUPS)
 def only_groups_of_consumers_move_to_the_new_protocol(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_ID_NOT_FOUND for a group of another type; other types cannot join a consumer group."""
+    """GROUP_ID_NOT_FOUND for a classic group of another protocol type; other types cannot join a consumer group."""
     connect, consumer = groups_on(cluster, cluster.first, 2)
     topic = topic_of(cluster)
     form([connect], protocol_type="connect", protocols={"any": b"any"})

@@ -1,7 +1,7 @@
-"""When members of consumer groups are fenced. Kafka: GroupMetadataManager, KIP-848.
+"""Fencing of members of consumer groups after their timeouts. Kafka: GroupMetadataManager, KIP-848.
 
-Nobody waits for an answer then, so the groups are described again and again: thirty of them at once,
-until none has the member any more.
+No request waits for a fencing, so each scenario describes thirty groups again and again until the member
+is gone from all of them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 REBALANCE_MS: Final = 1500
 CLASSIC_SESSION_MS: Final = 1600
 LONG_SESSIONS: Final = QUICK_GROUPS | {"group.consumer.session.timeout.ms": "45000"}
-"""Members of the new protocol stay, however long it takes to form thirty groups."""
+"""A session of 45 s, so that no member of the consumer protocol is fenced while thirty groups are formed."""
 STAGGER_MS: Final = 5
 OF_MEMBERS: Final = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})
 LOOKS_BEFORE_MS: Final = 100
@@ -42,7 +42,7 @@ LOOKS_EVERY_MS: Final = 1
 
 
 class Begun(NamedTuple):
-    """A member whose time has begun with a request, which was answered."""
+    """A member whose timeout started with a request, and the response."""
 
     group: GroupUnderTest
     member: ClassicMember | ConsumerMember
@@ -50,7 +50,7 @@ class Begun(NamedTuple):
 
 
 def fenced(cluster: ClusterUnderTest, begun: Sequence[Begun], timeout_ms: int) -> Iterator[Observation]:
-    """Observe when each member is gone: `timeout_ms` after its request that is in `begun`."""
+    """Observe the fencing of each member, which is due `timeout_ms` after its request in `begun`."""
     client = cluster.connect(cluster.first)
     assert all(one.reply.message.error_code in OF_MEMBERS for one in begun), begun
     waiting = {one.group.name: (number, one) for number, one in enumerate(begun, 1)}
@@ -81,7 +81,7 @@ def fenced(cluster: ClusterUnderTest, begun: Sequence[Begun], timeout_ms: int) -
 
 
 def formed(cluster: ClusterUnderTest, topic: Topic, **options: int) -> list[tuple[GroupUnderTest, ConsumerMember]]:
-    """Return thirty groups with a member each, whose next target may be computed."""
+    """Return thirty groups with one member each; a next assignment may be computed at once."""
     found = []
     for group in groups_on(cluster, cluster.first, SAMPLES):
         first = group.consumer("first", topics=[topic.name], **options)
@@ -92,14 +92,14 @@ def formed(cluster: ClusterUnderTest, topic: Topic, **options: int) -> list[tupl
 
 
 def classic_member(cluster: ClusterUnderTest, group: GroupUnderTest, topic: Topic, **options: int) -> ClassicMember:
-    """Return a member of the classic protocol that has been given an id."""
+    """Return a new member of the classic protocol that has got its member id."""
     cluster.wait(STAGGER_MS)
     return group.with_id(protocols=subscribed(topic), rebalance_timeout_ms=REBALANCE_MS, **options)
 
 
 @scenario(topology="30 groups", configs=QUICK_GROUPS)
 def a_silent_member_is_fenced_after_the_session_of_its_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: group.consumer.session.timeout.ms after its last heartbeat each is Empty."""
+    """Thirty groups: each is Empty group.consumer.session.timeout.ms after its member's last heartbeat."""
     topic = shared_topic(cluster)
     begun: list[Begun] = []
     for group in groups_on(cluster, cluster.first, SAMPLES):
@@ -114,7 +114,7 @@ def a_silent_member_is_fenced_after_the_session_of_its_group(cluster: ClusterUnd
 def who_does_not_give_partitions_up_is_fenced_after_its_rebalance_timeout(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty groups: the time runs from the heartbeat that tells it; then the other has all partitions."""
+    """Thirty groups: the timeout starts with the heartbeat whose response revokes partitions; the other gets them."""
     topic = shared_topic(cluster)
     begun: list[Begun] = []
     seconds = []
@@ -133,7 +133,7 @@ def who_does_not_give_partitions_up_is_fenced_after_its_rebalance_timeout(
 
 @scenario(topology="30 mixed groups of two", configs=LONG_SESSIONS)
 def a_silent_classic_member_is_fenced_after_its_own_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: the session timeout of its join counts, not that of the group."""
+    """Thirty groups: the session timeout of its JoinGroup counts, not that of the group."""
     topic = shared_topic(cluster)
     begun: list[Begun] = []
     for group, first in formed(cluster, topic):
@@ -149,7 +149,7 @@ def a_silent_classic_member_is_fenced_after_its_own_session(cluster: ClusterUnde
 def a_classic_member_that_does_not_sync_is_fenced_after_its_rebalance_timeout(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty groups: the time runs from its join, and heartbeats do not help."""
+    """Thirty groups: the timeout starts with its JoinGroup, and heartbeats do not extend it."""
     topic = shared_topic(cluster)
     begun: list[Begun] = []
     for group, first in formed(cluster, topic):
@@ -164,14 +164,14 @@ def a_classic_member_that_does_not_sync_is_fenced_after_its_rebalance_timeout(
 def a_classic_member_that_does_not_rejoin_is_fenced_after_its_rebalance_timeout(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty groups: the time runs from the first heartbeat that tells it to join."""
+    """Thirty groups: the timeout starts with the first heartbeat that returns REBALANCE_IN_PROGRESS."""
     topic = shared_topic(cluster)
     pairs = []
     for group, first in formed(cluster, topic):
         classic = classic_member(cluster, group, topic)
         classic.join()
         classic.sync()
-        # It gives up what the other one is to get, and owns no more than it keeps.
+        # The first heartbeat revokes the partitions that the other member gets; the second owns only the rest.
         first.heartbeat(owned=True)
         first.heartbeat(owned=True)
         pairs.append((group, first, classic))

@@ -1,4 +1,4 @@
-"""What becomes of groups when their coordinator moves. Kafka: GroupCoordinatorService.onElection."""
+"""Groups whose coordinator moves to another broker. Kafka: GroupCoordinatorService.onElection."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ REPLICATED: Final = untimed("what a new leader has loaded counts when its follow
 
 
 def has_members(count: int, group: GroupUnderTest, client: BrokerClient) -> bool:
-    """Tell whether a broker describes so many members of a group."""
+    """Whether a broker describes the group with `count` members."""
     described = describe_groups(client, group.name).message.groups[0]
     there = described.error_code == ErrorCode.NONE and described.group_state != "Dead"
     return there and len(described.members) == count
 
 
 def _has_offset(client: BrokerClient, group: GroupUnderTest) -> bool:
-    """Tell whether the only offset of a group is visible."""
+    """Whether a broker returns the group's only committed offset."""
     topics = committed(client, group.name).message.groups[0].topics
     return len(topics) == 1
 
 
 @scenario(topology="a group of two", configs=GROUP_FAILOVER, needs={Fault.KILL})
 def a_killed_coordinator_loses_neither_members_nor_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The next leader has the members, the generation and all committed offsets in its log."""
+    """The next coordinator loads the members, the generation and all committed offsets from its log."""
     group = ready_group(cluster, cluster.second)
     topic = cluster.topics.create([cluster.first])
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
@@ -77,7 +77,7 @@ def a_killed_coordinator_loses_neither_members_nor_offsets(cluster: ClusterUnder
 
 @scenario(topology="a group", configs=GROUP_FAILOVER, needs={Fault.PAUSE})
 def a_coordinator_that_was_replaced_says_so(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NOT_COORDINATOR after it went on, also for requests that were parked or sent during the pause."""
+    """NOT_COORDINATOR after it is resumed, also for requests that were parked before or sent during the pause."""
     group = ready_group(cluster, cluster.second)
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
     leader, other = members
@@ -97,7 +97,7 @@ def a_coordinator_that_was_replaced_says_so(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="a group", configs=GROUP_FAILOVER, needs={Fault.STOP})
 def a_coordinator_that_stops_hands_its_groups_over(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A controlled shutdown: a parked join is answered with NOT_COORDINATOR before it ends."""
+    """A controlled shutdown: a parked join gets NOT_COORDINATOR before the broker ends."""
     group = ready_group(cluster, cluster.second)
     topic = cluster.topics.create([cluster.first])
     (members,) = form([group], 2, session_timeout_ms=LONG_SESSION_MS)
@@ -118,7 +118,7 @@ def a_coordinator_that_stops_hands_its_groups_over(cluster: ClusterUnderTest) ->
 
 @scenario(topology="a group of two", configs=GROUP_FAILOVER, needs={Fault.KILL})
 def sessions_begin_anew_at_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A member that is silent longer than its session during the failover is still a member after it."""
+    """A member without a heartbeat for longer than its session is still a member after the failover."""
     group = ready_group(cluster, cluster.second)
     (members,) = form([group], 2, session_timeout_ms=SESSION_MS)
     leader, silent = members
@@ -139,7 +139,7 @@ def _members(members: object) -> list[str]:
 
 @scenario(topology="a group that joins", configs=GROUP_FAILOVER, needs={Fault.KILL})
 def a_group_that_never_was_stable_is_forgotten(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Only what was synced is in the log: members that had joined are unknown, offsets are kept."""
+    """The log has only groups that were synced: members that had joined are unknown, committed offsets survive."""
     group = ready_group(cluster, cluster.second)
     topic = cluster.topics.create([cluster.first])
     commit(group.tool, group.name, Offset(topic, 0, 3))
@@ -159,7 +159,7 @@ def a_group_that_never_was_stable_is_forgotten(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="a static member", configs=GROUP_FAILOVER, needs={Fault.KILL})
 def a_static_member_is_known_to_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It comes back without its id, and the old id is fenced."""
+    """It rejoins without its member id, and the old id is fenced."""
     group = ready_group(cluster, cluster.second)
     ((member,),) = form([group], static=True, session_timeout_ms=LONG_SESSION_MS)
     old = member.member_id
@@ -174,9 +174,9 @@ def a_static_member_is_known_to_the_next_coordinator(cluster: ClusterUnderTest) 
 
 @scenario(topology="30 groups of two, one partition of offsets moves", configs=QUICK_GROUPS)
 def a_coordinator_that_moves_answers_what_is_parked(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty joins wait when other leaders are elected: NOT_COORDINATOR, at that moment.
+    """Thirty joins wait when other leaders are elected: each gets NOT_COORDINATOR at once.
 
-    The members and their generation are known to the next coordinator at once.
+    The next coordinator knows the members and their generation as soon as it has loaded them.
     """
     groups = groups_on(cluster, cluster.first, SAMPLES)
     count = len(cluster.metadata.describe_all(OFFSETS_TOPIC))

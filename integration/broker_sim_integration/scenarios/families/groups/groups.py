@@ -1,4 +1,4 @@
-"""Members of a group, and what each is told of the others. Kafka: GroupMetadataManager, ClassicGroup."""
+"""Members of classic groups and the responses that they get. Kafka: GroupMetadataManager, ClassicGroup."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNKNOWN_ID: Final = "nobody"
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def a_member_without_an_id_is_given_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """MEMBER_ID_REQUIRED with an id that begins with the client's; only then it may join."""
+    """MEMBER_ID_REQUIRED with an id that begins with the client id; the member joins with that id."""
     group = ready_group(cluster)
     member = group.member()
     reply = member.join()
@@ -54,7 +54,7 @@ def a_member_without_an_id_is_given_one(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="10 groups", configs=QUICK_GROUPS)
 def every_version_of_membership_is_served(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """JoinGroup 0 to 9, with SyncGroup, Heartbeat and LeaveGroup; before 4 no id is needed."""
+    """JoinGroup 0 to 9, with SyncGroup, Heartbeat and LeaveGroup; versions before 4 join without a member id."""
     groups = groups_on(cluster, cluster.first, len(JOIN_VERSIONS))
     for version, group in zip(JOIN_VERSIONS, groups, strict=True):
         member = group.member()
@@ -73,7 +73,7 @@ def every_version_of_membership_is_served(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def only_the_leader_is_told_the_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Generation 3 of a group of three, and each of them gets its own part of the assignment."""
+    """Generation 3 of a group with three members: each gets its own assignment, only the leader the list of members."""
     group = ready_group(cluster)
     (members,) = form([group], 2)
     third = group.with_id(text=b"third")
@@ -94,7 +94,7 @@ def only_the_leader_is_told_the_members(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def a_member_without_a_common_protocol_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INCONSISTENT_GROUP_PROTOCOL: another name, another type, none at all, in a new group too."""
+    """INCONSISTENT_GROUP_PROTOCOL for another name, another type, or no protocol, also in a new group."""
     group, new = groups_on(cluster, cluster.first, 2)
     form([group])
     yield group.seen("another name", group.member(protocols={"other": b""}).join())
@@ -106,7 +106,7 @@ def a_member_without_a_common_protocol_is_refused(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def the_protocol_with_most_votes_is_chosen(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each votes for the first of its protocols that all have."""
+    """Each member votes for the first of its protocols that all members support."""
     group = ready_group(cluster)
     members: list[ClassicMember] = []
     for order in (("c", "a", "b"), ("b", "a"), ("a", "b")):
@@ -139,7 +139,7 @@ def sessions_have_bounds(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="two groups", configs=QUICK_GROUPS)
 def who_is_unknown_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_MEMBER_ID with and without such a group; DescribeGroups calls unknown groups Dead."""
+    """UNKNOWN_MEMBER_ID whether the group exists or not; DescribeGroups returns the state Dead for an unknown group."""
     group, unknown = groups_on(cluster, cluster.first, 2)
     form([group])
     topic = cluster.topics.create([cluster.first])
@@ -166,7 +166,7 @@ def who_is_unknown_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation
 
 @scenario(topology="a group without a name", configs=QUICK_GROUPS)
 def a_group_without_a_name_is_invalid(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_GROUP_ID; SyncGroup looks at the protocol before that."""
+    """INVALID_GROUP_ID; SyncGroup checks the protocol before the group id."""
     group = ready_group(cluster)
     nameless = ClassicMember(group.tool, "", protocols={"range": b""})
     yield group.seen("join", nameless.join())
@@ -180,7 +180,7 @@ def a_group_without_a_name_is_invalid(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def another_broker_is_not_the_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NOT_COORDINATOR from every API, and the group is not in the broker's list."""
+    """NOT_COORDINATOR from every API, and the broker's ListGroups does not contain the group."""
     group = ready_group(cluster)
     (members,) = form([group])
     topic = cluster.topics.create([cluster.first])
@@ -256,7 +256,7 @@ def members_leave_one_by_one_and_together(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="a group of at most two", configs=LIMITED_GROUPS)
 def a_full_group_refuses_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_MAX_SIZE_REACHED for the third, when it asks for an id or joins with one."""
+    """GROUP_MAX_SIZE_REACHED for the third member, whether it joins without or with a member id."""
     group = ready_group(cluster)
     (members,) = form([group], 2)
     yield group.seen("third", group.member().join())
@@ -268,7 +268,7 @@ def a_full_group_refuses_members(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def an_id_that_is_not_used_is_forgotten(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After its session timeout a member that was given an id is unknown."""
+    """A member that got an id and did not join is unknown after its session timeout."""
     group = ready_group(cluster)
     member = group.with_id(session_timeout_ms=PENDING_MS)
     cluster.wait(2 * PENDING_MS)
@@ -277,7 +277,7 @@ def an_id_that_is_not_used_is_forgotten(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def groups_are_described_in_every_state(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Metadata and assignments are shown of Stable groups, in each version that is served."""
+    """Only Stable groups show metadata and assignments, in each served version."""
     group = ready_group(cluster)
     (members,) = form([group])
     for version in range(7):
@@ -327,7 +327,7 @@ def groups_are_listed_by_state_and_type(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def coordinators_are_found_in_every_version(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """One key or many; an empty key has a coordinator too; an unknown type is INVALID_REQUEST."""
+    """With one key or many; the empty key has a coordinator, too; an unknown key type is INVALID_REQUEST."""
     group = ready_group(cluster)
     for version in range(4):
         reply = find_coordinator(group.tool, group.name, version=version)
@@ -343,7 +343,7 @@ def coordinators_are_found_in_every_version(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="two groups", configs=QUICK_GROUPS)
 def only_empty_groups_are_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; the offsets of a deleted group are gone."""
+    """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND; a deleted group has no offsets."""
     empty, used = groups_on(cluster, cluster.first, 2)
     form([used])
     topic = cluster.topics.create([cluster.first])

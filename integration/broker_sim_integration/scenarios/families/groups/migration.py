@@ -1,4 +1,4 @@
-"""Groups with members that move between the protocols. Kafka: GroupMetadataManager, KIP-848."""
+"""Groups with members that move between the classic and the consumer protocol. Kafka: GroupMetadataManager, KIP-848."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @scenario(topology="a classic group of one, 6 partitions", configs=QUICK_GROUPS)
 def a_group_moves_to_the_new_protocol_and_back(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The generation goes on as the epoch, members keep what they have, and nothing is lost."""
+    """The generation continues as the epoch, members keep their partitions and offsets."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
     classic.commit(Offset(topic, 0, 42))
@@ -68,7 +68,7 @@ def a_group_moves_to_the_new_protocol_and_back(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="a classic group of one, 6 partitions", configs=QUICK_GROUPS)
 def a_cooperative_member_gives_up_what_it_has_to(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It joins with what it owns, syncs to keep the rest, and joins again when it has given up."""
+    """It joins with its partitions, its sync keeps some of them, and it rejoins when it has revoked the others."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic, protocols=subscribed(topic, range(6)))
     new = group.consumer("new", topics=[topic.name])
@@ -89,7 +89,7 @@ def a_cooperative_member_gives_up_what_it_has_to(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="a consumer group of one, 6 partitions", configs=QUICK_GROUPS)
 def a_classic_member_joins_a_group_of_the_new_protocol(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is given an id, then an epoch; it joins again when the other has given partitions up."""
+    """It gets a member id, then an epoch; it rejoins when the other member has revoked partitions."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     new = group.consumer("new", topics=[topic.name])
     new.join()
@@ -119,7 +119,7 @@ def a_classic_member_joins_a_group_of_the_new_protocol(cluster: ClusterUnderTest
 
 @scenario(topology="two classic groups of two, 6 partitions", configs=QUICK_GROUPS)
 def who_waits_in_a_rebalance_is_told_to_join_the_moved_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A parked join and a parked sync end with REBALANCE_IN_PROGRESS, and with the member's id."""
+    """A parked join and a parked sync get REBALANCE_IN_PROGRESS with the member's id."""
     joining, syncing = groups_on(cluster, cluster.first, 2)
     topic = shared_topic(cluster)
     for group in (joining, syncing):
@@ -143,7 +143,7 @@ def who_waits_in_a_rebalance_is_told_to_join_the_moved_group(cluster: ClusterUnd
 
 @scenario(topology="a classic group of two static members, 6 partitions", configs=QUICK_GROUPS)
 def static_members_change_their_protocol_one_by_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The successor has the partitions of the instance at once, and the group moves with the last."""
+    """Each successor gets the partitions of its instance at once; the last one completes the migration."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True)
     upgraded = group.consumer("new", topics=[topic.name], instance_id=first.instance_id)
@@ -171,7 +171,7 @@ def static_members_change_their_protocol_one_by_one(cluster: ClusterUnderTest) -
 
 @scenario(topology="a mixed group of two static members", configs=QUICK_GROUPS)
 def the_last_static_member_goes_back_with_another_subscription(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The classic group has stale assignments then, so it begins with a rebalance."""
+    """The classic group then has stale assignments, so it starts with a rebalance."""
     group, topic, other = ready_group(cluster), shared_topic(cluster), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True)
     group.consumer("new", topics=[topic.name], instance_id=first.instance_id).join()
@@ -188,7 +188,7 @@ def the_last_static_member_goes_back_with_another_subscription(cluster: ClusterU
 
 @scenario(topology="a mixed group of two", configs=QUICK_GROUPS)
 def a_tool_commits_only_for_an_empty_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_MEMBER_ID while a group has members of either protocol; each commits in its epoch."""
+    """UNKNOWN_MEMBER_ID while a group has members of either protocol; each member commits in its own epoch."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
     new = group.consumer("new", topics=[topic.name])

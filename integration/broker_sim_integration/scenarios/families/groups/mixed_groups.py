@@ -1,6 +1,6 @@
 """Members of the classic protocol in groups of the consumer protocol. Kafka: GroupMetadataManager.
 
-What they may ask, and what becomes of the group when its coordinator is lost.
+Their requests, and such a group after the loss of its coordinator.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def a_classic_member_is_checked_as_in_a_classic_group(cluster: ClusterUnderTest)
 
 @scenario(topology="a mixed group of two static members", configs=QUICK_GROUPS)
 def a_static_classic_member_is_fenced_by_its_successor(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """FENCED_INSTANCE_ID for the old id, UNKNOWN_MEMBER_ID for one that was never there."""
+    """FENCED_INSTANCE_ID for the old member id, UNKNOWN_MEMBER_ID for an unknown instance."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic, static=True)
     new = group.consumer("new", topics=[topic.name])
@@ -100,7 +100,7 @@ def a_static_classic_member_is_fenced_by_its_successor(cluster: ClusterUnderTest
 
 @scenario(topology="a mixed group of three", configs=QUICK_GROUPS)
 def members_of_both_protocols_leave_in_one_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each leaves or fails alone; the last of the new protocol takes the group to the classic one."""
+    """Each entry of the request succeeds or fails alone; without consumer members the group is classic again."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True)
     new = group.consumer("new", topics=[topic.name])
@@ -123,7 +123,7 @@ def members_of_both_protocols_leave_in_one_request(cluster: ClusterUnderTest) ->
 
 @scenario(topology="a consumer group of at most two", configs=LIMITED_GROUPS)
 def a_full_consumer_group_refuses_classic_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_MAX_SIZE_REACHED for the third, before it is given an id; members join again."""
+    """GROUP_MAX_SIZE_REACHED for a third member without an id; existing members may rejoin."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     group.consumer("new", topics=[topic.name]).join()
     second = group.with_id(protocols=subscribed(topic))
@@ -135,7 +135,7 @@ def a_full_consumer_group_refuses_classic_members(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="a mixed group of two", configs=QUICK_GROUPS)
 def a_changed_subscription_of_a_classic_member_is_followed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its topics are those of its last join; the new member has the other topic alone."""
+    """Its topics are those of its last JoinGroup; the consumer member then has the other topic alone."""
     group, topic, other = ready_group(cluster), shared_topic(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
     new = group.consumer("new", topics=[topic.name, other.name])
@@ -151,19 +151,19 @@ def a_changed_subscription_of_a_classic_member_is_followed(cluster: ClusterUnder
 
 
 def has_members(count: int, group: GroupUnderTest, client: BrokerClient) -> bool:
-    """Tell whether a broker describes so many members of a consumer group."""
+    """Whether a broker describes the consumer group with `count` members."""
     described = describe_consumer_groups(client, group.name).message.groups[0]
     return described.error_code == ErrorCode.NONE and len(described.members) == count
 
 
 def is_stable(group: GroupUnderTest, client: BrokerClient) -> bool:
-    """Tell whether a broker describes a classic group that is stable."""
+    """Whether a broker describes the group as a Stable classic group."""
     return describe_groups(client, group.name).message.groups[0].group_state == "Stable"
 
 
 @scenario(topology="a mixed group of two", configs=GROUP_FAILOVER, needs={Fault.KILL})
 def a_mixed_group_moves_to_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Members of both protocols, their epochs and partitions are in the log; the group goes on."""
+    """The log has members of both protocols with their epochs and partitions; the group continues."""
     group, topic = ready_group(cluster, cluster.second), shared_topic(cluster)
     (classic,) = classic_group(group, topic, session_timeout_ms=LONG_SESSION_MS)
     new = group.consumer("new", topics=[topic.name], instance_id="static")
@@ -186,7 +186,7 @@ def a_mixed_group_moves_to_the_next_coordinator(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a classic group of one", configs=GROUP_FAILOVER, needs={Fault.KILL})
 def a_group_that_went_back_is_classic_for_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The records of the consumer group are deleted, and the classic one has its generation."""
+    """The next coordinator loads a classic group of the same generation: the consumer group's records are deleted."""
     group, topic = ready_group(cluster, cluster.second), shared_topic(cluster)
     first, second = classic_group(group, topic, 2, static=True, session_timeout_ms=LONG_SESSION_MS)
     group.consumer("new", topics=[topic.name], instance_id=first.instance_id).join()

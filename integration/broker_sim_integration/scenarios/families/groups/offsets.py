@@ -1,4 +1,4 @@
-"""Committed offsets: which commits are accepted, what is kept and for how long. Kafka: OffsetMetadataManager."""
+"""Committed offsets: accepted commits, their content and their retention. Kafka: OffsetMetadataManager."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ RETENTION_VERSION: Final = 4
 PAUSED_AFTER_MS: Final = 50
 TIMESTAMP_BYTES: Final = 8
 CLIENT_HOST: Final = re.compile(rb"\x00[\x08-\x10]/\d+\.\d+\.\d+\.\d+")
-"""With its length; a client of brokers in containers comes from another address."""
+"""A client host in a record, with its length; a client of brokers in containers has another address."""
 
 
 @scenario(topology="a group, 2 partitions x 1 replica", configs=QUICK_GROUPS)
 def every_version_of_offsets_is_served(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """OffsetCommit 2 to 10 and OffsetFetch 1 to 10; leader epochs from 6 and 5 on."""
+    """OffsetCommit 2 to 10 and OffsetFetch 1 to 10; leader epochs since versions 6 and 5."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first], partitions=2)
     for version in COMMIT_VERSIONS:
@@ -77,7 +77,7 @@ def every_version_of_offsets_is_served(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="2 groups, 2 topics", configs=QUICK_GROUPS)
 def offsets_of_several_groups_are_fetched_together(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each group has its own answer; what was never committed is -1, without an error."""
+    """Each group has its own result; a partition without a commit has offset -1 and no error."""
     one, other, none = groups_on(cluster, cluster.first, 3)
     first = cluster.topics.create([cluster.first], partitions=2)
     second = cluster.topics.create([cluster.first])
@@ -103,7 +103,7 @@ def offsets_of_several_groups_are_fetched_together(cluster: ClusterUnderTest) ->
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def topics_that_are_unknown_are_not_committed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID, whether or not the others are committed."""
+    """UNKNOWN_TOPIC_OR_PARTITION or UNKNOWN_TOPIC_ID; the other partitions of the request are committed."""
     group = ready_group(cluster)
     topic, unknown = cluster.topics.create([cluster.first]), cluster.topics.unknown()
     offsets = Offset(topic, 0, 1), Offset(topic, 7, 2), Offset(unknown, 0, 3)
@@ -120,7 +120,7 @@ def topics_that_are_unknown_are_not_committed(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def who_may_commit_depends_on_the_state(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION and REBALANCE_IN_PROGRESS, or committed."""
+    """UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION or REBALANCE_IN_PROGRESS, or a successful commit, by the group's state."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     offset = Offset(topic, 0, 1)
@@ -162,7 +162,7 @@ def who_may_commit_depends_on_the_state(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="a group", configs=LIMITED_GROUPS)
 def metadata_of_an_offset_has_a_limit(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """OFFSET_METADATA_TOO_LARGE for that partition alone; characters count, not bytes."""
+    """OFFSET_METADATA_TOO_LARGE for that partition alone; the limit counts characters, not bytes."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first], partitions=4)
     texts = "ten bytes.", "eleven byte", "äöüßäöüßäö", None
@@ -173,7 +173,7 @@ def metadata_of_an_offset_has_a_limit(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="2 groups", configs=QUICK_GROUPS)
 def offsets_are_deleted_of_topics_without_a_subscriber(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_SUBSCRIBED_TO_TOPIC for a member's topic; the errors of unknown partitions come first."""
+    """GROUP_SUBSCRIBED_TO_TOPIC for a member's topic; errors of unknown partitions take precedence."""
     used, simple = groups_on(cluster, cluster.first, 2)
     read, other = cluster.topics.create([cluster.first]), cluster.topics.create([cluster.first])
     ((member,),) = form([used], protocols={"range": subscription([read.name])})
@@ -190,7 +190,7 @@ def offsets_are_deleted_of_topics_without_a_subscriber(cluster: ClusterUnderTest
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def a_member_of_another_type_protects_all_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """OffsetDelete answers NON_EMPTY_GROUP where the members are not consumers."""
+    """OffsetDelete returns NON_EMPTY_GROUP if the members are not consumers."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     ((member,),) = form([group], protocol_type="connect", protocols={"other": b"any"})
@@ -204,7 +204,7 @@ def a_member_of_another_type_protects_all_offsets(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="a group, 2 topics", configs=QUICK_GROUPS)
 def a_deleted_topic_takes_its_offsets_along(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Only those of the other topic are left."""
+    """Only the offsets of the other topic remain."""
     group = ready_group(cluster)
     deleted = cluster.topics.create([cluster.first])
     kept = cluster.topics.create([cluster.first])
@@ -221,7 +221,7 @@ def a_deleted_topic_takes_its_offsets_along(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="2 groups", configs=LIMITED_GROUPS)
 def offsets_expire_and_empty_groups_with_them(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A commit of version 4 may say how long it is kept; the group goes with its last offset."""
+    """A commit of version 4 may contain its retention time; a group is deleted with its last offset."""
     going, staying = groups_on(cluster, cluster.first, 2)
     topic = cluster.topics.create([cluster.first], partitions=2)
     for group, offsets in ((going, [0]), (staying, [0, 1])):
@@ -243,7 +243,7 @@ def offsets_expire_and_empty_groups_with_them(cluster: ClusterUnderTest) -> Iter
 def _commit_for(
     group: GroupUnderTest, topic: Topic, partition: int, *, keeps: bool
 ) -> Reply[messages.OffsetCommitResponse]:
-    """Commit for a short time, or for as long as the broker keeps offsets."""
+    """Commit an offset with the short retention time, or with the broker's own if `keeps`."""
     request = messages.OffsetCommitRequest
     named = request.OffsetCommitRequestTopic(
         name=topic.name,
@@ -263,7 +263,7 @@ def _commit_for(
 
 @scenario(topology="30 groups", configs=SLOW_COMMITS, needs={Fault.PAUSE})
 def commits_wait_for_all_replicas(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty commits time out while a follower is paused, and count later; then one succeeds."""
+    """Thirty commits time out while a follower is paused, and become visible later; then one succeeds."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     topic = cluster.topics.create([cluster.first])
     for group in groups:
@@ -297,7 +297,7 @@ def _offset_is(group: GroupUnderTest, wanted: int) -> bool:
 
 @scenario(topology="the offsets topic", configs=QUICK_GROUPS)
 def the_offsets_topic_is_internal_and_compacted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It has as many partitions as configured, three replicas, and its own configuration."""
+    """It has the configured number of partitions, three replicas, and its own topic configuration."""
     group = ready_group(cluster)
     found = cluster.metadata.describe_all(OFFSETS_TOPIC)
     counts = sorted({len(partition.replicas) for partition in found.values()})
@@ -312,7 +312,7 @@ def the_offsets_topic_is_internal_and_compacted(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def the_records_of_a_group_are_kafkas_byte_for_byte(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Keys and values of members, offsets and what deletes them, without times and ids."""
+    """Keys and values of member records, offset records and tombstones, without times and ids."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     partition = partition_of(group.name, len(cluster.metadata.describe_all(OFFSETS_TOPIC)))
@@ -341,7 +341,7 @@ def the_records_of_a_group_are_kafkas_byte_for_byte(cluster: ClusterUnderTest) -
 
 
 def _masked(group: GroupUnderTest, topic: Topic, value: bytes) -> str:
-    """Return a value with names for ids, and dots for what are milliseconds of this year."""
+    """Return a value with names instead of ids, and dots instead of bytes that look like a current time in ms."""
     data = value.replace(topic.topic_id, b"the topic's id")
     data = CLIENT_HOST.sub(b"the client's host", data)
     index = 0

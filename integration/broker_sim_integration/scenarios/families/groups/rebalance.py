@@ -1,6 +1,6 @@
-"""When a rebalance begins and ends. Kafka: GroupMetadataManager.prepareRebalance, KIP-134, KIP-394.
+"""The begin and end of rebalances. Kafka: GroupMetadataManager.prepareRebalance, KIP-134, KIP-394.
 
-Where a wait has a length, thirty groups wait side by side, so that it is judged by its distribution.
+Where a wait has a length, thirty groups wait in parallel, so that it is judged by its distribution.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ SHORT_REBALANCES: Final[Mapping[str, Any]] = {
     "rebalance_timeout_ms": REBALANCE_MS,
     "session_timeout_ms": LONG_SESSION_MS,
 }
-"""Options of members that a rebalance removes before their sessions are over."""
+"""Options of members that a rebalance removes before their sessions expire."""
 
 
 @scenario(topology="30 groups")
 def the_first_member_waits_three_seconds_for_others(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: with the default of group.initial.rebalance.delay.ms."""
+    """Thirty groups, with the default of group.initial.rebalance.delay.ms."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     members = [group.with_id() for group in groups]
     parked = [_start_join(cluster, member) for member in members]
@@ -59,9 +59,9 @@ def the_first_member_waits_three_seconds_for_others(cluster: ClusterUnderTest) -
 
 @scenario(topology="30 groups")
 def a_member_that_arrives_extends_the_initial_delay(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: each wait of 3 s in which a member joined is followed by one more.
+    """Thirty groups: each delay of 3 s in which a member joined is followed by another one.
 
-    The second comes after a second, so that both are answered after six seconds.
+    The second member joins after a second, so both joins complete after six seconds.
     """
     groups = groups_on(cluster, cluster.first, SAMPLES)
     over_ms = 2 * DEFAULT_INITIAL_DELAY_MS
@@ -73,7 +73,7 @@ def a_member_that_arrives_extends_the_initial_delay(cluster: ClusterUnderTest) -
 
 @scenario(topology="30 groups")
 def the_initial_delay_is_extended_up_to_the_rebalance_timeout(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups with a timeout of 4.5 s: both joins are answered then, not after six seconds."""
+    """Thirty groups with a rebalance timeout of 4.5 s: both joins complete then, not after six seconds."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     arrived = _two_arrive(cluster, groups, rebalance_timeout_ms=EXTENDED_MS)
     for attempt, (group, first, _) in enumerate(arrived, 1):
@@ -82,7 +82,7 @@ def the_initial_delay_is_extended_up_to_the_rebalance_timeout(cluster: ClusterUn
 
 @scenario(topology="30 groups", configs=QUICK_GROUPS)
 def a_short_rebalance_timeout_does_not_shorten_the_initial_delay(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: 300 ms, although the rebalance timeout is 100 ms."""
+    """Thirty groups: the join completes after 300 ms, although the rebalance timeout is 100 ms."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     members = [group.with_id(rebalance_timeout_ms=100) for group in groups]
     parked = [_start_join(cluster, member) for member in members]
@@ -94,7 +94,7 @@ def a_short_rebalance_timeout_does_not_shorten_the_initial_delay(cluster: Cluste
 def _two_arrive(
     cluster: ClusterUnderTest, groups: list[GroupUnderTest], **options: Any
 ) -> list[tuple[GroupUnderTest, JoinReply, JoinReply]]:
-    """Let two members join each group, the second a second later; returns their responses."""
+    """Join two members to each group, the second a second later; return their responses."""
     pairs = [(group.with_id(**options), group.with_id(**options)) for group in groups]
     parked = [_start_join(cluster, first) for first, _ in pairs]
     later = []
@@ -109,7 +109,7 @@ def _two_arrive(
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def a_rejoin_rebalances_when_it_has_to(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The leader's does, a follower's only with other metadata, and none in CompletingRebalance."""
+    """The leader's rejoin does; a follower's only with other metadata; none in CompletingRebalance."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2)
     yield group.seen("follower, as before", follower.join())
@@ -130,7 +130,7 @@ def a_rejoin_rebalances_when_it_has_to(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def other_metadata_while_completing_begins_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The parked sync of the other member is answered with REBALANCE_IN_PROGRESS."""
+    """The parked sync of the other member gets REBALANCE_IN_PROGRESS."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2)
     parked = group.parked_join(leader)
@@ -148,7 +148,7 @@ def other_metadata_while_completing_begins_again(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
 def the_last_join_and_the_leaders_sync_answer_all(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty times a parked join is answered with the last one, and a parked sync with the leader's."""
+    """Thirty groups: a parked join completes with the last join, and a parked sync with the leader's sync."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     for attempt, (group, (leader, follower)) in enumerate(zip(groups, form(groups, 2), strict=True), 1):
         parked = group.parked_join(leader)
@@ -166,7 +166,7 @@ def the_last_join_and_the_leaders_sync_answer_all(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
 def who_does_not_rejoin_is_removed_after_the_rebalance_timeout(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: the leader gets generation 3 alone, the other is UNKNOWN_MEMBER_ID."""
+    """Thirty groups: the leader is alone in generation 3, and the other member gets UNKNOWN_MEMBER_ID."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     pairs = form(groups, 2, **SHORT_REBALANCES)
     parked = [_start_join(cluster, leader) for leader, _ in pairs]
@@ -179,7 +179,7 @@ def who_does_not_rejoin_is_removed_after_the_rebalance_timeout(cluster: ClusterU
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
 def a_silent_member_is_removed_after_its_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: the join that waits for it is answered a session after its last heartbeat."""
+    """Thirty groups: a join that waits for a silent member completes a session after that member's last heartbeat."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     pairs = form(groups, 2, session_timeout_ms=SILENT_SESSION_MS)
     parked, last = [], []
@@ -198,7 +198,7 @@ def a_silent_member_is_removed_after_its_session(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="30 groups of two", configs=QUICK_GROUPS)
 def who_does_not_sync_is_removed_after_the_rebalance_timeout(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: the leader never syncs, so the other's sync is REBALANCE_IN_PROGRESS then."""
+    """Thirty groups whose leader never syncs: the follower's parked sync gets REBALANCE_IN_PROGRESS."""
     groups = groups_on(cluster, cluster.first, SAMPLES)
     pairs = form(groups, 2, **SHORT_REBALANCES)
     syncs = []
@@ -218,7 +218,7 @@ def who_does_not_sync_is_removed_after_the_rebalance_timeout(cluster: ClusterUnd
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def any_request_keeps_a_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Commits do as heartbeats do; a parked join or sync keeps it as long as it waits."""
+    """Commits extend a session like heartbeats; a parked join or sync extends it as long as it waits."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     (members,) = form([group], 2, session_timeout_ms=SESSION_MS)
@@ -239,7 +239,7 @@ def any_request_keeps_a_session(cluster: ClusterUnderTest) -> Iterator[Observati
 
 @scenario(topology="a group", configs=QUICK_GROUPS)
 def the_only_member_falls_silent(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After its session the group is Empty, with its next generation."""
+    """After its session timeout the group is Empty, in its next generation."""
     group = ready_group(cluster)
     ((member,),) = form([group], session_timeout_ms=SESSION_MS)
     cluster.wait(SESSION_MS / 4)
@@ -253,7 +253,7 @@ def the_only_member_falls_silent(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="two groups of two", configs=QUICK_GROUPS)
 def leaving_ends_a_rebalance_or_begins_one(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A parked join is answered when the last missing member leaves; a stable group rebalances."""
+    """A parked join completes when the last missing member leaves; a stable group rebalances."""
     waiting, stable = groups_on(cluster, cluster.first, 2)
     (leader, other), (left, stays) = form([waiting, stable], 2)
     parked = waiting.parked_join(leader)
@@ -267,7 +267,7 @@ def leaving_ends_a_rebalance_or_begins_one(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="a group of two", configs=QUICK_GROUPS)
 def a_connection_that_ends_leaves_its_member(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its parked join still counts, and the member stays until its session ends."""
+    """Its parked join still counts, and the member remains until its session expires."""
     group = ready_group(cluster)
     ((leader, other),) = form([group], 2, session_timeout_ms=SESSION_MS)
     gone = group.with_id(session_timeout_ms=SESSION_MS)
@@ -284,6 +284,6 @@ def a_connection_that_ends_leaves_its_member(cluster: ClusterUnderTest) -> Itera
 
 
 def _start_join(cluster: ClusterUnderTest, member: ClassicMember) -> Pending[messages.JoinGroupResponse]:
-    """Send a join a little later than the one before, so that they are not due all at once."""
+    """Send a join shortly after the previous one, so that not all joins are due at the same time."""
     cluster.wait(STAGGER_MS)
     return member.start_join()

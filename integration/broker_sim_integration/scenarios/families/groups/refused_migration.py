@@ -1,4 +1,4 @@
-"""Groups that keep their protocol: by policy, by size, or for what they cannot read. Kafka: KIP-848."""
+"""Groups that keep their protocol: by policy, by size, or because of unreadable member data. Kafka: KIP-848."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DOWNGRADES_ONLY: Final = QUICK_GROUPS | {"group.consumer.migration.policy": "dow
 
 @scenario(topology="a classic group of one", configs=QUICK_GROUPS)
 def a_group_before_its_first_generation_does_not_move(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_SERVER_ERROR, although the parked join is answered: its member joins again."""
+    """UNKNOWN_SERVER_ERROR, although the parked join completes: its member has to rejoin."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     classic = group.with_id(protocols=subscribed(topic))
     parked = group.parked_join(classic)
@@ -48,7 +48,7 @@ def a_group_before_its_first_generation_does_not_move(cluster: ClusterUnderTest)
 
 @scenario(topology="3 classic groups", configs=QUICK_GROUPS)
 def what_cannot_be_read_keeps_a_group_classic(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_ID_NOT_FOUND for malformed subscriptions and assignments, and for an assignor's own data."""
+    """GROUP_ID_NOT_FOUND for malformed subscriptions and assignments, and for user data of an assignor."""
     topic = shared_topic(cluster)
     wrong: dict[str, tuple[dict[str, bytes], bytes]] = {
         "subscription": ({"range": b"any"}, assignment({topic.name: [0]})),
@@ -66,7 +66,7 @@ def what_cannot_be_read_keeps_a_group_classic(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="a classic group of one", configs=UPGRADES_ONLY)
 def where_only_upgrades_are_allowed_a_group_stays_upgraded(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The last member of the new protocol goes, and the classic one stays in a consumer group."""
+    """The last consumer member leaves, and the classic member remains in a consumer group."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     (classic,) = classic_group(group, topic)
     new = group.consumer("new", topics=[topic.name])
@@ -84,7 +84,7 @@ def where_only_upgrades_are_allowed_a_group_stays_upgraded(cluster: ClusterUnder
 
 @scenario(topology="a classic group, a consumer group", configs=DOWNGRADES_ONLY)
 def where_only_downgrades_are_allowed_a_classic_group_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A new member is refused; a consumer group takes classic ones, and becomes classic."""
+    """A classic group rejects a consumer member; a consumer group accepts classic members, and becomes classic."""
     classic_one, consumer_one = groups_on(cluster, cluster.first, 2)
     topic = shared_topic(cluster)
     (classic,) = classic_group(classic_one, topic)
@@ -102,7 +102,7 @@ def where_only_downgrades_are_allowed_a_classic_group_stays(cluster: ClusterUnde
 
 @scenario(topology="a consumer group", configs=NO_MIGRATION)
 def where_migration_is_disabled_a_consumer_group_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INCONSISTENT_GROUP_PROTOCOL for classic members, until the group is empty."""
+    """INCONSISTENT_GROUP_PROTOCOL for classic members, as long as the group has members."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     new = group.consumer("new", topics=[topic.name])
     new.join()
@@ -117,7 +117,7 @@ def where_migration_is_disabled_a_consumer_group_stays(cluster: ClusterUnderTest
 
 @scenario(topology="a classic group of at most two", configs=LIMITED_GROUPS)
 def a_full_group_does_not_move_for_a_third_member(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_MAX_SIZE_REACHED: the group stays as it was, although a parked join was answered."""
+    """GROUP_MAX_SIZE_REACHED: the group remains classic, although a parked join completes."""
     group, topic = ready_group(cluster), shared_topic(cluster)
     leader, follower = classic_group(group, topic, 2)
     parked = group.parked_join(leader)

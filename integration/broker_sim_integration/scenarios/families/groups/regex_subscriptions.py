@@ -1,6 +1,6 @@
 """Members that subscribe to a regular expression, which the coordinator resolves. Kafka: KIP-848, RE2.
 
-A heartbeat never waits for it: what has matched is told by a later one.
+A heartbeat never waits for the resolution: a later one returns the matched topics.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from broker_sim_integration.scenarios.helpers.groups import GroupUnderTest
 
 TARGET_INTERVAL_MS: Final = 1100
-"""Targets are computed a second apart at least (`group.consumer.assignment.interval.ms`)."""
+"""Minimum time between two assignments (`group.consumer.assignment.interval.ms`), with some slack."""
 LONG_SESSIONS: Final = QUICK_GROUPS | {"group.consumer.session.timeout.ms": "45000"}
 REFRESH_MS: Final = 10_000
-"""The shortest time between two resolutions of expressions."""
+"""Minimum time between two resolutions of an expression."""
 INVALID: Final = ("[", "(", ")", "*", "a**", "[z-a]", "a{2,1}", "\\", "(?<n", "(?z)")
 RESOLVED: Final = untimed("when the expression was resolved")
 
 
 def any_of(*topics: Topic) -> str:
-    """Return an expression that matches the topics, whatever follows their names."""
+    """Return an expression that matches names that begin with the name of one of the topics."""
     return "|".join(f"{re.escape(topic.name)}.*" for topic in topics)
 
 
 def two_topics(cluster: ClusterUnderTest) -> list[Topic]:
-    """Return topics of two and of three partitions."""
+    """Return a topic with two partitions and one with three."""
     return [cluster.topics.create([cluster.first], partitions=count) for count in (2, 3)]
 
 
 def beat_until_told(cluster: ClusterUnderTest, member: ConsumerMember) -> None:
-    """Send heartbeats until the member is in another epoch."""
+    """Send heartbeats until the member's epoch changes."""
     epoch = member.epoch
 
     def told() -> bool:
@@ -58,19 +58,19 @@ def beat_until_told(cluster: ClusterUnderTest, member: ConsumerMember) -> None:
 
 
 def has(step: str, member: ConsumerMember, *topics: Topic) -> Observation:
-    """Observe what a member has of these topics."""
+    """Observe the member's partitions of these topics, and its epoch."""
     owned = [sorted(member.owned.get(topic.topic_id, ())) for topic in topics]
     return concluded(step, owned=owned, epoch=member.epoch)
 
 
 def seen(group: GroupUnderTest, step: str) -> Observation:
-    """Observe how the group is described."""
+    """Observe the group in ConsumerGroupDescribe."""
     return group.seen(step, describe_consumer_groups(group.tool, group.name))
 
 
 @scenario(topology="a group, 2 topics", configs=QUICK_GROUPS)
 def an_expression_is_resolved_after_the_heartbeat(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first response has no partitions; a later epoch has those of all topics that match."""
+    """The first response has no partitions; a later epoch has those of all matching topics."""
     group, (first, second) = ready_group(cluster), two_topics(cluster)
     member = group.consumer("first", regex=any_of(first, second))
     yield group.seen("joins", member.join())
@@ -89,7 +89,7 @@ def an_expression_is_resolved_after_the_heartbeat(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="a group for each expression", configs=QUICK_GROUPS)
 def an_expression_that_cannot_be_read_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REGULAR_EXPRESSION, with what is wrong; the group is not made."""
+    """INVALID_REGULAR_EXPRESSION with the reason; no group is created."""
     group, there = groups_on(cluster, cluster.first, 2)
     for regex in INVALID:
         yield group.seen(regex, group.consumer("first", regex=regex).join())
@@ -108,7 +108,7 @@ def an_expression_that_cannot_be_read_is_refused(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="a group of two, 3 topics", configs=LONG_SESSIONS)
 def a_topic_that_comes_later_is_matched_at_the_next_refresh(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Not before ten seconds after the last time, neither for a known expression nor for a new one."""
+    """The next refresh is ten seconds after the previous one, also for a new expression of the group."""
     group, (first, second) = ready_group(cluster), two_topics(cluster)
     member = group.consumer("first", regex=re.escape(first.name.removesuffix("1")) + ".*")
     resolved_ms = now_ms()
@@ -133,7 +133,7 @@ def a_topic_that_comes_later_is_matched_at_the_next_refresh(cluster: ClusterUnde
 
 @scenario(topology="a group of two, 2 topics", configs=QUICK_GROUPS)
 def names_and_expressions_are_one_subscription(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A member has topics of both; without its expression it keeps those that it names."""
+    """A member gets topics of both; without its expression it keeps the topics that it names."""
     group, (first, second) = ready_group(cluster), two_topics(cluster)
     member = group.consumer("first", topics=[first.name], regex=re.escape(second.name))
     member.join()
@@ -151,7 +151,7 @@ def names_and_expressions_are_one_subscription(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="a group of two, 2 topics", configs=QUICK_GROUPS)
 def an_expression_that_is_known_is_assigned_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A second member with the same expression waits for the first one only."""
+    """A second member with the same expression waits only for the first member's revocation."""
     group, (first, _) = ready_group(cluster), two_topics(cluster)
     regex = re.escape(first.name)
     member = group.consumer("first", regex=regex, instance_id="static")

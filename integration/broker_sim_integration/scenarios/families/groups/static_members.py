@@ -24,7 +24,7 @@ LAST_JOINS: Final = untimed("when the last member has joined")
 
 @scenario(topology="a group of two static members", configs=QUICK_GROUPS)
 def a_static_member_comes_back_without_a_rebalance(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is given a new id and the same assignment; the generation stays."""
+    """It gets a new member id and the same assignment; the generation stays the same."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2, static=True)
     follower.member_id = ""
@@ -41,7 +41,7 @@ def a_static_member_comes_back_without_a_rebalance(cluster: ClusterUnderTest) ->
 
 @scenario(topology="a group of a static member", configs=QUICK_GROUPS)
 def the_old_id_of_a_static_member_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """FENCED_INSTANCE_ID for everything that the predecessor sends."""
+    """FENCED_INSTANCE_ID for every request with the predecessor's member id."""
     group = ready_group(cluster)
     topic = cluster.topics.create([cluster.first])
     ((member,),) = form([group], static=True)
@@ -65,7 +65,7 @@ def the_old_id_of_a_static_member_is_fenced(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="a group of two static members", configs=QUICK_GROUPS)
 def a_static_member_rebalances_only_for_another_protocol(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Other metadata is kept without a rebalance; if another protocol is chosen now, all join."""
+    """Other metadata is stored without a rebalance; if it changes the chosen protocol, all members rejoin."""
     group = ready_group(cluster)
     protocols = {"range": subscription(["any"]), "other": subscription(["any"])}
     ((leader, follower),) = form([group], 2, static=True, protocols=protocols)
@@ -84,7 +84,7 @@ def a_static_member_rebalances_only_for_another_protocol(cluster: ClusterUnderTe
 
 @scenario(topology="a group of two static members", configs=QUICK_GROUPS)
 def a_parked_static_member_is_fenced_by_its_successor(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The parked join is answered with FENCED_INSTANCE_ID when another one joins as it."""
+    """The parked join gets FENCED_INSTANCE_ID when another member joins with the same instance id."""
     group = ready_group(cluster)
     ((leader, follower),) = form([group], 2, static=True)
     parked = group.parked_join(leader)
@@ -98,7 +98,7 @@ def a_parked_static_member_is_fenced_by_its_successor(cluster: ClusterUnderTest)
 
 @scenario(topology="a group of three static members", configs=QUICK_GROUPS)
 def static_members_are_removed_by_their_instance(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A tool needs no member id; a wrong id is fenced, and unknown instances are refused."""
+    """A tool needs no member id; a wrong member id is fenced, and unknown instances get an error."""
     group = ready_group(cluster)
     (members,) = form([group], 3, static=True)
     first, second, third = members
@@ -114,7 +114,7 @@ def static_members_are_removed_by_their_instance(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="a group of a static member", configs=QUICK_GROUPS)
 def a_silent_static_member_is_removed_as_any_other(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After its session it is unknown, and comes back as a new one."""
+    """After its session timeout its member id is unknown, and it joins as a new member."""
     group = ready_group(cluster)
     ((member,),) = form([group], static=True, session_timeout_ms=SESSION_MS)
     cluster.wait(2 * SESSION_MS)

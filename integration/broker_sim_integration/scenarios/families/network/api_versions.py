@@ -1,4 +1,4 @@
-"""Every version of every API that is served. Kafka: ApiVersionManager, ApiVersionsResponse."""
+"""Each version of each served API. Kafka: ApiVersionManager, ApiVersionsResponse."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Range(NamedTuple):
 
 @scenario(topology="none")
 def the_advertised_apis_and_features_are_kafkas(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole ApiVersions responses of every version: the range of each API, and the features."""
+    """Whole ApiVersions responses of each version: the version range of each API, and the features."""
     client = cluster.connect(cluster.first)
     for version in range(_ranges(cluster)[ApiKey.API_VERSIONS].last + 1):
         reply = client.request(_api_versions(version), version, messages.ApiVersionsResponse)
@@ -42,7 +42,7 @@ def the_advertised_apis_and_features_are_kafkas(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="none")
 def clients_have_to_name_their_software(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REQUEST without APIs for an empty or malformed name or version, from version 3 on."""
+    """INVALID_REQUEST without APIs for an empty or malformed name or version, since version 3."""
     client = cluster.connect(cluster.first)
     names = ("good", "", "-", "a-", ".a", "a b", "a.b-c", "\u00e4", "x" * 300)
     for name in names:
@@ -56,7 +56,7 @@ def clients_have_to_name_their_software(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="none")
 def newer_clients_are_told_what_there_is(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """ApiVersions above the range: UNSUPPORTED_VERSION in version 0; the connection stays open."""
+    """ApiVersions above the range gets UNSUPPORTED_VERSION in version 0; the connection stays open."""
     for version in (_ranges(cluster)[ApiKey.API_VERSIONS].last + 1, 99, 32767, -1):
         client = cluster.connect(cluster.first)
         frame = _frame(ApiKey.API_VERSIONS, version)
@@ -71,7 +71,7 @@ def newer_clients_are_told_what_there_is(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="none")
 def versions_just_outside_end_the_connection(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """One below and one above the range, of every API except ApiVersions: closed, no response."""
+    """One version below and one above the range, of each API except ApiVersions: closed without a response."""
     ranges = _ranges(cluster)
     for key in (ApiKey.PRODUCE, *REQUESTS):
         for version in (ranges[key].first - 1, ranges[key].last + 1):
@@ -83,7 +83,7 @@ def versions_just_outside_end_the_connection(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="none")
 def produce_advertises_versions_that_it_does_not_serve(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Librdkafka needs 0 in the range; versions 0 to 2 end the connection nevertheless."""
+    """The range includes 0 because librdkafka needs it; versions 0 to 2 close the connection nevertheless."""
     for version in range(3):
         pending = cluster.connect(cluster.first).send_frame(
             _frame(ApiKey.PRODUCE, version), api_key=ApiKey.PRODUCE, version=version, expected=messages.ProduceResponse
@@ -93,7 +93,7 @@ def produce_advertises_versions_that_it_does_not_serve(cluster: ClusterUnderTest
 
 @scenario(topology="1 partition x 1 replica")
 def every_version_of_produce_and_fetch_answers_alike(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole responses: an append, then a fetch, by topic name or by id as the version has it."""
+    """Whole responses: an append, then a fetch, by topic name or by id, depending on the version."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     for version in range(3, _ranges(cluster)[ApiKey.PRODUCE].last + 1):
@@ -105,7 +105,7 @@ def every_version_of_produce_and_fetch_answers_alike(cluster: ClusterUnderTest) 
 
 @scenario(topology="1 partition x 1 replica")
 def every_version_of_the_offset_apis_answers_alike(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """ListOffsets, OffsetForLeaderEpoch and DeleteRecords of a log with records."""
+    """ListOffsets, OffsetForLeaderEpoch and DeleteRecords for a log with records."""
     keys = (ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS)
     yield from _sweep(cluster, keys)
 
@@ -131,7 +131,7 @@ def every_version_of_the_topic_apis_answers_alike(cluster: ClusterUnderTest) -> 
 @scenario(topology="1 partition x 1 replica")
 def every_version_of_the_other_apis_answers_alike(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Configurations, the cluster, producer ids."""
-    cluster.clients.producer_id()  # a broker asks for its first block when a client asks it
+    cluster.clients.producer_id()  # a broker requests its first block of ids when a client asks for one
     yield from _sweep(
         cluster,
         (
@@ -145,7 +145,7 @@ def every_version_of_the_other_apis_answers_alike(cluster: ClusterUnderTest) -> 
 
 
 def _sweep(cluster: ClusterUnderTest, keys: Iterable[ApiKey]) -> Iterator[Observation]:
-    """Send each API in each version that the broker advertises, about a topic with three records."""
+    """Send each API in each version that the broker advertises, for a topic with three records."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     client.produce(topic, b"a", b"b")
@@ -160,7 +160,7 @@ def _sweep(cluster: ClusterUnderTest, keys: Iterable[ApiKey]) -> Iterator[Observ
 
 
 def _ranges(cluster: ClusterUnderTest) -> dict[int, Range]:
-    """Return the ranges that the first broker advertises."""
+    """Return the version ranges that the first broker advertises, by API key."""
     return _ranges_of(cluster.clients.ask(cluster.first))
 
 
@@ -176,5 +176,5 @@ def _api_versions(version: int) -> messages.ApiVersionsRequest:
 
 
 def _frame(api_key: int, version: int) -> bytes:
-    """Return a request without a body, whose header has no client id and no tagged fields."""
+    """Return a request without a body; its header has no client id and no tagged fields."""
     return _HEADER.pack(_HEADER.size - 4 + 1, api_key, version, 0, -1) + b"\0"

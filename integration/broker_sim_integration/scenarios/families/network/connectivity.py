@@ -1,4 +1,4 @@
-"""Clients and brokers that disconnect. Kafka: SocketServer, and what stays in the purgatory."""
+"""Clients and brokers that disconnect, and their parked requests. Kafka: SocketServer, DelayedOperationPurgatory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RETRANSMITTED = "TCP retransmits after pauses that double: the next one is up to
 
 @scenario(needs={Fault.PAUSE})
 def a_client_that_leaves_does_not_take_its_parked_produce_along(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The record was appended and becomes visible; the request pipelined behind it is not served."""
+    """The record was appended and becomes visible; the request pipelined after it is not served."""
     topic = cluster.topics.create()
     leaver, observer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -79,7 +79,7 @@ def fifty_parked_fetches_on_fifty_connections(cluster: ClusterUnderTest) -> Iter
 
 @scenario(needs={Fault.PAUSE})
 def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A request sent while it is paused, on an old or a new connection, is served when it resumes."""
+    """A request sent during the pause, on an old or a new connection, is served when the broker is resumed."""
     topic = cluster.topics.create([cluster.third])
     old = cluster.connect(cluster.third)
     old.produce(topic, b"before")
@@ -97,7 +97,7 @@ def a_frozen_broker_accepts_connections_and_answers_when_it_goes_on(cluster: Clu
 
 @scenario(needs={Fault.PAUSE}, topology="2 partitions x 1 replica and 2 x 2")
 def a_paused_leader_answers_its_parked_requests_when_it_continues(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its timers stand still too: what is over by then times out at once, the rest in its own time."""
+    """Its timers stop, too: expired requests time out when it is resumed, the others at their own timeout."""
     behind = [cluster.topics.create([cluster.third, cluster.second]) for _ in range(2)]
     idle = cluster.topics.create([cluster.third])
     written = cluster.topics.create([cluster.third])
@@ -143,7 +143,7 @@ def a_killed_broker_refuses_connections_until_it_is_back(cluster: ClusterUnderTe
 
 @scenario(configs=QUICK_FENCING, needs={Fault.DISCONNECT})
 def a_follower_cut_off_from_the_others_leaves_the_isr(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is fenced, still returns to clients the records it has, and catches up when reconnected."""
+    """It is fenced, still serves its records to clients, and catches up when it is reconnected."""
     topic = cluster.topics.create()
     leader, cut_off = cluster.connect(cluster.first), cluster.connect(cluster.third)
     leader.produce(topic, b"before")
@@ -185,7 +185,7 @@ def a_leader_cut_off_from_the_others_acknowledges_nothing_to_acks_all(
 
 @scenario(needs={Fault.DISCONNECT_CLIENTS})
 def a_follower_that_no_client_reaches_goes_on_replicating(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The leader does not notice; requests sent to it in that time are answered afterwards."""
+    """The leader does not notice; requests sent to it in that time get their responses afterwards."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.third)
     cluster.faults.disconnect_clients(cluster.third)
@@ -240,7 +240,7 @@ def an_answer_that_cannot_be_delivered_waits_for_the_network(cluster: ClusterUnd
 def _taken(
     pending: Mapping[str, Pending[ProduceResponse]], since: Moment, *, spread_ms: float = 0.0, reason: str = ""
 ) -> Iterator[Observation]:
-    """Observe produces that were all due at one moment, in whatever order they were appended."""
+    """Observe produces that were all due at the same time, in any order of their appends."""
     for step, sent in pending.items():
         reply = sent.result()
         yield Observation(

@@ -48,7 +48,7 @@ def frame(api_key: int, version: int, body: bytes = b"", *, size: int | None = N
 
 @scenario(topology="1 partition x 1 replica")
 def a_batch_above_max_message_bytes_is_too_large(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A batch of exactly the limit is accepted; one more byte is MESSAGE_TOO_LARGE."""
+    """A batch of exactly the limit is accepted; one more byte gets MESSAGE_TOO_LARGE."""
     size = len(batch_of([b"x" * 1000]))
     topic = cluster.topics.create([cluster.first], max_message_bytes=str(size))
     leader = cluster.connect(cluster.first)
@@ -61,7 +61,7 @@ def a_batch_above_max_message_bytes_is_too_large(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 1 replica")
 def a_batch_above_the_segment_size_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """RECORD_LIST_TOO_LARGE although max.message.bytes would allow it."""
+    """RECORD_LIST_TOO_LARGE, although max.message.bytes would allow it."""
     topic = cluster.topics.create([cluster.first], max_message_bytes=str(4 * MEBIBYTE), segment_bytes=str(MEBIBYTE))
     leader = cluster.connect(cluster.first)
     yield produced("2 MiB", leader.produce(topic, b"x" * (2 * MEBIBYTE)), at_once())
@@ -115,7 +115,7 @@ def a_batch_whose_header_lies_about_its_records_is_refused(cluster: ClusterUnder
 
 @scenario(topology="1 partition x 1 replica")
 def compressed_batches_are_kept_as_they_are(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """gzip, snappy, lz4 and zstd are returned byte for byte as sent; zstd needs version 7."""
+    """Batches with gzip, snappy, lz4 and zstd are returned byte for byte; zstd needs version 7."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     records = [Record(b"compressible " * 20, timestamp=TIMESTAMP_MS) for _ in range(10)]
@@ -134,7 +134,7 @@ def compressed_batches_are_kept_as_they_are(cluster: ClusterUnderTest) -> Iterat
 
 @scenario()
 def an_unknown_version_ends_the_connection(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Except for ApiVersions, which is answered in version 0 with UNSUPPORTED_VERSION."""
+    """Except for ApiVersions, which gets UNSUPPORTED_VERSION in a response of version 0."""
     cases = (
         (ApiKey.PRODUCE, messages.ProduceResponse, 2),
         (ApiKey.PRODUCE, messages.ProduceResponse, 99),
@@ -160,7 +160,7 @@ def an_unknown_version_ends_the_connection(cluster: ClusterUnderTest) -> Iterato
 
 @scenario()
 def bytes_that_are_no_request_end_the_connection(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown API, negative or huge size, a body that is cut off or has wrong lengths inside."""
+    """Unknown API, negative or huge size, a body that is cut off or contains wrong lengths."""
     cases = {
         "unknown API": frame(NO_API, 0),
         "negative API": frame(-1, 0),
@@ -179,7 +179,7 @@ def bytes_that_are_no_request_end_the_connection(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 1 replica", configs=SMALL_OFFSETS_TOPIC)
 def a_transaction_that_nobody_has_begun_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_PRODUCER_ID_MAPPING for an invented transactional id; without one, the request fails."""
+    """INVALID_PRODUCER_ID_MAPPING for an invented transactional id; without an id, the request fails."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     records = [Record(b"a", timestamp=TIMESTAMP_MS)]
@@ -206,7 +206,7 @@ def a_transaction_that_nobody_has_begun_is_refused(cluster: ClusterUnderTest) ->
 
 @scenario()
 def what_a_request_has_too_much_is_ignored(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Bytes behind a request, unknown tagged fields, negative lengths where null may be."""
+    """Bytes after a request, unknown tagged fields, negative lengths of nullable fields."""
     nothing = b"\0\0\0\0"
     cases = {
         "bytes behind": (0, frame(ApiKey.METADATA, 0, nothing + b"abc")),
@@ -224,12 +224,12 @@ def what_a_request_has_too_much_is_ignored(cluster: ClusterUnderTest) -> Iterato
             content, api_key=ApiKey.METADATA, version=version, expected=messages.MetadataResponse
         )
         seen = answer_or_end(step, pending, at_once(), timeout_ms=3000)
-        yield replace(seen, bytes=None)  # all topics of the cluster are in the response
+        yield replace(seen, bytes=None)  # the response contains all topics of the cluster
 
 
 @scenario(topology="1 partition x 1 replica")
 def timestamps_too_far_ahead_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """message.timestamp.after.max.ms and before.max.ms: INVALID_TIMESTAMP that names the record."""
+    """message.timestamp.after.max.ms and before.max.ms: INVALID_TIMESTAMP with the record's index."""
     topic = cluster.topics.create([cluster.first], message_timestamp_before_max_ms=str(DAY_MS))
     leader = cluster.connect(cluster.first)
     for step, timestamp_ms in (("far future", 1 << 42), ("long ago", TIMESTAMP_MS)):
@@ -261,7 +261,7 @@ def produce_to_what_does_not_exist_is_refused(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def refused_batches_are_told_why(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole responses with the messages about batches and records, in old and new versions."""
+    """Whole responses with the error messages of batches and records, in old and new versions."""
     topic = cluster.topics.create([cluster.first])
     compacted = cluster.topics.create([cluster.first], cleanup_policy="compact", max_message_bytes="200")
     leader = cluster.connect(cluster.first)
@@ -292,7 +292,7 @@ def refused_batches_are_told_why(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="2 partitions x 1 replica")
 def a_partition_produced_to_twice_in_one_request(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The same partition in one entry or in two: what is appended, and what is answered."""
+    """The same partition in one entry or in two: the appended records and the responses."""
     topic = cluster.topics.create([cluster.first], partitions=2)
     leader = cluster.connect(cluster.first)
     appends = [Append(topic, 0, batch_of([value])) for value in (b"first", b"second")]
@@ -308,7 +308,7 @@ def a_partition_produced_to_twice_in_one_request(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 1 replica")
 def requests_about_nothing_are_answered(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No topics, no partitions, no topic id: whole responses."""
+    """Requests without topics, partitions or a topic id: whole responses."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     request = messages.ProduceRequest

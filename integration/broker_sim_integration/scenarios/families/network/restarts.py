@@ -17,14 +17,17 @@ if TYPE_CHECKING:
     from broker_sim_integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
 OUTLASTS_A_START: Final = {"broker.session.timeout.ms": "30000"}
-"""A killed broker acts on metadata again before it is fenced: on a busy machine a JVM takes 15 s to start."""
+"""A session so long that a killed broker is started again before it is fenced: a JVM may take 15 s to start."""
 
 
 @scenario(configs=OUTLASTS_A_START, needs={Fault.PAUSE, Fault.KILL}, topology="2 topics of 1 partition x 2 replicas")
 def a_broker_started_within_its_old_session_follows_and_serves_nobody(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """It acts on metadata before it can register: acks=all is answered. No follower reaches it either."""
+    """It applies metadata before it can register, so a produce with acks=all completes.
+
+    Its own followers do not reach it.
+    """
     led = cluster.topics.create([cluster.third, cluster.second])
     followed = cluster.topics.create([cluster.first, cluster.third])
     leader = cluster.connect(cluster.third)
@@ -47,7 +50,7 @@ def a_broker_started_within_its_old_session_follows_and_serves_nobody(
 
 
 def _serves(cluster: ClusterUnderTest, broker: int) -> bool:
-    """Tell whether a broker answers; a proxy before it may accept a connection that it refuses."""
+    """Return whether a broker sends responses; a proxy before it may accept a connection that the broker refuses."""
     try:
         with RawConnection(*cluster.brokers.address(broker)) as connection:
             brokers_of(connection)

@@ -1,4 +1,4 @@
-"""Producers with sequence numbers. Kafka: ProducerStateManager, ProducerAppendInfo."""
+"""Idempotent producers, with sequence numbers. Kafka: ProducerStateManager, ProducerAppendInfo."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Numbered:
     def start(
         self, sequence: int, *values: bytes, epoch: int = 0, acks: int = -1, timeout_ms: int = 30_000
     ) -> Pending[messages.ProduceResponse]:
-        """Send a batch that begins with `sequence`."""
+        """Send a batch whose base sequence is `sequence`."""
         batch = batch_of(values or [b"a"], producer_id=self._id, producer_epoch=epoch, base_sequence=sequence)
         append = Append(self._topic, 0, batch)
         return self._connection.start_produce(append, acks=acks, timeout_ms=timeout_ms)
@@ -49,7 +49,7 @@ class Numbered:
 
 @scenario()
 def a_duplicate_is_answered_with_the_first_offset(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The last five batches are known, and nothing is appended a second time."""
+    """A duplicate of one of the last five batches is recognised; nothing is appended a second time."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -64,7 +64,7 @@ def a_duplicate_is_answered_with_the_first_offset(cluster: ClusterUnderTest) -> 
 
 @scenario()
 def a_sequence_out_of_order_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A gap is OUT_OF_ORDER_SEQUENCE_NUMBER; the right sequence is accepted afterwards."""
+    """A gap gets OUT_OF_ORDER_SEQUENCE_NUMBER; the next expected sequence is accepted afterwards."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -158,7 +158,7 @@ def a_duplicate_is_parked_beside_the_first(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="1 partition x 1 replica")
 def a_batch_of_old_and_new_records_is_out_of_order(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Only a whole batch can be a duplicate; a part of one, or more than one, is refused."""
+    """Only a complete batch can be a duplicate; a part of one, or more than one, gets an error."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -188,7 +188,7 @@ def sequences_are_counted_by_partition(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 1 replica")
 def a_duplicate_is_known_after_its_records_are_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The producer's state survives its records: duplicates and gaps are recognised as before."""
+    """The producer's state outlives its records: duplicates and gaps are recognised as before."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     producer = Numbered(leader, topic, cluster.clients.producer_id())
@@ -217,7 +217,7 @@ def a_duplicate_has_the_stamp_of_the_first(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="none")
 def producer_ids_are_given_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Ids of one broker increase, of two differ; an id without epoch is INVALID_REQUEST."""
+    """Ids of one broker increase, ids of two brokers differ; an id without epoch gets INVALID_REQUEST."""
     ids = [cluster.clients.producer_id() for _ in range(3)]
     yield concluded("of one broker", rise=ids == sorted(set(ids)))
     client = cluster.connect(cluster.first)

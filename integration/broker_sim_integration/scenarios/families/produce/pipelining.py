@@ -1,4 +1,4 @@
-"""Several requests on one connection. Kafka: SocketServer mutes a channel while one is served."""
+"""Several requests on one connection. Kafka: SocketServer mutes a channel until the response is sent."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def later(pending: Pending[Any], first: Pending[Any]) -> float:
-    """Return how many ms after `first` a request was sent; it waits so much less."""
+    """Return how many ms after `first` a request was sent, by which its wait is shorter."""
     return pending.sent_ms - first.sent_ms
 
 
 @scenario(needs={Fault.PAUSE})
 def the_timeouts_of_pipelined_produces_add_up(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Three produces of 600 ms each: 600, 1200, 1800 ms; each begins after the one before."""
+    """Three produces of 600 ms each take 600, 1200 and 1800 ms: each starts after the previous response."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -63,7 +63,7 @@ def a_produce_behind_a_parked_fetch_waits_for_it(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 1 replica")
 def acks_0_behind_a_parked_fetch_waits_for_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is appended after the fetch has been answered; then the request behind it is served."""
+    """It is appended after the response to the fetch; then the next request is served."""
     topic = cluster.topics.create([cluster.first])
     connection, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     fetch = connection.start_fetch(Position(topic), max_wait_ms=700)
@@ -77,7 +77,7 @@ def acks_0_behind_a_parked_fetch_waits_for_it(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def answers_come_in_the_order_of_the_requests(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Twenty pipelined produces get ascending offsets; fetches between them see those before."""
+    """Twenty pipelined produces get ascending offsets; fetches between them see the records before."""
     topic = cluster.topics.create([cluster.first])
     connection = cluster.connect(cluster.first)
     produces, fetches = [], []
@@ -94,7 +94,7 @@ def answers_come_in_the_order_of_the_requests(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def a_woken_fetch_lets_the_next_request_in(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The request behind the parked fetch is served as soon as the fetch is answered."""
+    """The request behind the parked fetch is served as soon as the fetch completes."""
     topic = cluster.topics.create([cluster.first])
     connection, other = cluster.connect(cluster.first), cluster.connect(cluster.first)
     fetch = connection.start_fetch(Position(topic), max_wait_ms=10_000)

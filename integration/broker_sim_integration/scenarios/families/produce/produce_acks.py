@@ -1,4 +1,4 @@
-"""Produce with acks 0, 1 and -1 while all is well. Kafka: ReplicaManager.appendRecords."""
+"""Produce with acks 0, 1 and -1 on a healthy cluster. Kafka: ReplicaManager.appendRecords."""
 
 from __future__ import annotations
 
@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from broker_sim_integration.observations import Observation
 
 
-"""A follower whose fetch has just begun to wait without this partition returns after 500 ms."""
-
-
 @scenario()
 def user_producer_gets_offsets_for_acks_1_and_all_but_not_for_0(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """confluent-kafka with acks 0, 1 and all on a healthy topic; acks=0 has no offset."""
+    """confluent-kafka with acks 0, 1 and all on a healthy topic; acks=0 gets no offset."""
     topic = cluster.topics.create()
     for turn, acks in enumerate((0, 1, -1), 1):
         producer = cluster.clients.producer(acks=acks)
@@ -38,7 +35,7 @@ def user_producer_gets_offsets_for_acks_1_and_all_but_not_for_0(cluster: Cluster
 
 @scenario()
 def acks_0_is_appended_without_an_answer(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first response on the connection is that to the next request."""
+    """The first response on the connection is that of the next request."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce_unanswered(topic, b"unanswered")
@@ -70,7 +67,7 @@ def acks_all_is_answered_when_all_replicas_have_it(cluster: ClusterUnderTest) ->
 
 @scenario(topology="5 topics of 1 partition x 3 replicas")
 def the_first_record_of_a_new_topic_may_wait_for_the_followers(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The followers' waiting fetch does not have the new partition yet: up to 500 ms, once."""
+    """The followers' parked fetches do not have the new partition yet: up to 500 ms, once."""
     leader = cluster.connect(cluster.first)
     for attempt in range(1, 6):
         topic = cluster.topics.create(settled=False)
@@ -102,7 +99,7 @@ def other_acks_are_invalid(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="2 partitions x 3 replicas")
 def one_request_to_two_partitions_has_one_answer(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The one response has the offsets of every partition."""
+    """One response has the offsets of both partitions."""
     topic = cluster.topics.create(partitions=2)
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", partition=1)

@@ -71,7 +71,7 @@ def a_timeout_of_nothing_is_over_at_once(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(needs={Fault.PAUSE}, topology="2 partitions x 3 replicas and 1 x 1")
 def a_request_with_one_slow_partition_is_answered_as_a_whole(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Partitions that failed or are complete wait for the one that times out: one response."""
+    """Failed and complete partitions wait for the one that times out: there is one response."""
     topic = cluster.topics.create()
     alone = cluster.topics.create([cluster.first])
     foreign = cluster.topics.create([cluster.second])
@@ -100,7 +100,7 @@ def a_request_with_one_slow_partition_is_answered_as_a_whole(cluster: ClusterUnd
 
 @scenario(topology="1 partition x 3 replicas and 1 x 1")
 def a_request_whose_partitions_all_fail_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """There is nothing to wait for."""
+    """The broker does not wait, because no partition was appended."""
     topic = cluster.topics.create()
     foreign = cluster.topics.create([cluster.second])
     leader = cluster.connect(cluster.first)
@@ -115,7 +115,7 @@ def a_request_whose_partitions_all_fail_is_answered_at_once(cluster: ClusterUnde
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def acks_all_is_answered_when_the_isr_shrinks(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The paused follower leaves the ISR by its lag, and that completes the parked produce."""
+    """The paused follower leaves the ISR because of its lag, which completes the parked produce."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     yield produced("before", leader.produce(topic, b"before"), at_once())
@@ -161,7 +161,7 @@ def a_parked_produce_does_not_notice_that_the_isr_fell_below_the_minimum(
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def a_parked_produce_succeeds_when_the_frozen_follower_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The resumed follower fetches what it lacks, and the response comes long before the timeout."""
+    """The resumed follower fetches the missing record, and the response comes long before the timeout."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader = cluster.connect(cluster.first)
     cluster.faults.pause(cluster.third)
@@ -212,7 +212,7 @@ def parked_produces_are_answered_together_when_the_follower_goes_on(cluster: Clu
 
 @scenario(needs={Fault.PAUSE})
 def a_parked_produce_whose_topic_is_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is answered when the broker drops the partition, long before its timeout."""
+    """It completes when the broker drops the partition, long before its timeout."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")
@@ -226,7 +226,7 @@ def a_parked_produce_whose_topic_is_deleted(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="1 partition x 1 replica")
 def a_minimum_above_the_replicas_counts_as_their_number(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """min.insync.replicas=3 on a topic with one or two replicas does not refuse acks=all."""
+    """min.insync.replicas=3 on a topic with one or two replicas does not make acks=all fail."""
     alone = cluster.topics.create([cluster.first], min_insync_replicas="3")
     pair = cluster.topics.create([cluster.first, cluster.second], min_insync_replicas="3")
     leader = cluster.connect(cluster.first)

@@ -1,1 +1,1 @@
-"""Scenarios of clients' quotas."""
+"""Scenarios of quotas: clients, connections and replication."""

@@ -1,4 +1,4 @@
-"""Connections above a limit: they wait as in a backlog. Kafka: ConnectionQuotas, SocketServer."""
+"""Connections above a limit, which wait as in a backlog. Kafka: ConnectionQuotas, SocketServer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ BROKER: Final = 4
 SET, DELETE = 0, 1
 METADATA_VERSION: Final = 12
 CONTROLLER: Final = "CONTROLLER"
-"""The listener of the controllers, of which the scenarios leave alone what there is."""
+"""The listener of the controllers, whose limit the scenarios do not change."""
 QUIET_MS: Final = 300
-"""Time without an answer to a client that waits; one that does not is answered at once."""
+"""Time in ms without a response after which a client counts as waiting; others get responses at once."""
 
 
 def listeners_of(client: BrokerClient, broker: int) -> list[str]:
-    """Return the names of a broker's listeners; clients use one of them."""
+    """Return the names of a broker's listeners except the controllers'."""
     asked = (BROKER, str(broker), ("listeners",))
     reply = admin_requests.describe_configs(client, asked)
     value = reply.message.results[0].configs[0].value or ""
@@ -37,7 +37,7 @@ def listeners_of(client: BrokerClient, broker: int) -> list[str]:
 
 
 def limit(client: BrokerClient, broker: int, connections: int | None) -> Reply[Any]:
-    """Limit the connections of each listener of the broker, or no longer."""
+    """Set max.connections of each listener of the broker, or remove it if None; return the response."""
     operation = DELETE if connections is None else SET
     value = None if connections is None else str(connections)
     changes = [
@@ -50,9 +50,9 @@ def limit(client: BrokerClient, broker: int, connections: int | None) -> Reply[A
 
 @scenario(topology="no topic")
 def a_connection_above_the_limit_of_its_listener_waits(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is made, and nobody answers on it until the limit is raised, which is heard at once.
+    """The connection is accepted, but not served until the limit is raised, which takes effect at once.
 
-    Connections that there are already stay, although there are more of them than the limit allows.
+    Existing connections stay open, even if they are more than the limit allows.
     """
     broker = cluster.second
     kept = cluster.connect(broker)

@@ -1,4 +1,4 @@
-"""Quotas of clients set, removed and described. Kafka: ClientQuotaControlManager, ClientQuotasImage (KIP-546)."""
+"""Setting, removing and describing quotas of clients. Kafka: ClientQuotaControlManager, ClientQuotasImage (KIP-546)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ REFUSED: Final[tuple[tuple[str, tuple[Alter.EntryData, ...]], ...]] = (
     ("endless bytes", (entry(A, producer_byte_rate=math.inf),)),
     ("good, then bad", (entry(A, producer_byte_rate=7, nope=1),)),
 )
-"""Changes of which nothing is done."""
+"""Changes that are rejected completely."""
 FILTERS: Final = (
     ("all", (), False),
     ("none", (), True),
@@ -76,7 +76,7 @@ BAD_FILTERS: Final = (
 
 @scenario(topology="1 partition x 1 replica")
 def bad_quotas_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Impossible entities, names and values: each has an error with a text, and no quota is set."""
+    """Invalid entities, names and values: each gets an error with a message, and no quota is set."""
     client = cluster.connect(cluster.first)
     forget_all(cluster, client)
     for step, entries in REFUSED:
@@ -87,7 +87,7 @@ def bad_quotas_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="1 partition x 1 replica")
 def quotas_are_set_changed_and_removed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All quotas of an entity change or none; those not named stay; a validated request changes nothing."""
+    """All quotas of an entity change or none; unnamed ones stay; a request with validate_only changes nothing."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     forget_all(cluster, client)
@@ -112,7 +112,7 @@ def quotas_are_set_changed_and_removed(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 1 replica")
 def an_entity_named_twice_is_refused_the_second_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The second is refused, the first is set. If a quota is named twice, none is set."""
+    """The second entry is rejected, the first one is applied. If a quota is named twice, neither value is applied."""
     client = cluster.connect(cluster.first)
     forget_all(cluster, client)
     twice = Alter.OpData("producer_byte_rate", 1.0)
@@ -129,7 +129,7 @@ def an_entity_named_twice_is_refused_the_second_time(cluster: ClusterUnderTest) 
 
 @scenario(topology="1 partition x 1 replica")
 def filters_find_quotas(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Filters by name, by default and by type, strict or not; impossible ones are refused."""
+    """Filters by name, by default and by type, strict or not; invalid ones get an error."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     forget_all(cluster, client)

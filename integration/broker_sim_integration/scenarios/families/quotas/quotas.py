@@ -1,8 +1,8 @@
-"""Clients above their quotas: times told, connections held up, fetches answered empty. Kafka: ClientQuotaManager.
+"""Clients above their quotas: throttle times, delayed requests, empty fetches. Kafka: ClientQuotaManager.
 
-The first request of a client that is above its quota by itself is throttled for a time that follows from
-its size alone: bytes / quota - 10 s, as if ten whole samples of 1 s lay before it. So the times of these
-must be equal on both sides. Later ones depend on when the earlier ones came.
+A client whose first request alone exceeds its quota is throttled for a time that follows from the request's
+size only: bytes / quota - 10 s, as if ten complete samples of 1 s preceded it. So these times must be equal
+on both sides. Later ones depend on the times of the earlier requests.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from broker_sim_integration.cluster_under_test.cluster_under_test import ClusterUnderTest
 
 WINDOW_MS: Final = 10_000
-"""Ten whole samples; the eleventh is the running one."""
+"""Length in ms of the ten complete samples; the eleventh sample is the current one."""
 VALUE: Final = b"x" * 10_000
 RATE: Final = 950
-"""Bytes a second of which a request with one such value is about 700 ms above."""
+"""Quota in bytes per second; a request with one such value is throttled for about 700 ms."""
 METADATA_VERSION: Final = 12
 MOST_TRIES: Final = 5_000
 TAKEN: Final = 10
@@ -39,7 +39,7 @@ ACCEPTOR_MS: Final = 500
 
 
 class Clients:
-    """Connections of client ids that no other scenario uses, and their quotas."""
+    """Connections with client ids that no other scenario uses, and the quotas of these clients."""
 
     def __init__(self, cluster: ClusterUnderTest) -> None:
         self._cluster = cluster
@@ -48,35 +48,35 @@ class Clients:
         self.topic = cluster.topics.create([cluster.first])
 
     def client_id(self, name: str = "client") -> str:
-        """Return a client id that is measured here only."""
+        """Return a client id for `name` that no other scenario uses."""
         return self._cluster.topics.name(name)
 
     def connect(self, name: str = "client") -> BrokerClient:
-        """Connect as the client of that name."""
+        """Connect with the client id of `name`."""
         host, port = self._cluster.brokers.address(self._cluster.first)
         client = BrokerClient(host, port, client_id=self.client_id(name))
         self._cluster.on_close(client.close)
         return client
 
     def limit(self, names: Mapping[str, str | None] | None = None, **quotas: float | None) -> None:
-        """Set quotas, those of the client unless others are named."""
+        """Set quotas of the named entity, by default of the client `client`."""
         names = names or {"client-id": self.client_id()}
         limit(self._cluster, self._published, names, **quotas)
 
 
 def produce(client: BrokerClient, topic: Topic) -> Reply[messages.ProduceResponse]:
-    """Append one value with acks=1."""
+    """Append one value with acks=1; return the response."""
     return client.produce(topic, VALUE, acks=1)
 
 
 def ask(client: BrokerClient) -> Reply[messages.MetadataResponse]:
-    """Send a request that costs nothing but a connection that takes it."""
+    """Send a request that counts against no byte quota; return the response."""
     request = messages.MetadataRequest(topics=[])
     return client.request(request, METADATA_VERSION, messages.MetadataResponse)
 
 
 def told(step: str, reply: Reply[Any], **fields: Any) -> Observation:
-    """Observe the throttle time of an answer that came at once."""
+    """Observe the throttle time of a response that was due at once."""
     return Observation(
         step,
         elapsed_ms=reply.elapsed_ms,
@@ -87,21 +87,21 @@ def told(step: str, reply: Reply[Any], **fields: Any) -> Observation:
 
 
 def held_up(step: str, reply: Reply[Any], throttling: Reply[Any]) -> Observation:
-    """Observe the answer to a request that had to wait for the throttle time of another answer."""
+    """Observe the response to a request that had to wait for the throttle time of another response."""
     time_ms = throttling.message.throttle_time_ms
     timing = after(reply, throttling.answered_ms + time_ms, since=throttling.sent_ms + time_ms)
     return Observation(step, elapsed_ms=reply.elapsed_ms, answered_ms=reply.answered_ms, timing=timing)
 
 
 def waits(step: str, throttle_time_ms: int, due_ms: float, earlier_ms: float) -> Observation:
-    """Observe a throttle time that depends on when earlier requests came: at most `earlier_ms` less."""
+    """Observe a throttle time that depends on earlier requests: at most `earlier_ms` below `due_ms`."""
     timing = on_event(due_ms, earliest_ms=due_ms - earlier_ms)
     return Observation(step, elapsed_ms=float(throttle_time_ms), timing=timing)
 
 
 @scenario(topology="1 partition x 1 replica")
 def a_produce_above_its_quota_is_answered_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The answer tells the throttle time, and the next request on the connection waits for it."""
+    """The response contains the throttle time, and the next request on the connection is delayed by it."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=RATE)
     client = clients.connect()
@@ -114,11 +114,11 @@ def a_produce_above_its_quota_is_answered_at_once(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="1 partition x 1 replica")
 def a_produce_without_an_answer_holds_its_connection_up(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """acks=0 above the quota: the next request waits, although no client was told."""
+    """acks=0 above the quota: the next request is delayed, although there was no response."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=RATE)
     clients.limit({"client-id": clients.client_id("answered")}, producer_byte_rate=RATE)
-    # The names of both clients are as long, so both requests have the same size.
+    # The names of both clients have the same length, so both requests have the same size.
     time_ms = produce(clients.connect("answered"), clients.topic).message.throttle_time_ms
     client = clients.connect("silenced")
     clients.limit({"client-id": clients.client_id("silenced")}, producer_byte_rate=RATE)
@@ -135,7 +135,7 @@ def a_produce_without_an_answer_holds_its_connection_up(cluster: ClusterUnderTes
 
 @scenario(topology="1 partition x 1 replica")
 def connections_of_a_client_id_share_its_quota(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first connection's bytes bring the second one's produce above it; only the second waits."""
+    """The bytes of the first connection make the second one's produce exceed it; only the second is delayed."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=2 * RATE)
     one, other = clients.connect(), clients.connect()
@@ -150,14 +150,14 @@ def connections_of_a_client_id_share_its_quota(cluster: ClusterUnderTest) -> Ite
 
 
 def produce_alone_ms(clients: Clients) -> float:
-    """Return for how long a produce is throttled that has its quota for itself."""
+    """Return the throttle time in ms of a produce of a client that has its quota for itself."""
     clients.limit({"client-id": clients.client_id("single")}, producer_byte_rate=RATE)
     return float(produce(clients.connect("single"), clients.topic).message.throttle_time_ms)
 
 
 @scenario(topology="1 partition x 1 replica")
 def other_client_ids_are_free(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A client without a quota is told of no throttle time, beside one that has one."""
+    """A client without a quota gets no throttle time, while another client has a quota."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=1)
     client = clients.connect("other")
@@ -167,9 +167,9 @@ def other_client_ids_are_free(cluster: ClusterUnderTest) -> Iterator[Observation
 
 @scenario(topology="1 partition x 1 replica")
 def the_most_specific_quota_holds(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Client id before its default, both with the default user before them, and the user itself first.
+    """The client id takes precedence over the default one, the default user over both, and a user over that.
 
-    The time that is told says which quota was used.
+    The throttle time shows which quota was used.
     """
     clients = Clients(cluster)
     levels: tuple[tuple[str, dict[str, str | None]], ...] = (
@@ -189,7 +189,7 @@ def the_most_specific_quota_holds(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 1 replica")
 def a_changed_quota_holds_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A raised one lets the client go on, a removed one too."""
+    """A raised or removed quota ends the throttling."""
     clients = Clients(cluster)
     clients.limit(producer_byte_rate=RATE)
     yield told("at first", produce(clients.connect(), clients.topic))
@@ -201,9 +201,9 @@ def a_changed_quota_holds_at_once(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 1 replica")
 def a_fetch_above_its_quota_is_answered_empty(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No topics, no session and no error, but a throttle time; afterwards the records come.
+    """No topics, no session and no error, but a throttle time; afterwards the records are returned.
 
-    What is answered empty does not count, so the next fetch of the same records is refused as well.
+    An empty response does not count, so the next fetch of the same records is empty as well.
     """
     clients = Clients(cluster)
     produce(cluster.clients.ask(cluster.first), clients.topic)
@@ -227,7 +227,7 @@ def a_fetch_above_its_quota_is_answered_empty(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def a_fetch_reads_no_more_than_the_window_allows(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Ten records of a third of the window each: three are read, which is too much with their overhead."""
+    """Of ten records of a third of the window each, three are read, which exceeds the quota with their overhead."""
     clients = Clients(cluster)
     for _ in range(10):
         produce(cluster.clients.ask(cluster.first), clients.topic)
@@ -240,7 +240,7 @@ def a_fetch_reads_no_more_than_the_window_allows(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="1 partition x 1 replica")
 def a_refused_fetch_leaves_its_session_as_it_was(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """An incremental fetch above the quota keeps the session's id; the next epoch has the records."""
+    """An incremental fetch above the quota keeps the session's id; the next epoch returns the records."""
     clients = Clients(cluster)
     produce(cluster.clients.ask(cluster.first), clients.topic)
     client = clients.connect()
@@ -282,7 +282,7 @@ def fetches_of_others_than_consumers_are_free(cluster: ClusterUnderTest) -> Iter
 
 
 def create(client: BrokerClient, name: str, partitions: int, version: int) -> Reply[messages.CreateTopicsResponse]:
-    """Create a topic."""
+    """Create a topic with one replica; return the response."""
     topic = messages.CreateTopicsRequest.CreatableTopic(name, partitions, 1)
     request = messages.CreateTopicsRequest([topic], 30_000)
     return client.request(request, version, messages.CreateTopicsResponse)
@@ -290,9 +290,9 @@ def create(client: BrokerClient, name: str, partitions: int, version: int) -> Re
 
 @scenario(topology="3 topics of 1 to 12 partitions")
 def topics_above_the_quota_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """THROTTLING_QUOTA_EXCEEDED without a text since version 6; before, the topic is created.
+    """THROTTLING_QUOTA_EXCEEDED without a message since version 6; in older versions the topic is created.
 
-    The bucket holds eleven seconds; a request may take more than there is, and the next one waits.
+    The bucket holds eleven seconds; a request may take more than the rest of it, and the next one waits.
     """
     clients = Clients(cluster)
     clients.limit(controller_mutation_rate=1)
@@ -326,7 +326,7 @@ def topics_above_the_quota_are_refused(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="3 topics of 1 to 12 partitions")
 def deletions_and_new_partitions_count_as_well(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each partition that is deleted or added; requests that only validate count too."""
+    """Each deleted or added partition counts; requests that only validate count, too."""
     clients = Clients(cluster)
     admin = cluster.clients.ask(cluster.first)
     names = [cluster.topics.name(name) for name in ("d1", "d2")]
@@ -357,7 +357,7 @@ def deletions_and_new_partitions_count_as_well(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="1 partition x 1 replica")
 def the_time_of_requests_is_held_up_for_a_second_at_most(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """However far above its percentage a client is, it waits for one sample, again and again."""
+    """However far a client exceeds its percentage, each request is delayed by one sample."""
     clients = Clients(cluster)
     clients.limit(request_percentage=1e-6)
     client = clients.connect()
@@ -370,9 +370,9 @@ def the_time_of_requests_is_held_up_for_a_second_at_most(cluster: ClusterUnderTe
 
 @scenario(topology="1 partition x 1 replica")
 def addresses_above_their_rate_are_closed_unserved(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """At one connection a second ten at once are taken, the eleventh is closed after up to a second.
+    """At one connection per second ten at once are accepted, the eleventh is closed after up to a second.
 
-    Fewer are taken if there were some in the last ten seconds, and then the wait is shorter.
+    Fewer are accepted if there were some in the last ten seconds, and then the delay is shorter.
     """
     clients = Clients(cluster)
     clients.limit({"ip": None}, connection_creation_rate=1)
@@ -397,7 +397,7 @@ def addresses_above_their_rate_are_closed_unserved(cluster: ClusterUnderTest) ->
 
 
 def end_of(pending: Pending[Any]) -> ConnectionEndedError | None:
-    """Return how the connection ended instead of an answer, None if there was an answer."""
+    """Return the end of the connection, or None if there was a response."""
     try:
         pending.result()
     except ConnectionEndedError as ended:

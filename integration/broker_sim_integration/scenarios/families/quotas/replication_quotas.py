@@ -1,8 +1,8 @@
-"""Replication that is held back (KIP-73): what a leader leaves out. Kafka: ReplicationQuotaManager, readFromLog.
+"""Throttled replication (KIP-73): partitions that a leader leaves out. Kafka: ReplicationQuotaManager, readFromLog.
 
-The scenario fetches as a follower would that has left the ISR, because when a real one catches up depends on
-its own rhythm. The rate is measured over eleven samples of a second, from the oldest one on, so what is far
-above a limit stays above it for many seconds.
+The scenario fetches like a follower that has left the ISR, because the time at which a real one catches up
+depends on its own rhythm. The rate is measured over eleven samples of a second, so a rate far above a limit
+stays above it for many seconds.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ RATE: Final = "leader.replication.throttled.rate"
 REPLICAS: Final = "leader.replication.throttled.replicas"
 VALUE: Final = b"x" * 10_000
 WAIT_MS: Final = 500
-"""Wait of a follower's fetch."""
+"""Wait in ms of a follower's fetch."""
 
 
 def set_rate(cluster: ClusterUnderTest, rate: int | None) -> None:
-    """Limit what the first broker sends for throttled replicas, or no longer."""
+    """Set the rate at which the first broker sends to throttled replicas, or remove it if None."""
     operation = DELETE if rate is None else SET
     change = (RATE, operation, None if rate is None else str(rate))
     reply = admin_requests.alter(cluster.clients.ask(cluster.first), (BROKER, str(cluster.first), [change]))
@@ -42,9 +42,9 @@ def set_rate(cluster: ClusterUnderTest, rate: int | None) -> None:
 
 @scenario(topology="2 partitions x 2 replicas", configs=SHORT_LAG, needs={Fault.PAUSE})
 def a_throttled_follower_outside_the_isr_gets_no_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Above the quota its fetches wait in vain, and tell the high watermark only.
+    """Above the quota its fetches time out and return only the high watermark.
 
-    Others get their records, and so does it from a partition that is not throttled, and without the limit.
+    Other fetchers get the records, and so does this one from a partition that is not throttled, and without a limit.
     """
     replicas = [cluster.first, cluster.second]
     throttled, other = cluster.topics.create(replicas), cluster.topics.create(replicas)
@@ -60,7 +60,7 @@ def a_throttled_follower_outside_the_isr_gets_no_records(cluster: ClusterUnderTe
         cluster.wait_until.isr(topic, cluster.first)
 
     follower = cluster.connect(cluster.first)
-    # The first one exceeds the quota, unless the paused follower's own fetch has been answered meanwhile.
+    # The first fetch exceeds the quota, unless the paused follower's own fetch has completed in the meantime.
     follower.fetch_as_replica(throttled, cluster.second)
     for attempt in range(2):
         reply = follower.fetch_as_replica(throttled, cluster.second)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 METADATA_VERSION = 12
 FIRST_ANSWER_MS = 50
-"""The time after which a stopping broker asks the controller a second time."""
+"""Time in ms until a stopping broker sends its second heartbeat to the controller."""
 DEFAULT_HEARTBEAT_INTERVAL_MS = 2000
 DEFAULT_SESSION_TIMEOUT_MS = 9000
 LONG_MS = 30_000
@@ -35,7 +35,7 @@ STOPPING = "a process that is told to stop asks the controller first, and Docker
 def a_stopped_leader_hands_over_before_it_goes_and_is_let_in_again_after_its_session(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """One more leader epoch; it leaves every ISR; its sockets close after the others' next heartbeats."""
+    """The leader epoch rises by one; the broker leaves all ISRs; its sockets close after the others' heartbeats."""
     led = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     followed = cluster.topics.create()
     cluster.connect(cluster.second).produce(led, b"before")
@@ -111,7 +111,7 @@ def requests_parked_at_a_stopping_leader_are_answered_when_it_loses_its_leadersh
 
 @scenario(topology="1 partition x 1 replica", configs=QUICK_FENCING, needs={Fault.STOP})
 def an_only_replica_that_was_stopped_leads_again_with_all_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No leader and no ISR while it is down: LEADER_NOT_AVAILABLE; two more leader epochs in all."""
+    """No leader and no ISR while it is down: LEADER_NOT_AVAILABLE; the leader epoch rises by two in all."""
     topic = cluster.topics.create([cluster.second])
     cluster.connect(cluster.second).produce(topic, b"kept", acks=1)
     cluster.faults.stop(cluster.second)

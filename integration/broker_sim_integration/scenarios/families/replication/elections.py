@@ -1,4 +1,4 @@
-"""Elections that a client asks for. Kafka: ElectLeaders, DelayedElectLeader, KIP-460."""
+"""Elections by ElectLeaders requests. Kafka: ElectLeaders, DelayedElectLeader, KIP-460."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def offline_topic(cluster: ClusterUnderTest, *, unclean: bool = False) -> Topic:
-    """Return a topic of two replicas whose only in-sync one, on `second`, has just been killed.
+    """Return a topic of two replicas whose only in-sync replica, on `second`, has just been killed.
 
     `third` is alive and lacks the last record.
     """
@@ -44,7 +44,7 @@ def offline_topic(cluster: ClusterUnderTest, *, unclean: bool = False) -> Topic:
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def the_preferred_leader_takes_over_when_asked(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NONE; the first replica leads with the next epoch; a second request is ELECTION_NOT_NEEDED."""
+    """NONE; the first replica leads in the next epoch; a second request gets ELECTION_NOT_NEEDED."""
     topic = topic_with_displaced_leader(cluster)
     yield described("displaced", cluster, topic)
     reply = admin.elect_leader(cluster.clients.ask(cluster.first), topic)
@@ -59,7 +59,7 @@ def the_preferred_leader_takes_over_when_asked(cluster: ClusterUnderTest) -> Ite
 
 @scenario()
 def an_election_that_is_not_needed_says_so(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """ELECTION_NOT_NEEDED for preferred and unclean; unknown partitions are refused."""
+    """ELECTION_NOT_NEEDED for preferred and unclean elections; unknown partitions get an error."""
     topic, unknown = cluster.topics.create(), cluster.topics.unknown()
     connection = cluster.connect(cluster.second)
     for kind in (PREFERRED, UNCLEAN):
@@ -85,7 +85,7 @@ def a_fenced_preferred_leader_is_not_available(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
 def a_partition_without_an_in_sync_replica_waits_for_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No leader, LEADER_NOT_AVAILABLE; when the killed broker starts again, no record is lost."""
+    """No leader, LEADER_NOT_AVAILABLE; when the killed broker is started again, no record is lost."""
     topic = offline_topic(cluster)
     cluster.wait_until.leader(topic, -1)
     yield described("offline", cluster, topic)
@@ -104,7 +104,7 @@ def a_partition_without_an_in_sync_replica_waits_for_it(cluster: ClusterUnderTes
 
 @scenario(topology="1 partition x 2 replicas", configs=QUICK_FENCING, needs={Fault.PAUSE, Fault.KILL})
 def an_unclean_election_when_asked_loses_what_the_dead_leader_had(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The lagging replica leads; the killed one starts again and truncates."""
+    """The lagging replica leads; the killed one is started again and truncates its log."""
     topic = offline_topic(cluster)
     cluster.wait_until.leader(topic, -1)
     reply = admin.elect_leader(cluster.clients.ask(cluster.first), topic, election_type=UNCLEAN)

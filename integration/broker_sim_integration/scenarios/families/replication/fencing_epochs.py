@@ -34,7 +34,7 @@ def a_fetch_with_a_future_leader_epoch_is_refused(cluster: ClusterUnderTest) -> 
 
 @scenario()
 def list_offsets_checks_the_leader_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_LEADER_EPOCH for a future epoch; a follower answers NOT_LEADER_OR_FOLLOWER."""
+    """UNKNOWN_LEADER_EPOCH for a future epoch; a follower returns NOT_LEADER_OR_FOLLOWER."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, b"a", b"b")
@@ -46,7 +46,7 @@ def list_offsets_checks_the_leader_epoch(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="1 partition x 1 replica")
 def list_offsets_finds_offsets_by_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first record at or after a timestamp, the one with the highest timestamp, or none."""
+    """The first record at or after a timestamp, the record with the highest timestamp, or none."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     times = (1_000_000, 3_000_000, 2_000_000)
@@ -65,7 +65,7 @@ def list_offsets_finds_offsets_by_time(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario()
 def the_end_of_a_leader_epoch_is_told(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The current epoch ends at the log end, a future one is undefined; a follower is no leader."""
+    """The current epoch ends at the log end, a future one is undefined; a follower returns NOT_LEADER_OR_FOLLOWER."""
     topic = cluster.topics.create()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
     leader.produce(topic, b"a", b"b")
@@ -78,7 +78,7 @@ def the_end_of_a_leader_epoch_is_told(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def a_fetcher_whose_last_epoch_is_unknown_is_told_where_it_diverged(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Version 12 with last_fetched_epoch: answered at once with the diverging epoch, and no records."""
+    """Version 12 with last_fetched_epoch: the response has the diverging epoch and no records, without a wait."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"a", b"b")
@@ -116,7 +116,7 @@ def a_follower_of_an_older_broker_epoch_is_not_believed(cluster: ClusterUnderTes
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def after_a_change_of_leader_the_old_epoch_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """FENCED_LEADER_EPOCH for requests with it; the old epoch ends where the new one begins."""
+    """FENCED_LEADER_EPOCH for requests with the old epoch, which ends where the new one begins."""
     topic = cluster.topics.create([cluster.second, cluster.first, cluster.third])
     cluster.connect(cluster.second).produce(topic, b"0", b"1")
     cluster.faults.pause(cluster.second)

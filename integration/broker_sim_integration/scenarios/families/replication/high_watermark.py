@@ -1,4 +1,4 @@
-"""What consumers see while replicas lag. Kafka: Partition.maybeIncrementLeaderHW, KIP-966."""
+"""Records that are visible to consumers while replicas lag. Kafka: Partition.maybeIncrementLeaderHW, KIP-966."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @scenario(needs={Fault.PAUSE})
 def consumers_see_only_what_all_in_sync_replicas_have(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """At the high watermark a fetch waits; above it, up to the log end, it is empty at once.
+    """At the high watermark a fetch waits; above it, up to the log end, it returns empty at once.
 
-    An offset inside a batch counts as the first offset of the batch: the fetch waits.
+    An offset inside a batch counts as the batch's first offset: the fetch waits.
     """
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
@@ -66,7 +66,7 @@ def a_user_consumer_sees_hidden_records_when_the_follower_is_back(cluster: Clust
 def a_fetch_at_the_high_watermark_wakes_when_the_frozen_follower_goes_on(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The follower catches up, the high watermark rises, and the parked fetch returns all of it."""
+    """The follower catches up, the high watermark advances, and the parked fetch returns all records."""
     topic = cluster.topics.create()
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"seen")
@@ -81,7 +81,7 @@ def a_fetch_at_the_high_watermark_wakes_when_the_frozen_follower_goes_on(
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Without the paused follower the high watermark is the log end again."""
+    """Without the paused follower the high watermark equals the log end again."""
     topic = cluster.topics.create()
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"seen")
@@ -95,7 +95,7 @@ def a_fetch_at_the_high_watermark_wakes_when_the_isr_shrinks(cluster: ClusterUnd
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def below_the_minimum_isr_the_high_watermark_stands(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """acks=1 is accepted below min ISR but not visible until the ISR is complete again."""
+    """acks=1 is accepted below min ISR, but its record is not visible until the ISR is complete again."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader, consumer = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"0")
@@ -119,7 +119,7 @@ def below_the_minimum_isr_the_high_watermark_stands(cluster: ClusterUnderTest) -
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def lowering_the_minimum_isr_lets_the_high_watermark_go_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The new minimum is used: what was not visible below the old one is, with the next append."""
+    """The new minimum takes effect: records hidden below the old one become visible with the next append."""
     topic = cluster.topics.create(min_insync_replicas="3")
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0")

@@ -1,4 +1,4 @@
-"""How the ISR shrinks and grows. Kafka: Partition.maybeShrinkIsr, maybeExpandIsr, AlterPartition."""
+"""Shrinking and expanding ISRs. Kafka: Partition.maybeShrinkIsr, maybeExpandIsr, AlterPartition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def a_follower_that_lacks_a_record_leaves_after_the_lag_time(cluster: ClusterUnd
 
 @scenario(configs=SHORT_LAG, needs={Fault.PAUSE})
 def a_frozen_follower_of_an_idle_partition_stays(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It lacks no record, so it is not behind, however long it is paused (below its session)."""
+    """It lacks no record, so it does not lag, however long it is paused within its session."""
     idle, busy = cluster.topics.create(settled=False), cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(idle, b"replicated")
@@ -70,7 +70,7 @@ def a_follower_frozen_for_less_than_the_lag_time_stays(cluster: ClusterUnderTest
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def a_fenced_broker_leaves_every_isr(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No heartbeats for broker.session.timeout.ms: out of metadata and idle partitions' ISR."""
+    """No heartbeats for broker.session.timeout.ms: the broker leaves the metadata and all ISRs, even idle ones."""
     topic = cluster.topics.create()
     paused_ms = cluster.faults.pause(cluster.third)
     left_ms = cluster.wait_until.isr(topic, cluster.first, cluster.second)
@@ -85,7 +85,7 @@ def a_fenced_broker_leaves_every_isr(cluster: ClusterUnderTest) -> Iterator[Obse
 
 @scenario(configs=QUICK_FENCING, needs={Fault.PAUSE})
 def acks_all_is_answered_when_a_frozen_follower_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Min ISR 1: a parked produce succeeds then. Min ISR 3: it times out, and others are refused."""
+    """Min ISR 1: a parked produce succeeds then. Min ISR 3: it times out, and other produces get an error."""
     lenient = cluster.topics.create()
     strict = cluster.topics.create(min_insync_replicas="3")
     leaders = [cluster.connect(cluster.first) for _ in range(3)]
@@ -111,7 +111,7 @@ def acks_all_is_answered_when_a_frozen_follower_is_fenced(cluster: ClusterUnderT
 def with_kafkas_defaults_a_frozen_broker_is_fenced_after_nine_seconds(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """The parked acks=all then succeeds: fencing shrinks the ISR before the lag of 30 s does."""
+    """The parked acks=all then succeeds: fencing shrinks the ISR before the lag time of 30 s is over."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")
@@ -125,7 +125,7 @@ def with_kafkas_defaults_a_frozen_broker_is_fenced_after_nine_seconds(
 
 @scenario(configs=QUICK_FENCING, needs={Fault.KILL})
 def a_killed_follower_leaves_and_returns_with_all_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is fenced like a paused one, starts again, catches up, and is in the ISR again."""
+    """It is fenced like a paused one, is started again, catches up, and is in the ISR again."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"before")

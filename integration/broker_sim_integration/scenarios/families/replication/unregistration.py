@@ -1,4 +1,4 @@
-"""Brokers that are unregistered. Kafka: ControllerApis, ReplicationControlManager.unregisterBroker."""
+"""Unregistered brokers. Kafka: ControllerApis, ReplicationControlManager.unregisterBroker."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = 4_711
 WITH_FENCED: Final = 2
-"""The version of DescribeCluster from which on fenced brokers can be listed."""
+"""First version of DescribeCluster that can list fenced brokers."""
 CREATE_VERSION: Final = 7
 
 
 @scenario(needs={Fault.KILL})
 def a_killed_broker_is_unregistered_and_registers_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It leaves ISRs and leaderships at once, long before its session ends; it is neither alive nor fenced then.
+    """It leaves ISRs and leaderships at once, long before its session ends, and is then neither alive nor fenced.
 
-    Nothing new is placed on it, and it cannot be unregistered twice. When it is started, nothing keeps it waiting.
+    No new replica is placed on it, and it cannot be unregistered twice. When it is started, it registers at once.
     """
     first, second, third = cluster.brokers
     led = cluster.topics.create([third, first, second])
@@ -60,7 +60,7 @@ def a_killed_broker_is_unregistered_and_registers_again(cluster: ClusterUnderTes
 
 @scenario(configs=QUICK_FENCING, needs={Fault.KILL})
 def a_fenced_broker_is_no_longer_listed_once_it_is_unregistered(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Fenced brokers are listed on demand; an unregistered one is not."""
+    """Fenced brokers are listed on demand; an unregistered broker is not listed."""
     first, second, third = cluster.brokers
     topic = cluster.topics.create([first, third])
     client = cluster.connect(first)
@@ -81,7 +81,7 @@ def a_fenced_broker_is_no_longer_listed_once_it_is_unregistered(cluster: Cluster
 def a_running_broker_that_is_unregistered_stays_unknown_until_it_is_started_anew(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Its heartbeats are refused, and it does not register by itself; it knows that it is gone, too."""
+    """Its heartbeats are rejected, and it does not register again by itself; it also sees itself as gone."""
     first, second, third = cluster.brokers
     topic = cluster.topics.create([third, first, second])
     client, on_it = cluster.connect(first), cluster.connect(third)
@@ -109,7 +109,7 @@ def _unregister(client: BrokerClient, broker: int) -> Reply[messages.UnregisterB
 def _answered(
     step: str, reply: Reply[messages.UnregisterBrokerResponse], named: tuple[int, str] | None = None
 ) -> Observation:
-    """Observe code and text; a broker that the text names stands there by its role."""
+    """Observe the error code and message, with the role instead of the id of the broker in the message."""
     answer = reply.message
     return seen_in(step, reply, error_code=answer.error_code, text=_text(answer.error_message, named))
 
@@ -122,14 +122,14 @@ def _text(text: str | None, named: tuple[int, str] | None) -> str | None:
 
 
 def _brokers(client: BrokerClient) -> dict[int, bool]:
-    """Return who is listed, and whether fenced."""
+    """Return whether each listed broker is fenced, by broker id."""
     request = messages.DescribeClusterRequest(include_fenced_brokers=True)
     answer = client.request(request, WITH_FENCED, messages.DescribeClusterResponse).message
     return {each.broker_id: each.is_fenced for each in answer.brokers}
 
 
 def _listed(step: str, cluster: ClusterUnderTest, client: BrokerClient) -> Observation:
-    """Observe who is listed, and which of them are fenced."""
+    """Observe the listed brokers, and the fenced ones among them."""
     found = _brokers(client)
     fenced = [broker for broker, is_fenced in found.items() if is_fenced]
     return concluded(step, brokers=cluster.brokers.roles(found), fenced=cluster.brokers.roles(fenced))
@@ -138,7 +138,7 @@ def _listed(step: str, cluster: ClusterUnderTest, client: BrokerClient) -> Obser
 def _refused_topic(
     step: str, cluster: ClusterUnderTest, client: BrokerClient, replicas: list[int] | int, named: tuple[int, str]
 ) -> Observation:
-    """Observe what a topic with these replicas, or so many, is refused with."""
+    """Observe the error of creating a topic with these replicas, or with this number of replicas."""
     request = messages.CreateTopicsRequest
     assigned = [] if isinstance(replicas, int) else [request.CreatableReplicaAssignment(0, replicas)]
     topic = request.CreatableTopic(

@@ -1,1 +1,1 @@
-"""Brokers that are restarted, and what they make of damaged files."""
+"""Scenarios of restarted brokers, also with damaged files."""

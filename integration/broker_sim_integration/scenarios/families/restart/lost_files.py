@@ -1,4 +1,4 @@
-"""What a broker makes of lost and damaged files that are no batches. Kafka: LogLoader, CheckpointFile."""
+"""A broker's start with lost and damaged files other than batches. Kafka: LogLoader, CheckpointFile."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ CHECKPOINTS: Final = (
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 META_PROPERTIES: Final = "meta.properties"
 DELETES_SOON: Final = ON_DISK | {"log.initial.task.delay.ms": "500"}
-"""Like ON_DISK, and files left to be deleted go a second after the start."""
+"""Like ON_DISK; files marked for deletion are deleted a second after the start."""
 
 
 class _Producer:
-    """An idempotent producer with a topic of its own, each batch a second later than the one before."""
+    """An idempotent producer with a topic of its own; each batch is a second later than the previous one."""
 
     def __init__(self, cluster: ClusterUnderTest, node: BrokerOnDisk) -> None:
         self._node = node
         self._header = {"producer_id": cluster.clients.producer_id(), "producer_epoch": 0}
-        # One that has written nothing for a day is forgotten.
+        # A producer without a batch for a day expires.
         self._begin_ms = SystemClock().wall_clock_ms() - 60_000
         self.topic = node.segmented_topic()
         self._sequence = 4
@@ -49,7 +49,7 @@ class _Producer:
             self.append(sequence)
 
     def append(self, sequence: int) -> Reply[Any]:
-        """Append the batch of that sequence."""
+        """Append the batch with this sequence; return the response."""
         return self._node.append(
             self.topic,
             b"%d" % sequence,
@@ -59,7 +59,7 @@ class _Producer:
         )
 
     def seen(self, step: str) -> Iterator[Observation]:
-        """Observe the log, what is found by time, and whether the producer goes on."""
+        """Observe the log, offsets by timestamp, and whether the producer can continue."""
         node, last = self._node, self._sequence
         yield node.state(step, self.topic)
         found = [
@@ -75,7 +75,7 @@ class _Producer:
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def lost_indexes_and_snapshots_are_built_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """After a shutdown and after a kill: they are made from the batches."""
+    """After a shutdown and after a kill they are rebuilt from the batches."""
     node = BrokerOnDisk(cluster)
     producers = {suffix: _Producer(cluster, node) for suffix in SUFFIXES}
     for how, end in (("stopped", node.stop), ("killed", node.kill)):
@@ -89,7 +89,7 @@ def lost_indexes_and_snapshots_are_built_again(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def damaged_indexes_and_snapshots_are_built_again(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Files of a wrong size, or with another content than they should have."""
+    """Files of a wrong size, or with wrong content."""
     node = BrokerOnDisk(cluster)
     producers = {suffix: _Producer(cluster, node) for suffix in SUFFIXES}
     for how, end in (("stopped", node.stop), ("killed", node.kill)):
@@ -105,7 +105,7 @@ def damaged_indexes_and_snapshots_are_built_again(cluster: ClusterUnderTest) -> 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.KILL})
 def a_lost_transaction_index_after_a_kill(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The aborted transactions of segments that are recovered are found in their batches."""
+    """The aborted transactions of recovered segments are found in their batches."""
     node = BrokerOnDisk(cluster)
     transactions = TransactionsUnderTest(cluster)
     topic = node.segmented_topic(b"plain")
@@ -129,7 +129,7 @@ def a_lost_transaction_index_after_a_kill(cluster: ClusterUnderTest) -> Iterator
 
 
 def _checkpointed(node: BrokerOnDisk) -> Topic:
-    """Return a topic whose log start has moved."""
+    """Return a topic whose log start offset has moved."""
     topic = node.topic(*(b"%d" % number for number in range(5)))
     node.client.start_delete_records(topic, 2).result()
     return topic
@@ -137,7 +137,7 @@ def _checkpointed(node: BrokerOnDisk) -> Topic:
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP})
 def lost_checkpoints_after_a_shutdown(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Without the checkpoint of log starts deleted records are back; without the others nothing changes."""
+    """Without the checkpoint of log start offsets deleted records are back; the others change nothing."""
     node = BrokerOnDisk(cluster)
     topic = _checkpointed(node)
     for name in CHECKPOINTS:
@@ -151,7 +151,7 @@ def lost_checkpoints_after_a_shutdown(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def leader_epochs_after_a_restart(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Where each epoch began, with its checkpoint, without it, and without it after a kill."""
+    """The start offset of each epoch, with the checkpoint, without it, and without it after a kill."""
     node = BrokerOnDisk(cluster)
     topic = node.topic(b"0")
     path = f"{topic.name}-0/{LEADER_EPOCHS}"
@@ -174,7 +174,7 @@ def leader_epochs_after_a_restart(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def the_directory_of_another_broker_is_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """meta.properties with another node or cluster: the broker does not start until it is right again."""
+    """meta.properties of another node or cluster: the broker does not start until the file is corrected."""
     node = BrokerOnDisk(cluster)
     topic = node.topic(b"0")
     node.stop()
@@ -191,7 +191,7 @@ def the_directory_of_another_broker_is_refused(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology=ALONE, configs=DELETES_SOON, needs={Fault.STOP})
 def what_else_is_in_the_log_directory(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A deleted log is removed; empty directories and files of no segment are ignored."""
+    """A log marked as deleted is removed; empty directories and files of no segment are ignored."""
     node = BrokerOnDisk(cluster)
     topic = node.topic(b"0")
     left = f"gone-0.{'0' * 32}-delete"

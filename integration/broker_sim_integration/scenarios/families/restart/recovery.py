@@ -1,4 +1,4 @@
-"""What a broker makes of damaged batches. Kafka: LogLoader, LogSegment.recover, FileRecords."""
+"""A broker's start with damaged batches. Kafka: LogLoader, LogSegment.recover, FileRecords."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 RESTARTED: Final = untimed("the first request after a start")
 VALUES: Final = (b"a", b"b", b"c", b"d")
 BATCH_BYTES: Final = 69
-"""The size of a batch with one value of one byte."""
+"""Size in bytes of a batch with one value of one byte."""
 
 
 def _flipped(position: int, content: bytes) -> bytes:
-    """Flip a bit of the byte at a position; a negative one counts from the end."""
+    """Return the content with one bit flipped in the byte at `position`; a negative one counts from the end."""
     changed = bytearray(content)
     changed[position] ^= 1
     return bytes(changed)
@@ -52,7 +52,7 @@ TAILS: Final = {
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.KILL})
 def a_torn_tail_is_cut_after_a_kill(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The log ends before the first batch that is not whole; the next record gets that offset."""
+    """The log ends before the first incomplete batch; the next record gets that offset."""
     node = BrokerOnDisk(cluster)
     topics = {damage: node.topic(*VALUES) for damage in TAILS}
     node.kill()
@@ -65,12 +65,12 @@ def a_torn_tail_is_cut_after_a_kill(cluster: ClusterUnderTest) -> Iterator[Obser
 
 
 SOUND_TAILS: Final = ("without its last batch", "a bit of its last batch", "a bit of its second batch")
-"""Damage that is not looked for after a shutdown: all sizes fit."""
+"""Damage that a broker does not look for after a shutdown: all sizes match."""
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP})
 def a_damaged_log_is_believed_after_a_shutdown(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A log that was closed is not recovered: clients get the damaged batches and see a wrong CRC."""
+    """A cleanly closed log is not recovered: clients get the damaged batches and see a wrong CRC."""
     node = BrokerOnDisk(cluster)
     topics = {damage: node.topic(*VALUES) for damage in SOUND_TAILS}
     node.stop()
@@ -103,7 +103,7 @@ def damage_in_an_old_segment(cluster: ClusterUnderTest) -> Iterator[Observation]
 
 @scenario(topology="1 partition x 3 replicas", configs=ON_DISK, needs={Fault.KILL})
 def a_follower_fetches_again_what_it_has_lost(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its torn tail is cut, and what the leader has comes back before it is in sync."""
+    """Its torn tail is cut, and it fetches the lost records from the leader before it is in sync."""
     node = BrokerOnDisk(cluster)
     topic = cluster.topics.create([cluster.first, cluster.second, cluster.third])
     leader = cluster.clients.ask(cluster.first)

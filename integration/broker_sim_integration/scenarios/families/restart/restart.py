@@ -1,4 +1,4 @@
-"""What a restarted broker still has. Kafka: LogManager, ProducerStateManager, BrokerLifecycleManager."""
+"""The data of a restarted broker. Kafka: LogManager, ProducerStateManager, BrokerLifecycleManager."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ RESTARTED = untimed("the first request after a start")
 
 
 def _ends(node: BrokerOnDisk) -> dict[str, Callable[[], None]]:
-    """Return how a broker may end."""
+    """Return the functions that end the broker, by name."""
     return {"stopped": node.stop, "killed": node.kill}
 
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def a_restarted_broker_has_its_log(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All records, whatever the acks; each restart begins a leader epoch, or two."""
+    """All records are there, whatever the acks; each restart raises the leader epoch by one or two."""
     node = BrokerOnDisk(cluster)
     topic = node.topic(b"all")
     node.append(topic, b"one", acks=1)
@@ -58,7 +58,7 @@ def a_restarted_broker_has_its_log(cluster: ClusterUnderTest) -> Iterator[Observ
 
 @scenario(configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def a_restarted_replica_follows_and_has_all_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The leader that was stopped or killed comes back as a follower and fetches what was appended in that time."""
+    """The stopped or killed leader returns as a follower and fetches the records that were appended in the meantime."""
     node = BrokerOnDisk(cluster)
     topic = cluster.topics.create([cluster.third, cluster.second, cluster.first])
     node.append(topic, b"before")
@@ -78,7 +78,7 @@ def a_restarted_replica_follows_and_has_all_records(cluster: ClusterUnderTest) -
 
 
 def _await_contents(cluster: ClusterUnderTest, node: BrokerOnDisk, topic: Topic, count: int) -> None:
-    """Wait until the broker, which follows, serves so many batches."""
+    """Wait until the broker, a follower, serves `count` batches."""
     cluster.wait_until(
         lambda: "error" not in "".join(contents(node.client, topic, 0, count)),
         f"{count} batches of {topic.name} are served by a follower",
@@ -86,7 +86,7 @@ def _await_contents(cluster: ClusterUnderTest, node: BrokerOnDisk, topic: Topic,
 
 
 def _all_topics(cluster: ClusterUnderTest) -> list[Topic]:
-    """Return a topic led by each broker, with a record for acks=all and one for acks=1."""
+    """Return topics led by each of the brokers, with one record for acks=all and one for acks=1."""
     first, second, third = cluster.brokers
     turns = [(first, second, third), (second, third, first), (third, first, second)]
     topics = [cluster.topics.create(turn) for turn in turns]
@@ -113,7 +113,7 @@ def _seen_everywhere(cluster: ClusterUnderTest, step: str, topics: list[Topic]) 
 
 @scenario(topology="3 topics of 1 partition x 3 replicas", configs=ON_DISK, needs={Fault.KILL})
 def killed_brokers_lose_nothing_together(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All three are killed at once: records with acks=all and acks=1 are there, and committed offsets."""
+    """All three are killed at once: records with acks=all and acks=1 survive, and so do committed offsets."""
     topics = _all_topics(cluster)
     group = ready_group(cluster, cluster.second)
     commit(group.tool, group.name, Offset(topics[0], 0, 2, "kept"))
@@ -129,7 +129,7 @@ def killed_brokers_lose_nothing_together(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="3 topics of 1 partition x 3 replicas", configs=ON_DISK, needs={Fault.STOP})
 def brokers_that_are_restarted_in_turn_lose_nothing(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each is stopped and started when all replicas are in sync again; committed offsets stay too."""
+    """Each is stopped and started when all replicas are in sync again; committed offsets survive, too."""
     topics = _all_topics(cluster)
     group = ready_group(cluster, cluster.second)
     commit(group.tool, group.name, Offset(topics[0], 0, 2, "kept"))
@@ -145,7 +145,7 @@ def brokers_that_are_restarted_in_turn_lose_nothing(cluster: ClusterUnderTest) -
 
 
 def _committed(cluster: ClusterUnderTest, group: str, topic: Topic) -> Iterator[Observation]:
-    """Observe the committed offset of a group, at whichever broker has it."""
+    """Observe the committed offset of a group, at its present coordinator."""
     found: list[int | str | None] = []
 
     def is_found() -> bool:
@@ -163,10 +163,10 @@ def _committed(cluster: ClusterUnderTest, group: str, topic: Topic) -> Iterator[
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def an_idempotent_producer_goes_on_after_a_restart(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its sequences are known: a retry is recognised, a gap refused, the next batch appended."""
+    """Its sequences survive: a retry is recognised, a gap gets an error, the next batch is appended."""
     node = BrokerOnDisk(cluster)
     topic = node.topic()
-    # One that has written nothing for a day is forgotten.
+    # A producer without a batch for a day expires.
     now_ms = SystemClock().wall_clock_ms()
     producer = {"producer_id": cluster.clients.producer_id(), "producer_epoch": 0, "timestamp_ms": now_ms}
     node.append(topic, b"0", b"1", base_sequence=0, **producer)
@@ -199,7 +199,7 @@ def a_producer_of_old_records_is_forgotten_by_a_restart(cluster: ClusterUnderTes
 
 @scenario(topology=ALONE, configs=ON_DISK, needs={Fault.STOP, Fault.KILL})
 def an_open_transaction_outlives_restarts(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It holds the last stable offset back until it is ended; what was aborted stays aborted."""
+    """It holds back the last stable offset until it ends; aborted records stay aborted."""
     node = BrokerOnDisk(cluster)
     transactions = TransactionsUnderTest(cluster)
     topic = node.topic(b"plain", segment_ms=str(2**63 - 1))

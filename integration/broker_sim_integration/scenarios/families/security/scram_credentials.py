@@ -1,4 +1,7 @@
-"""SCRAM credentials set, deleted and described, without a SASL listener. Kafka: ScramControlManager, ScramImage."""
+"""Setting, deleting and describing SCRAM credentials, without a SASL listener.
+
+Kafka: ScramControlManager, ScramImage.
+"""
 
 from __future__ import annotations
 
@@ -41,17 +44,17 @@ def put(
     salt: bytes = SALT,
     salted_password: bytes = SALTED,
 ) -> Upsertion:
-    """Return what sets a credential."""
+    """Return a change that sets a credential."""
     return Upsertion(user, mechanism, iterations, salt, salted_password)
 
 
 def drop(user: str = "u", mechanism: int = SHA_256) -> Deletion:
-    """Return what deletes a credential."""
+    """Return a change that deletes a credential."""
     return Deletion(user, mechanism)
 
 
 def alter(client: BrokerClient, *changes: Deletion | Upsertion) -> Reply[messages.AlterUserScramCredentialsResponse]:
-    """Send the changes, of which deletions and settings stand apart in the request."""
+    """Send the changes, with deletions and upsertions in separate lists; return the response."""
     request = Alter(
         [change for change in changes if isinstance(change, Deletion)],
         [change for change in changes if isinstance(change, Upsertion)],
@@ -60,13 +63,13 @@ def alter(client: BrokerClient, *changes: Deletion | Upsertion) -> Reply[message
 
 
 def describe(client: BrokerClient, *users: str) -> Reply[messages.DescribeUserScramCredentialsResponse]:
-    """Ask for the users; for all of them without any."""
+    """Describe these users, or all users without arguments; return the response."""
     request = Describe([Describe.UserName(user) for user in users])
     return client.request(request, 0, messages.DescribeUserScramCredentialsResponse)
 
 
 def forget_all(cluster: ClusterUnderTest, client: BrokerClient) -> None:
-    """Delete all credentials, at the end of the scenario too."""
+    """Delete all credentials, now and at the end of the scenario."""
 
     def forget() -> None:
         results = describe(client).message.results
@@ -99,12 +102,12 @@ REFUSED: Final[tuple[tuple[str, tuple[Deletion | Upsertion, ...]], ...]] = (
     ("not there, and set", (drop(), put())),
     ("no salted password", (put(salted_password=b""),)),
 )
-"""Changes of which nothing is done."""
+"""Changes that are rejected completely."""
 
 
 @scenario(topology="1 partition x 1 replica")
 def bad_scram_credentials_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown mechanism, iterations out of bounds, no name, a user twice: each an error, and no user."""
+    """Unknown mechanism, iterations out of bounds, no name, a user twice: each gets an error, and no user exists."""
     client = cluster.connect(cluster.first)
     forget_all(cluster, client)
     for step, changes in REFUSED:
@@ -115,7 +118,7 @@ def bad_scram_credentials_are_refused(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def scram_credentials_are_set_described_and_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """One user after the other, so that no order of results matters but that of one user."""
+    """One user after the other, so that only the order of results within a user matters."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     forget_all(cluster, client)
@@ -141,7 +144,7 @@ def scram_credentials_are_set_described_and_deleted(cluster: ClusterUnderTest) -
 
 @scenario(topology="1 partition x 1 replica")
 def scram_results_come_in_the_order_of_hash_tables(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """What is deleted, then what is set, then what is refused; each in the order of a HashMap."""
+    """Deletions, then upsertions, then errors; each in the order of a HashMap."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     forget_all(cluster, client)

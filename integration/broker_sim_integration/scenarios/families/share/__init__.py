@@ -1,1 +1,1 @@
-"""Scenarios of share groups (KIP-932): members, deliveries, waits, sessions, and where they begin."""
+"""Scenarios of share groups (KIP-932): members, deliveries, waits, sessions and start offsets."""

@@ -38,14 +38,14 @@ SHORT_LOCKS: Final = EARLIEST | {"share.record.lock.duration.ms": str(LOCK_MS)}
 LONG_MS: Final = 10_000
 SHORT_MS: Final = 300
 RELEASED_MS: Final = 500
-"""A release is written, after the answer or the end of the connection, before others have the records."""
+"""Wait in ms after a release: it is persisted only after the response, or the end of the connection."""
 STAGGER_MS: Final = 5
 STATE_IS_READ: Final = untimed("the state of a share partition is read before it is fetched from")
 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def a_record_is_delivered_as_often_as_the_limit_says(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each delivery counts one more; after share.delivery.count.limit deliveries a released record is archived."""
+    """Each delivery is counted; after share.delivery.count.limit deliveries a released record is archived."""
     (group,) = share_groups_on(cluster, configs=EARLIEST | {"share.delivery.count.limit": str(LIMIT)})
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
@@ -67,7 +67,7 @@ def a_record_is_delivered_as_often_as_the_limit_says(cluster: ClusterUnderTest) 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def records_are_acknowledged_one_by_one_or_together(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Accepted, released, rejected, left out as a gap; what is not acquired is refused, and so are bad types."""
+    """Accepted, released, rejected, left out as a gap; records that are not acquired and bad types get errors."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
@@ -104,7 +104,7 @@ def records_are_acknowledged_one_by_one_or_together(cluster: ClusterUnderTest) -
 
 @scenario(topology="a share group, 30 partitions", configs=SHARE_GROUPS)
 def a_lock_that_times_out_makes_records_available(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty records: share.record.lock.duration.ms after it was acquired another member is delivered each."""
+    """Thirty records: share.record.lock.duration.ms after it was acquired, each is delivered to another member."""
     (group,) = share_groups_on(cluster, configs=SHORT_LOCKS)
     topic = cluster.topics.create([cluster.first], partitions=SAMPLES)
     shares = [SharePartition(topic, partition) for partition in range(SAMPLES)]
@@ -132,7 +132,7 @@ def a_lock_that_times_out_makes_records_available(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def a_renewed_lock_lasts_longer(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Renewed after half its time it ends that much later (KIP-1222); a renewal fetches nothing."""
+    """Renewed after half of its duration, it ends that much later (KIP-1222); a renewal fetches no records."""
     (group,) = share_groups_on(cluster, configs=SHORT_LOCKS)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
@@ -160,9 +160,9 @@ def a_renewed_lock_lasts_longer(cluster: ClusterUnderTest) -> Iterator[Observati
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def what_a_member_leaves_is_delivered_to_others(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The last request of a session releases what it does not acknowledge; so does a lost connection.
+    """The last request of a session releases the records that it does not acknowledge; so does a lost connection.
 
-    Without any session the leader forgets the share partition, and reads its state again.
+    Without any session the leader drops the share partition, and reads its state again later.
     """
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
@@ -189,7 +189,7 @@ def what_a_member_leaves_is_delivered_to_others(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def a_share_fetch_takes_as_many_records_as_it_wants(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole batches, or with a record limit (KIP-1206) no more records than asked; acquired in parts of batch_size."""
+    """Complete batches, or with a record limit (KIP-1206) at most max_records; acquired in parts of batch_size."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)

@@ -84,7 +84,7 @@ def a_record_wakes_a_share_fetch(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="a share group, 1 partition x 3 replicas", configs=SHARE_GROUPS)
 def a_share_fetch_waits_for_what_all_in_sync_replicas_have(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty, each woken when the followers have the record: with the answer to acks=all."""
+    """Thirty share fetches, each woken when the followers have the record, with the response to acks=all."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create()
     share = SharePartition(topic)
@@ -103,7 +103,7 @@ def a_share_fetch_waits_for_what_all_in_sync_replicas_have(cluster: ClusterUnder
 
 @scenario(topology="a share group, 2 partitions", configs=SHARE_GROUPS)
 def min_bytes_of_a_share_fetch_are_counted_over_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """One batch in each of two partitions is enough together; what is too little comes at max_wait_ms."""
+    """One batch in each of two partitions is enough together; fewer bytes are returned at max_wait_ms."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=2)
     shares = [SharePartition(topic, partition) for partition in range(2)]
@@ -126,7 +126,7 @@ def min_bytes_of_a_share_fetch_are_counted_over_partitions(cluster: ClusterUnder
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def released_records_do_not_wake_a_share_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Released by an acknowledgement or by the end of a session: the share fetch that waits has it at max_wait_ms."""
+    """Records released by an acknowledgement or the end of a session: a parked share fetch gets them at max_wait_ms."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
@@ -147,7 +147,7 @@ def released_records_do_not_wake_a_share_fetch(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="a share group, 1 partition", configs=FEW_SESSIONS)
 def a_share_fetch_without_room_for_its_session_waits(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """SHARE_SESSION_LIMIT_REACHED, after max_wait_ms; there is room again when a session has ended."""
+    """SHARE_SESSION_LIMIT_REACHED after max_wait_ms; there is room again when a session has ended."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)

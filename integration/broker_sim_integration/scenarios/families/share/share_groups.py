@@ -1,4 +1,4 @@
-"""Members of share groups, heartbeat by heartbeat, and what is told of their groups. Kafka: KIP-932, ShareGroup."""
+"""Members of share groups, heartbeat by heartbeat, and descriptions of their groups. Kafka: KIP-932, ShareGroup."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = 4
 LONG_ID: Final = "m" * 37
-"""A character more than a UUID has."""
+"""A member id one character longer than a UUID."""
 SESSION_MS: Final = 2000
 SHORT_SESSIONS: Final = {"share.session.timeout.ms": str(SESSION_MS), "share.heartbeat.interval.ms": "500"}
 LOOKS_BEFORE_MS: Final = 100
@@ -44,7 +44,7 @@ STAGGER_MS: Final = 5
 
 
 def _listed(step: str, group: ShareGroupUnderTest, *types: str) -> Observation:
-    """Observe how the group is listed among those of some types."""
+    """Observe the group in ListGroups with these group types."""
     found = [
         [found.protocol_type, found.group_state, found.group_type]
         for found in list_groups(group.tool, types=list(types)).message.groups
@@ -54,14 +54,14 @@ def _listed(step: str, group: ShareGroupUnderTest, *types: str) -> Observation:
 
 
 def _counted(seen: Observation) -> Observation:
-    """Return it with the numbers of assigned partitions: which they are depends on the topic's random id."""
+    """Return a copy with the number of assigned partitions: the assignment itself depends on the topic's random id."""
     fields = {name: len(value) if isinstance(value, list) else value for name, value in seen.fields.items()}
     return replace(seen, fields=fields)
 
 
 @scenario(topology="a share group, 4 partitions", configs=SHARE_GROUPS)
 def members_of_a_share_group_share_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """They are assigned once their share partitions have state; the epoch grows with each change."""
+    """Partitions are assigned when the share partitions have state; the epoch rises with each change."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=PARTITIONS)
     joined = group.share_member("first").heartbeat([topic.name], rack_id="rack")
@@ -108,7 +108,7 @@ def other_epochs_of_a_share_member_are_fenced(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="a share group", configs=SHARE_GROUPS)
 def a_first_share_heartbeat_has_to_be_complete(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REQUEST with what is missing, and GROUP_MAX_SIZE_REACHED for one member too many."""
+    """INVALID_REQUEST that names the missing field, and GROUP_MAX_SIZE_REACHED for one member too many."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])
     names = [topic.name]
@@ -131,7 +131,7 @@ def a_first_share_heartbeat_has_to_be_complete(cluster: ClusterUnderTest) -> Ite
 
 @scenario(topology="a share group and a consumer group", configs=SHARE_GROUPS)
 def a_share_group_is_of_a_kind_of_its_own(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Requests for groups of other kinds are refused, and so are those for share groups elsewhere."""
+    """Requests for other types of groups get errors, and so do requests for share groups to another type of group."""
     group, consumers = share_groups_on(cluster, 2)
     topic = cluster.topics.create([cluster.first])
     names = [topic.name]
@@ -157,7 +157,7 @@ def a_share_group_is_of_a_kind_of_its_own(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="30 share groups", configs=SHARE_GROUPS)
 def a_silent_share_member_is_fenced_after_its_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: share.session.timeout.ms after its last heartbeat each is Empty."""
+    """Thirty groups: each is Empty share.session.timeout.ms after its member's last heartbeat."""
     topic = cluster.topics.create([cluster.first])
     groups = share_groups_on(cluster, SAMPLES, SHORT_SESSIONS)
     waiting = {}

@@ -33,7 +33,7 @@ WAIT_MS: Final = 2000
 
 @scenario(topology="a share group, 3 partitions", configs=SHARE_GROUPS)
 def a_share_session_goes_on_epoch_by_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, and INVALID_REQUEST for a first one that acknowledges."""
+    """SHARE_SESSION_NOT_FOUND, INVALID_SHARE_SESSION_EPOCH, and INVALID_REQUEST for a first fetch that acknowledges."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
@@ -66,7 +66,7 @@ def a_share_session_goes_on_epoch_by_epoch(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="a share group, 3 partitions", configs=SHARE_GROUPS)
 def a_share_session_remembers_its_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Partitions are added and forgotten; told are those with records, with errors, and new ones."""
+    """Partitions are added and forgotten; responses have partitions with records, with errors, and new ones."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first], partitions=PARTITIONS)
     zero, one, two = (SharePartition(topic, partition) for partition in range(PARTITIONS))
@@ -96,7 +96,7 @@ def a_share_session_remembers_its_partitions(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def a_share_fetch_has_to_name_its_member(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REQUEST without a member id or with a long one; a broker that is not the leader says who is."""
+    """INVALID_REQUEST without a member id or with a long one; a broker that is not the leader returns the leader."""
     (group,) = share_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)

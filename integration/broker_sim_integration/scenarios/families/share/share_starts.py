@@ -1,4 +1,4 @@
-"""Where share groups begin and what moves their start. Kafka: SharePartition.maybeInitialize, ShareCoordinatorShard."""
+"""Start offsets of share groups and their changes. Kafka: SharePartition.maybeInitialize, ShareCoordinatorShard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIRST_FETCH: Final = untimed("the first share fetch of a share partition waits u
 
 @scenario(topology="4 share groups, 1 partition", configs=SHARE_GROUPS)
 def a_share_group_begins_where_its_reset_says(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """share.auto.offset.reset: earliest, latest (which is the default), by_duration:PT1H, and of ages."""
+    """share.auto.offset.reset: earliest, latest (the default), by_duration:PT1H, and by_duration with ten years."""
     topic = cluster.topics.create([cluster.first], message_timestamp_after_max_ms=ANY_MS)
     share = SharePartition(topic)
     producer = cluster.connect(cluster.first)
@@ -89,7 +89,7 @@ def aborted_records_are_left_out_of_committed_ones(cluster: ClusterUnderTest) ->
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def deleted_records_move_the_start_of_a_share_partition(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Records in flight that are deleted are archived; the next fetch begins where the log begins."""
+    """In-flight records that are deleted are archived; the next fetch starts at the log start offset."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)
@@ -116,7 +116,7 @@ def deleted_records_move_the_start_of_a_share_partition(cluster: ClusterUnderTes
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def offsets_of_a_share_group_are_altered_while_it_is_empty(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NON_EMPTY_GROUP while it has members; then it begins elsewhere, and lags; deleted, it begins anew."""
+    """NON_EMPTY_GROUP while it has members; then the offset moves, with its lag; deleted, the group starts anew."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first], partitions=2)
     share = SharePartition(topic)
@@ -149,7 +149,7 @@ def offsets_of_a_share_group_are_altered_while_it_is_empty(cluster: ClusterUnder
 
 @scenario(topology="a share group, 1 partition", configs=SHARE_GROUPS)
 def a_leader_that_moves_keeps_the_state_of_share_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The next leader delivers what was released or in flight; what was acknowledged stays away."""
+    """The next leader delivers released and in-flight records again; acknowledged records are not delivered."""
     (group,) = share_groups_on(cluster, configs=EARLIEST)
     topic = cluster.topics.create([cluster.first])
     share = SharePartition(topic)

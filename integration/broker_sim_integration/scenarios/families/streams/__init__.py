@@ -1,1 +1,1 @@
-"""Scenarios of streams groups: members, their tasks and topics, and what ends them."""
+"""Scenarios of streams groups: members, their tasks and topics, and their timeouts."""

@@ -41,7 +41,7 @@ Request = messages.StreamsGroupHeartbeatRequest
 
 @scenario(topology="a streams group, 4 partitions", configs=STREAMS_GROUPS)
 def tasks_of_a_streams_group_move_between_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A member gives tasks up before another one gets them; the epochs grow with each change."""
+    """A member revokes tasks before they are assigned to another one; the epochs rise with each change."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=PARTITIONS)
     first = group.begin(topic)
@@ -102,7 +102,7 @@ def other_epochs_of_a_streams_member_are_fenced(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a streams group", configs=STREAMS_GROUPS)
 def a_first_streams_heartbeat_has_to_be_complete(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REQUEST and STREAMS_INVALID_TOPOLOGY with what is wrong, and GROUP_MAX_SIZE_REACHED."""
+    """INVALID_REQUEST and STREAMS_INVALID_TOPOLOGY with the reason, and GROUP_MAX_SIZE_REACHED."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])
     reads = subtopology("0", topic.name)
@@ -144,7 +144,7 @@ def a_first_streams_heartbeat_has_to_be_complete(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="streams groups", configs=STREAMS_GROUPS)
 def a_streams_application_can_be_asked_to_end(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """SHUTDOWN_APPLICATION until the group is empty; STALE_TOPOLOGY for a member that is behind."""
+    """SHUTDOWN_APPLICATION until the group is empty; STALE_TOPOLOGY for a member with an older topology."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=2)
     reads = subtopology("0", topic.name)
@@ -166,7 +166,7 @@ def a_streams_application_can_be_asked_to_end(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="a streams group, 2 partitions", configs=STREAMS_GROUPS)
 def endpoints_of_a_streams_group_are_told(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Where the state of which partitions can be asked for, in an epoch that grows with changes."""
+    """The endpoints of members with their partitions, in an epoch that rises with each change."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=2)
     reads = subtopology("0", topic.name)
@@ -187,7 +187,7 @@ def endpoints_of_a_streams_group_are_told(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="a streams group, 2 partitions", configs=STREAMS_GROUPS)
 def streams_members_commit_in_the_epochs_of_their_tasks(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Also in an older epoch, for tasks that they have had since (KIP-1251); others are STALE_MEMBER_EPOCH."""
+    """Also in an older epoch, for tasks that they have had since (KIP-1251); others get STALE_MEMBER_EPOCH."""
     (group,) = streams_groups_on(cluster)
     topic, other = (cluster.topics.create([cluster.first], partitions=2) for _ in range(2))
     member = group.begin(topic)
@@ -228,7 +228,7 @@ def streams_members_commit_in_the_epochs_of_their_tasks(cluster: ClusterUnderTes
 
 @scenario(topology="a streams group and a consumer group", configs=STREAMS_GROUPS)
 def a_streams_group_is_of_a_kind_of_its_own(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Requests of other kinds are refused; an empty classic group gives way, and so does an empty streams group."""
+    """Requests of other types get errors; an empty classic group is replaced, and so is an empty streams group."""
     group, consumers, simple = streams_groups_on(cluster, 3)
     topic = cluster.topics.create([cluster.first])
     names = [topic.name]

@@ -1,4 +1,4 @@
-"""What ends by time in streams groups: the first wait, sessions, and the time to give tasks up."""
+"""Timeouts of streams groups: the initial delay, sessions, and the revocation of tasks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _when_over(
     wait_ms: int,
     is_over: Callable[[Described], bool],
 ) -> Iterator[Observation]:
-    """Look at all groups until each is over, and observe when that was after its heartbeat."""
+    """Describe all groups until each is over, and observe when that happened after its heartbeat."""
     waiting = {group.name: (number, told) for number, (group, told) in enumerate(zip(groups, began, strict=True), 1)}
     pause_until(began[0].sent_ms + wait_ms - LOOKS_BEFORE_MS)
     seen: dict[int, Observation] = {}
@@ -72,9 +72,9 @@ def _when_over(
 
 @scenario(topology="30 streams groups", configs=STREAMS_GROUPS)
 def a_new_streams_group_waits_for_members(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: group.streams.initial.rebalance.delay.ms after the first heartbeat tasks are assigned.
+    """Thirty groups: tasks are assigned group.streams.initial.rebalance.delay.ms after the first heartbeat.
 
-    There must be a second heartbeat in that time, which looks at the topics.
+    A second heartbeat is needed in that time, because it checks the topics.
     """
     topic = cluster.topics.create([cluster.first])
     groups = streams_groups_on(cluster, SAMPLES)
@@ -93,7 +93,7 @@ def a_new_streams_group_waits_for_members(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="30 streams groups", configs=STREAMS_GROUPS)
 def a_silent_streams_member_is_fenced_after_its_session(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: the session timeout after its last heartbeat each is Empty."""
+    """Thirty groups: each is Empty after its member's session timeout."""
     topic = cluster.topics.create([cluster.first])
     groups = streams_groups_on(cluster, SAMPLES)
     began = []
@@ -109,7 +109,7 @@ def _has_tasks(member: StreamsMember) -> bool:
 
 @scenario(topology="30 streams groups, 2 members each", configs=STREAMS_GROUPS)
 def a_streams_member_that_gives_nothing_up_is_fenced(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty groups: its rebalance timeout after it was asked to give a task up, the member is gone."""
+    """Thirty groups: the member is gone its rebalance timeout after the heartbeat that revoked a task."""
     topic = cluster.topics.create([cluster.first], partitions=2)
     groups = streams_groups_on(cluster, SAMPLES)
     reads = subtopology("0", topic.name)

@@ -1,4 +1,4 @@
-"""The topics of streams groups: what is missing, what is created, what does not fit. Kafka: InternalTopicManager."""
+"""The topics of streams groups: missing, created and mismatched ones. Kafka: InternalTopicManager."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOO_MANY_REPLICAS: Final = 7
 
 @scenario(topology="a streams group, 2 subtopologies", configs=STREAMS_GROUPS)
 def internal_topics_of_a_streams_group_are_created(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The broker creates them with the partitions that follow from the source topics; standby tasks follow."""
+    """The broker creates them with partition counts that follow from the source topics; standby tasks follow."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=3)
     repartition, changelog = (cluster.topics.name(name) for name in ("repartition", "changelog"))
@@ -48,7 +48,7 @@ def internal_topics_of_a_streams_group_are_created(cluster: ClusterUnderTest) ->
 
 @scenario(topology="streams groups", configs=STREAMS_GROUPS)
 def topics_that_do_not_fit_stop_a_streams_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """MISSING_SOURCE_TOPICS and INCORRECTLY_PARTITIONED_TOPICS; the group is NotReady until that is mended."""
+    """MISSING_SOURCE_TOPICS and INCORRECTLY_PARTITIONED_TOPICS; the group stays NotReady until they are corrected."""
     missing, uneven, wrong = streams_groups_on(cluster, 3)
     three, two = (cluster.topics.create([cluster.first], partitions=number) for number in (3, 2))
     unknown = cluster.topics.unknown()
@@ -66,7 +66,7 @@ def topics_that_do_not_fit_stop_a_streams_group(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a streams group", configs=STREAMS_GROUPS)
 def a_deleted_topic_stops_a_streams_group(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its tasks are taken away with the next heartbeat."""
+    """Its tasks are revoked with the next heartbeat."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first], partitions=2)
     member = group.begin(topic)
@@ -80,7 +80,7 @@ def a_deleted_topic_stops_a_streams_group(cluster: ClusterUnderTest) -> Iterator
 
 @scenario(topology="a streams group", configs=STREAMS_GROUPS)
 def a_member_is_told_why_an_internal_topic_is_missing(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """With the heartbeat after the one that had it created; until two intervals later it is not tried again."""
+    """The heartbeat after the failed creation returns the reason; for two intervals the creation is not retried."""
     (group,) = streams_groups_on(cluster)
     topic = cluster.topics.create([cluster.first])
     changelog = internal(cluster.topics.name("changelog"), replicas=TOO_MANY_REPLICAS)

@@ -1,1 +1,1 @@
-"""When waiting requests are answered, each case often enough to be judged by its distribution."""
+"""Scenarios of timing: each kind of wait repeated often enough to be judged by its distribution."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 PARKED_AFTER_MS: Final = 10
 LONG_MS: Final = 20_000
 AFTER_CHECK_MS: Final = LAG_TIME_MS / 6
-"""The time from a check of the ISRs until the followers are caught up, so that it is not near a check."""
+"""Time in ms from an ISR check until the followers are caught up, so that this is not close to a check."""
 EVENTS: Final = 10
 """Number of events, each of which wakes `SAMPLES // EVENTS` requests."""
 
@@ -46,7 +46,7 @@ EVENTS: Final = 10
 def the_last_follower_completes_acks_all(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """A follower is paused and resumed ten times, and three produces wait for it each time.
 
-    They are due when the resuming begins: Docker says that it is done after the broker has gone on.
+    They are due when the resuming begins: Docker returns only after the broker has continued.
     """
     together = SAMPLES // EVENTS
     topic = cluster.topics.create(partitions=together)
@@ -69,9 +69,9 @@ def the_last_follower_completes_acks_all(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario()
 def the_next_fetches_of_the_followers_complete_a_deletion(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty deletions; a record of another topic ends the waits of the followers' fetches.
+    """Thirty deletions; a record of another topic completes the followers' parked fetches.
 
-    With the response they learn the new start of the log, and their next fetches tell it.
+    The responses contain the new log start offset, and the followers' next fetches confirm it.
     """
     other, topic = cluster.topics.create(settled=False), cluster.topics.create()
     leader, deleter = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -87,10 +87,10 @@ def the_next_fetches_of_the_followers_complete_a_deletion(cluster: ClusterUnderT
 
 @scenario(topology="30 partitions x 3 replicas", configs=SHORT_LAG, needs={Fault.PAUSE})
 def a_shrinking_isr_completes_acks_all_and_fetches(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty partitions lose the paused follower by its lag, and their high watermarks rise.
+    """Thirty partitions lose the paused follower because of its lag, and their high watermarks advance.
 
-    The ISR of another topic shrinks first: that shows when the leader checks, so that it is known
-    which check the lag is over for.
+    The ISR of another topic shrinks first: its time shows the phase of the leader's checks, and so the first
+    check after the lag time.
     """
     other, topic = cluster.topics.create(settled=False), cluster.topics.create(partitions=SAMPLES)
     leader = cluster.connect(cluster.first)
@@ -118,8 +118,8 @@ def a_shrinking_isr_completes_acks_all_and_fetches(cluster: ClusterUnderTest) ->
 def an_election_ends_acks_all_and_fetches_at_the_old_leader(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """The preferred leaders of thirty partitions are elected, one after the other.
 
-    acks=all waits for a paused follower, and gets NOT_LEADER_OR_FOLLOWER; a fetch that states its
-    leader epoch gets FENCED_LEADER_EPOCH.
+    acks=all waits for a paused follower, and gets NOT_LEADER_OR_FOLLOWER; a fetch with its leader epoch
+    gets FENCED_LEADER_EPOCH.
     """
     topic = cluster.topics.create(partitions=SAMPLES)
     _warm_up(cluster, topic)
@@ -143,7 +143,7 @@ def an_election_ends_acks_all_and_fetches_at_the_old_leader(cluster: ClusterUnde
 
 @scenario(topology="10 topics of 3 partitions x 1 replica")
 def deleting_a_topic_ends_the_fetches_of_its_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Ten topics are deleted, and a fetch of each of their three partitions is parked."""
+    """Ten topics are deleted while a fetch of each of their three partitions is parked."""
     together = SAMPLES // EVENTS
     topics = [cluster.topics.create([cluster.first], partitions=together, settled=False) for _ in range(EVENTS)]
     clients = [cluster.connect(cluster.first) for _ in range(together)]
@@ -162,19 +162,19 @@ def deleting_a_topic_ends_the_fetches_of_its_partitions(cluster: ClusterUnderTes
 
 
 def _starts_at(leader: BrokerClient, topic: Topic, offset: int) -> bool:
-    """Tell whether the leader has deleted all records below an offset."""
+    """Whether the leader has deleted all records below `offset`."""
     listing = leader.list_offset(topic, EARLIEST)
     return listing.message.topics[0].partitions[0].offset == offset
 
 
 def _warm_up(cluster: ClusterUnderTest, topic: Topic) -> None:
-    """Replicate a record of every partition, so that the followers' fetches hold all of them."""
+    """Replicate a record of each partition, so that the followers' fetches include all partitions."""
     appends = [Append(topic, partition, batch_of([b"first"])) for partition in range(len(topic.replicas))]
     cluster.clients.ask(cluster.first).start_produce(*appends).result()
 
 
 def _park(cluster: ClusterUnderTest, topic: Topic) -> list[tuple[ParkedProduce, ParkedFetch]]:
-    """Park a produce and a fetch in each partition, on connections of their own."""
+    """Park a produce and a fetch in each partition, each on its own connection; return them."""
     parked = []
     for partition in range(SAMPLES):
         append = Append(topic, partition, batch_of([b"parked"]))

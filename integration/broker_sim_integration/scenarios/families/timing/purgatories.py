@@ -1,4 +1,4 @@
-"""What stays behind in watch lists. Kafka: DelayedOperationPurgatory.advanceClock, purgeInterval."""
+"""Completed operations that remain in watch lists. Kafka: DelayedOperationPurgatory.advanceClock, purgeInterval."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ PURGE_INTERVAL: Final = 1000
 TOGETHER: Final = 100
 PARKED_AFTER_MS: Final = 100
 REAPED_AFTER_MS: Final = 500
-"""The reaper looks every 200 ms whether a purge is due."""
+"""The reaper checks every 200 ms whether a purge is due."""
 FEW: Final = 7
 MANY: Final = 14
-"""Rounds of `TOGETHER`: with what else is watched below, or in any case above the interval."""
+"""Rounds of `TOGETHER` fetches: together with other watched operations below, or surely above, the interval."""
 LONG_MS: Final = 20_000
 NO_RESPONSE: Final = "a purge has no response"
 
 
 @scenario(topology="2 partitions x 1 replica", needs={Reading.PURGES})
 def completed_fetches_are_purged_where_nothing_happens(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thousands of fetches wait for two partitions, and records come to the first one only.
+    """Thousands of fetches wait for two partitions, and only the first one gets records.
 
-    The completed fetches stay in the watch list of the second one. They are purged when there are
+    The completed fetches remain in the watch list of the second partition. They are purged when there are
     more than a thousand, and not before.
     """
     topic = cluster.topics.create([cluster.first], partitions=2)

@@ -1,7 +1,7 @@
-"""Waits of every length up to their timeouts. Kafka: SystemTimer, TimingWheel.
+"""Waits of each length up to their timeouts. Kafka: SystemTimer, TimingWheel.
 
-A wheel has 20 buckets; those of the first cover 1 ms, of the second 20 ms, then 400 ms and 8 s. Each
-of the waits ends up in another wheel, and the longest comes down through all four.
+A wheel has 20 buckets: of 1 ms in the first wheel, then of 20 ms, 400 ms and 8 s. Each of the waits
+starts in another wheel, and the longest passes down through all four.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def fetches_wait_as_long_as_they_ask(cluster: ClusterUnderTest) -> Iterator[Obse
 
 @scenario(topology="1 partition x 1 replica")
 def fifty_fetches_time_out_together(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """They are sent one right after the other and due in the same few ms; three times."""
+    """They are sent in a row and due within the same few ms; three times."""
     topic = cluster.topics.create([cluster.first])
     clients = [cluster.connect(cluster.first) for _ in range(TOGETHER)]
     for turn in range(3):
@@ -61,7 +61,7 @@ def fifty_fetches_time_out_together(cluster: ClusterUnderTest) -> Iterator[Obser
 def acks_all_and_deletions_wait_for_a_frozen_follower_until_their_timeout(
     cluster: ClusterUnderTest,
 ) -> Iterator[Observation]:
-    """Thirty of each for each timeout, 20, 100, 500, 1500 ms; the leader has done its part."""
+    """Thirty of each for each timeout of 20, 100, 500, 1500 ms; the leader has appended or deleted."""
     yield from _wait_for_a_frozen_follower(cluster, turns_of(WAITS_MS, WAITS_WITHIN_MS))
 
 

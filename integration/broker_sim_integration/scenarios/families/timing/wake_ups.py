@@ -34,7 +34,7 @@ PARKED_AFTER_MS: Final = 10
 LONG_MS: Final = 10_000
 SEVERAL: Final = 5
 SHORT_MS: Final = 500
-"""The max_wait_ms of fetches whose record comes shortly before it is over."""
+"""The max_wait_ms of fetches whose record comes shortly before the timeout."""
 LEFT_MS: Final = 40
 STAGGER_MS: Final = 10
 ROUNDS: Final = 5
@@ -55,7 +55,7 @@ def a_record_wakes_a_fetch_of_its_partition(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="5 partitions x 1 replica")
 def a_record_in_any_of_its_partitions_wakes_a_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty fetches of five partitions; the record comes into each of them in turn."""
+    """Thirty fetches of five partitions; each of the partitions gets a record in turn."""
     topic = cluster.topics.create([cluster.first], partitions=SEVERAL)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     ends = [0] * SEVERAL
@@ -72,7 +72,7 @@ def a_record_in_any_of_its_partitions_wakes_a_fetch(cluster: ClusterUnderTest) -
 
 @scenario(topology="5 partitions x 1 replica")
 def the_last_of_several_partitions_fills_min_bytes(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty fetches that want a batch from each of five partitions: the fifth one wakes them."""
+    """Thirty fetches that need a batch from each of five partitions: the fifth batch wakes them."""
     topic = cluster.topics.create([cluster.first], partitions=SEVERAL)
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     for attempt in range(1, SAMPLES + 1):
@@ -89,7 +89,7 @@ def the_last_of_several_partitions_fills_min_bytes(cluster: ClusterUnderTest) ->
 
 @scenario()
 def the_high_watermark_wakes_a_fetch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty fetches, each woken when the followers have the record: with the answer to acks=all."""
+    """Thirty fetches, each woken when the followers have the record, with the response to acks=all."""
     topic = cluster.topics.create()
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"the first one may take longer")
@@ -104,9 +104,9 @@ def the_high_watermark_wakes_a_fetch(cluster: ClusterUnderTest) -> Iterator[Obse
 
 @scenario()
 def the_next_fetch_of_a_follower_wakes_a_fetch_there(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Thirty fetches at a follower; a record of another topic ends the wait of its own fetch.
+    """Thirty fetches at a follower; a record of another topic completes the follower's own fetch.
 
-    Its own fetch brings it the new high watermark, for which alone it would wait 500 ms.
+    The follower's next fetch returns the new high watermark, for which alone it would wait 500 ms.
     """
     other, topic = cluster.topics.create(settled=False), cluster.topics.create()
     consumer, leader = cluster.connect(cluster.second), cluster.connect(cluster.first)
@@ -124,11 +124,11 @@ def the_next_fetch_of_a_follower_wakes_a_fetch_there(cluster: ClusterUnderTest) 
 
 @scenario(topology="30 partitions x 1 replica")
 def a_record_shortly_before_the_timeout_is_not_missed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """40 ms before max_wait_ms is over: it wakes the fetch; where it is below min_bytes, it waits.
+    """40 ms before max_wait_ms is over it wakes the fetch; a fetch that needs more bytes waits on.
 
-    Then it is in the response at the timeout.
+    Then the record is in the response at the timeout.
     """
-    # Connected before: on a busy machine that takes longer than the first fetches wait.
+    # Connected before, because on a busy machine connecting takes longer than the first fetches wait.
     leader = cluster.connect(cluster.first)
     lanes = [Lane(number, cluster.connect(cluster.first), cluster.connect(cluster.first)) for number in range(SAMPLES)]
     for _ in range(ROUNDS):
@@ -136,7 +136,7 @@ def a_record_shortly_before_the_timeout_is_not_missed(cluster: ClusterUnderTest)
         missed = []
         for lane, modest, greedy, reply in _shortly_before_the_timeout(leader, topic, lanes):
             if reply.answered_ms > min(modest.sent_ms, greedy.sent_ms) + SHORT_MS:
-                missed.append(lane)  # the machine was too slow; it is played again
+                missed.append(lane)  # the machine was too slow: the lane is played again
                 continue
             due, partition, attempt = after(modest, reply), lane.partition, lane.partition + 1
             yield fetched("woken", modest, due, partition=partition, attempt=attempt)
@@ -158,7 +158,7 @@ class Lane(NamedTuple):
 def _shortly_before_the_timeout(
     leader: BrokerClient, topic: Topic, lanes: Sequence[Lane]
 ) -> list[tuple[Lane, FetchReply, FetchReply, ProduceReply]]:
-    """Return both fetches of each lane, and the produce that came before they timed out."""
+    """Return each lane with its two fetch responses and the response of the produce before their timeout."""
     parked = []
     began_ms = now_ms()
     for index, lane in enumerate(lanes):

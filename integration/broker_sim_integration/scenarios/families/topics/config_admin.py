@@ -1,4 +1,4 @@
-"""Configurations described and altered. Kafka: ConfigHelper, ConfigurationControlManager."""
+"""Describing and altering configurations. Kafka: ConfigHelper, ConfigurationControlManager."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ BROKER_KEYS = (*sorted(set(every_broker_config()) - OWN_TO_EACH_CLUSTER), "no.su
 
 @scenario(topology="1 partition x 1 replica")
 def a_topics_configurations_are_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All of them with value, source, type and synonyms: whole responses of every version."""
+    """All of them with value, source, type and synonyms: whole responses of each version."""
     topic = cluster.topics.create([cluster.first], max_message_bytes="2000", cleanup_policy="compact")
     client = cluster.connect(cluster.first)
     for version in range(1, 5):
@@ -69,7 +69,7 @@ def single_configurations_are_described_by_name(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="none")
 def a_brokers_configurations_are_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Every one that the simulator knows has the value, source, type and synonyms of Kafka."""
+    """Each configuration known to the simulator has the value, source, type and synonyms of Kafka."""
     client = cluster.connect(cluster.first)
     for version in (1, 4):
         for name in (str(cluster.first), ""):
@@ -80,7 +80,7 @@ def a_brokers_configurations_are_described(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="1 partition x 1 replica")
 def resources_that_do_not_exist_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown topics, invalid names, unknown brokers and types; the others are described."""
+    """Unknown topics, invalid names, unknown brokers and types get errors; the others are described."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     keys = ("segment.bytes",)
@@ -128,7 +128,7 @@ def a_change_is_seen_by_those_who_ask(cluster: ClusterUnderTest) -> Iterator[Obs
 
 @scenario(topology="1 partition x 1 replica")
 def bad_changes_are_refused_with_words(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown keys, bad values, operations that do not fit, a repeated key, unknown resources."""
+    """Unknown keys, bad values, operations of the wrong type, a repeated key, unknown resources."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     cases: dict[str, list[tuple[str, int, str | None]]] = {
@@ -153,7 +153,7 @@ def bad_changes_are_refused_with_words(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="1 partition x 1 replica")
 def changes_of_strange_resources_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown and invalid topics and brokers, unknown types, one resource twice."""
+    """Unknown and invalid topics and brokers, unknown types, a repeated resource."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     change: list[tuple[str, int, str | None]] = [("max.message.bytes", SET, "2000")]
@@ -172,14 +172,14 @@ def changes_of_strange_resources_are_refused(cluster: ClusterUnderTest) -> Itera
         for version in (0, 1):
             reply = alter(client, *resources, validate_only=True, version=version)
             yield whole_response(f"{step}, version {version}", cluster, reply, unordered=UNORDERED)
-    # Kafka's message contains the number of the broker that was asked.
+    # Kafka's message contains the id of the broker that got the request.
     altered = alter(client, (BROKER, "99", broker_change))
     yield seen_in("unknown broker", altered, error_code=altered.message.responses[0].error_code)
 
 
 @scenario(topology="none")
 def configurations_of_all_brokers_are_changed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A default for all brokers and a value for one: values, sources, synonyms; bad changes."""
+    """A default for all brokers and a value for one: values, sources, synonyms; invalid changes."""
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
     one = str(cluster.first)
@@ -211,7 +211,7 @@ def configurations_of_all_brokers_are_changed(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def the_old_request_replaces_all_configurations(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """AlterConfigs sets the keys that it has and resets the others; a bad value changes nothing."""
+    """AlterConfigs sets the keys in the request and resets the others; a bad value changes nothing."""
     topic = cluster.topics.create([cluster.first], retention_ms="1000")
     client = cluster.connect(cluster.first)
     published = Publication(cluster)
@@ -238,7 +238,7 @@ def the_old_request_replaces_all_configurations(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="none")
 def groups_and_subscriptions_have_configurations(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A group and a subscription to client metrics that do not exist have configurations."""
+    """A group and a subscription to client metrics have configurations even if they do not exist."""
     client = cluster.connect(cluster.first)
     cases: dict[str, tuple[int, str, tuple[str, ...] | None]] = {
         "group": (GROUP, "unknown", None),
@@ -255,7 +255,7 @@ def groups_and_subscriptions_have_configurations(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="none")
 def threads_change_in_small_steps(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A number of threads may be doubled or halved at once; some configurations not at all."""
+    """A number of threads may at most be doubled or halved at once; some configurations cannot be changed."""
     client = cluster.connect(cluster.first)
     changes = (
         *(("num.io.threads", value) for value in ("0", "3", "4", "16", "17")),

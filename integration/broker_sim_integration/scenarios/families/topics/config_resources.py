@@ -1,4 +1,4 @@
-"""Resources with configurations, listed. Kafka: KafkaApis.handleListConfigResources."""
+"""Listing resources with configurations. Kafka: KafkaApis.handleListConfigResources."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ UNKNOWN_KINDS = (1, 99)
 
 @scenario(topology="1 partition x 1 replica")
 def what_may_be_configured_is_listed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Topics, brokers and loggers; groups and subscriptions to client metrics while something is set."""
+    """Topics, brokers and loggers; groups and client metrics subscriptions only while they have a configuration."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     published = Publication(cluster)

@@ -1,4 +1,4 @@
-"""What configurations do, also when they change at run time. Kafka: LogConfig, KafkaConfig."""
+"""Effects of configurations, also when they change at run time. Kafka: LogConfig, KafkaConfig."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def max_message_bytes_holds_from_when_it_is_changed(cluster: ClusterUnderTest) -
 
 @scenario(topology="1 partition x 1 replica")
 def the_limit_is_on_the_compressed_batch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A batch that is too large uncompressed is accepted when it is small enough compressed."""
+    """A batch whose records exceed the limit uncompressed is accepted if it fits compressed."""
     topic = cluster.topics.create([cluster.first], max_message_bytes="1000")
     leader = cluster.connect(cluster.first)
     for codec in (CompressionCodec.NONE, CompressionCodec.GZIP):
@@ -62,7 +62,7 @@ def the_limit_is_on_the_compressed_batch(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="1 partition x 1 replica")
 def log_append_time_is_stamped_by_the_broker(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """In the response and on the batch, whose base timestamp stays; ListOffsets finds that time."""
+    """The stamp is in the response and in the batch, whose base timestamp stays; ListOffsets finds that time."""
     topic = cluster.topics.create([cluster.first], message_timestamp_type="LogAppendTime")
     leader = cluster.connect(cluster.first)
     reply = leader.produce(topic, b"a", b"b")
@@ -84,7 +84,7 @@ def log_append_time_is_stamped_by_the_broker(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="1 partition x 1 replica")
 def the_type_of_timestamps_changes_for_later_batches(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """CreateTime, then LogAppendTime, then CreateTime again, batch by batch in one log."""
+    """CreateTime, LogAppendTime, CreateTime and LogAppendTime again, batch by batch in one log."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     published = Publication(cluster)
@@ -116,7 +116,7 @@ def timestamps_out_of_bounds_are_refused_record_by_record(cluster: ClusterUnderT
 
 @scenario(topology="1 partition x 1 replica")
 def the_brokers_compression_wins(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The appended batch has the topic's codec; `producer` keeps that of the producer."""
+    """The appended batch has the topic's codec; `producer` keeps the producer's codec."""
     leader = cluster.connect(cluster.first)
     values = [Record(b"compressible " * 20, timestamp=TIMESTAMP_MS) for _ in range(5)]
     for kind in ("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"):
@@ -135,7 +135,7 @@ def the_brokers_compression_wins(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="1 partition x 1 replica")
 def a_compacted_topic_wants_keys(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A record without a key is INVALID_RECORD, with its index; tombstones are accepted."""
+    """A record without a key gets INVALID_RECORD with its index; tombstones are accepted."""
     topic = cluster.topics.create([cluster.first], cleanup_policy="compact")
     leader = cluster.connect(cluster.first)
     for key, value in ((b"k", b"v"), (b"k", None), (None, b"v"), (b"", b"v")):
@@ -149,7 +149,7 @@ def a_compacted_topic_wants_keys(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="1 partition x 1 replica")
 def a_new_segment_wakes_a_fetch_that_wants_more(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch reads one segment: parked in an older one it is answered without its min bytes."""
+    """A fetch reads one segment: parked in an older one, it completes without its min_bytes."""
     topic = cluster.topics.create([cluster.first], segment_bytes=str(MEBIBYTE))
     consumer, leader = cluster.connect(cluster.first), cluster.connect(cluster.first)
     leader.produce(topic, b"x" * (400 << 10))
@@ -199,7 +199,7 @@ def brokers_defaults_are_those_of_new_topics(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def fetch_max_bytes_caps_what_requests_ask(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """No response is larger than the broker allows, except for a single batch; min bytes neither."""
+    """The broker's limit caps each response, except for a single batch, and it caps min_bytes, too."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     for size in (1000, 1000, 1000, 4000):
@@ -224,7 +224,7 @@ def a_request_above_the_sockets_limit_ends_the_connection(cluster: ClusterUnderT
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def topics_stay_where_deletion_is_disabled(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """TOPIC_DELETION_DISABLED from version 3 on, INVALID_REQUEST before."""
+    """TOPIC_DELETION_DISABLED since version 3, INVALID_REQUEST before."""
     topic = cluster.topics.create([cluster.first])
     client = cluster.connect(cluster.first)
     for version in (1, 2, 3, 4, 5):
@@ -245,7 +245,7 @@ def descriptions_have_the_brokers_page_size(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def old_records_are_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """retention.ms by the records' timestamps: the log start offset becomes the log end offset."""
+    """retention.ms counts from the records' timestamps: the log start offset becomes the log end offset."""
     topic = cluster.topics.create([cluster.first], retention_ms=str(HOUR_MS))
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"old", b"older")
@@ -263,7 +263,7 @@ def old_records_are_deleted(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def large_logs_lose_their_oldest_segments(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """retention.bytes deletes whole segments as long as the log stays at least that large."""
+    """retention.bytes deletes whole segments as long as the rest of the log has at least that size."""
     topic = cluster.topics.create(
         [cluster.first],
         retention_bytes=str(MEBIBYTE),
@@ -285,12 +285,12 @@ def large_logs_lose_their_oldest_segments(cluster: ClusterUnderTest) -> Iterator
 
 
 def _texts(configs: dict[str, str]) -> dict[str, Any]:
-    """Return configurations for `Topics.create`, which has keyword parameters of other types too."""
+    """Return configurations for `Topics.create`, whose keyword parameters have other types, too."""
     return dict(configs)
 
 
 def _stamped(step: str, reply: Reply[messages.FetchResponse], stamp: int) -> Observation:
-    """Observe whose timestamp a batch has; `stamp` is what the response said of it."""
+    """Observe whether a batch's timestamps are `stamp`, the log append time of the response, or the producer's."""
     records: Any = reply.message.responses[0].partitions[0].records
     header = parse_header(records)
     record = next(iter_records(records))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @scenario()
 def records_are_gone_when_all_replicas_have_deleted_them(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The response has the low watermark; a fetch below it is OFFSET_OUT_OF_RANGE."""
+    """The response has the low watermark; a fetch below it gets OFFSET_OUT_OF_RANGE."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -42,7 +42,7 @@ def records_are_gone_when_all_replicas_have_deleted_them(cluster: ClusterUnderTe
 
 @scenario(topology="1 partition x 1 replica")
 def with_one_replica_deletion_is_done_at_once(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """There is no follower to wait for; offsets outside the log are refused."""
+    """There is no follower to wait for; offsets outside the log get an error."""
     topic = cluster.topics.create([cluster.first])
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -58,7 +58,7 @@ def with_one_replica_deletion_is_done_at_once(cluster: ClusterUnderTest) -> Iter
 
 @scenario(needs={Fault.PAUSE})
 def deletion_times_out_while_a_follower_is_frozen(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """REQUEST_TIMED_OUT at the request's timeout, but the leader has deleted the records."""
+    """REQUEST_TIMED_OUT at the request's timeout, although the leader has deleted the records."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -75,7 +75,7 @@ def deletion_times_out_while_a_follower_is_frozen(cluster: ClusterUnderTest) -> 
 
 @scenario(needs={Fault.PAUSE})
 def a_parked_deletion_is_done_when_the_frozen_follower_goes_on(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its fetches carry its log start offset to the leader, and that completes the request."""
+    """Its fetches contain its log start offset, which completes the request."""
     topic = cluster.topics.create()
     leader = cluster.connect(cluster.first)
     leader.produce(topic, b"0", b"1", b"2")
@@ -105,7 +105,7 @@ def deletion_above_the_high_watermark_is_refused(cluster: ClusterUnderTest) -> I
 
 @scenario()
 def only_the_leader_deletes(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A follower answers NOT_LEADER_OR_FOLLOWER at once."""
+    """A follower returns NOT_LEADER_OR_FOLLOWER at once."""
     topic = cluster.topics.create()
     follower = cluster.connect(cluster.second)
     yield deleted("follower", follower.start_delete_records(topic, 0).result(), at_once())
@@ -125,7 +125,7 @@ def a_parked_fetch_does_not_notice_a_deletion(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def a_compacted_topic_refuses_deletion(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """cleanup.policy=compact: POLICY_VIOLATION; compact,delete allows it."""
+    """POLICY_VIOLATION with cleanup.policy=compact; compact,delete allows it."""
     leader = cluster.connect(cluster.first)
     for policy in ("compact", "compact,delete"):
         topic = cluster.topics.create([cluster.first], cleanup_policy=policy)

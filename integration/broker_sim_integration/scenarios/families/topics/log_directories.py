@@ -1,4 +1,4 @@
-"""Log directories, described. Kafka: KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs."""
+"""Describing log directories. Kafka: KafkaApis.handleDescribeLogDirsRequest, ReplicaManager.describeLogDirs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ NEWEST: Final = 5
 
 @scenario(topology="2 partitions x 2 replicas")
 def log_directories_are_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Sizes of replicas in every version, by a leader, a follower and a broker without replicas.
+    """Sizes of replicas in each version, from a leader, a follower and a broker without replicas.
 
-    Partitions that are not there are left out, and so are topics without any. Nobody is asked for by an empty
-    list, everybody by null.
+    Unknown partitions are left out, and so are topics without any. An empty list selects nothing, null selects all.
     """
     replicas = [cluster.first, cluster.second]
     topic = cluster.topics.create(assignments=[replicas, replicas[::-1]])
@@ -59,12 +58,12 @@ def log_directories_are_described(cluster: ClusterUnderTest) -> Iterator[Observa
 def describe(
     client: BrokerClient, topics: Topics | None, version: int = NEWEST
 ) -> Reply[messages.DescribeLogDirsResponse]:
-    """Ask for these partitions; for all with None."""
+    """Describe the log directories of these partitions, or of all with None; return the response."""
     return client.request(Request(topics), version, messages.DescribeLogDirsResponse)
 
 
 def _told(reply: Reply[messages.DescribeLogDirsResponse], names: Sequence[str]) -> dict[str, Any]:
-    """Return what is told of directories and of these topics; others may be there from before."""
+    """Return the compared values of the directories and of these topics; other topics may have remained from before."""
     answer = reply.message
     return {
         "error": answer.error_code,

@@ -1,4 +1,4 @@
-"""What brokers say of topics and of each other. Kafka: KafkaApis, KRaftMetadataCache."""
+"""The brokers' metadata of topics and of the cluster. Kafka: KafkaApis, KRaftMetadataCache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPICS = ("topics", "partitions")
 
 @scenario(topology="2 topics of 2 partitions x 3 replicas")
 def topics_are_described_by_name_in_every_version(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whole responses about known, unknown and invalid names, and a repeated one."""
+    """Whole responses for known, unknown and invalid names, and a repeated one."""
     topic = cluster.topics.create(partitions=2)
     client = cluster.connect(cluster.first)
     makes_none: dict[str, tuple[str, ...]] = {
@@ -102,7 +102,7 @@ def metadata_makes_no_topics_when_brokers_forbid_it(cluster: ClusterUnderTest) -
 
 @scenario(topology="none before")
 def all_brokers_agree_about_a_new_topic(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each broker says the same of a topic that was created through another broker."""
+    """Each broker returns the same metadata of a topic that was created through another broker."""
     name = cluster.topics.name("shared")
     assignments = {0: [cluster.first, cluster.third], 1: [cluster.second, cluster.first]}
     reply = create(cluster.connect(cluster.third), creatable(name, assignments=assignments))
@@ -115,7 +115,7 @@ def all_brokers_agree_about_a_new_topic(cluster: ClusterUnderTest) -> Iterator[O
 
 @scenario(topology="1 partition x 3 replicas")
 def authorized_operations_are_told_on_demand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Without an authorizer all that apply, as a bit field; if not asked for, the minimum integer."""
+    """Without an authorizer all applicable operations, as a bit field; if not requested, the minimum integer."""
     topic = cluster.topics.create()
     client = cluster.connect(cluster.first)
     for version in (8, 10, 13):
@@ -148,7 +148,7 @@ def the_cluster_is_described(cluster: ClusterUnderTest) -> Iterator[Observation]
 
 @scenario(topology="2 topics of 3 and 2 partitions x 3 replicas")
 def partitions_are_described_page_by_page(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The limit may end a page anywhere, the cursor continues there, topics are sorted by name."""
+    """A page may end anywhere at its limit, the cursor continues there, topics are sorted by name."""
     first, second = cluster.topics.create(partitions=3), cluster.topics.create(partitions=2)
     client = cluster.connect(cluster.first)
     names = (second.name, first.name)
@@ -182,7 +182,7 @@ def unknown_topics_have_pages_too(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="1 partition x 3 replicas")
 def a_deleted_topic_is_gone_from_metadata(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """It is gone by name and by id; created again it has a new id and begins with leader epoch 0."""
+    """It is gone by name and by id; created again it has a new id and starts with leader epoch 0."""
     topic = cluster.topics.create()
     client = cluster.connect(cluster.first)
     yield described("before", cluster, topic)

@@ -1,4 +1,4 @@
-"""Replicas that are asked to move to another directory. Kafka: ReplicaManager.alterReplicaLogDirs, KIP-113."""
+"""Requests to move replicas to another log directory. Kafka: ReplicaManager.alterReplicaLogDirs, KIP-113."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 Request = messages.AlterReplicaLogDirsRequest
 Entry = tuple[str, dict[str, list[int]]]
-"""A directory, and the partitions by topic that shall be in it."""
+"""A directory, and the partitions by topic that are to move into it."""
 
 VERSIONS: Final = (1, 2)
 NEWEST: Final = 2
 DESCRIBE_VERSION: Final = 4
 NO_DIRECTORY: Final = "/no/such/directory"
 LONG, TOO_LONG = "x" * 213, "x" * 214
-"""A partition of the second one has no room for the name of a log that moves."""
+"""With the second name, the directory name of a moving log would be too long."""
 
 
 @scenario(topology="3 partitions x 1 or 2 replicas")
 def replicas_stay_in_the_one_directory(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A replica that is where it shall be moves nowhere; other directories do not exist.
+    """A replica that is in the requested directory already does not move; other directories do not exist.
 
-    Each broker answers for its own replicas. Of a partition that is named twice the last directory counts.
+    Each broker handles only its own replicas. If a partition is named twice, the last directory counts.
     """
     first, second, third = cluster.brokers
     topic = cluster.topics.create(assignments=[[first, second], [second, first], [second, third]])
@@ -87,7 +87,7 @@ def _alter(
 
 
 def _told(step: str, reply: Reply[messages.AlterReplicaLogDirsResponse], name: str) -> Observation:
-    """Observe topics, partitions and errors in their order."""
+    """Observe topics, partitions and errors in the order of the response."""
     return seen_in(
         step,
         reply,

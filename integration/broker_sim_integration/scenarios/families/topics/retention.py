@@ -1,4 +1,4 @@
-"""When old records are deleted. Kafka: LogManager.cleanupLogs."""
+"""Deletion of old records. Kafka: LogManager.cleanupLogs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RETENTION_CHECK_MS: Final = 500
 
 @scenario(topology="1 partition x 1 replica", configs=RESTRICTED)
 def old_records_are_deleted_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Twice a record is gone once it is older than retention.ms, at the broker's next check."""
+    """Twice a record is deleted when it is older than retention.ms, at the broker's next check."""
     topic = cluster.topics.create(
         [cluster.first], retention_ms=str(RETENTION_MS), message_timestamp_type="LogAppendTime"
     )

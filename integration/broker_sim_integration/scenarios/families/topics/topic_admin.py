@@ -1,4 +1,4 @@
-"""Topics created, enlarged, moved and deleted. Kafka: ReplicationControlManager, ControllerApis."""
+"""Creating, enlarging, moving and deleting topics. Kafka: ReplicationControlManager, ControllerApis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DELETED = ("responses",)
 
 @scenario(topology="none before")
 def a_new_topic_is_described_in_the_answer(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Partitions, replication factor and all effective configurations, in every version."""
+    """Partitions, replication factor and all effective configurations, in each version."""
     client = cluster.connect(cluster.first)
     for version in range(2, 8):
         wanted = creatable(cluster.topics.name(f"v{version}"), 2, 3)
@@ -48,7 +48,7 @@ def replicas_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterator[Obse
 
 @scenario(topology="none before")
 def assignments_that_make_no_sense_are_refused(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Gaps, duplicates, unknown brokers, none, two sizes, both ways at once; with error messages."""
+    """Gaps, duplicates, unknown brokers, no brokers, two sizes, both ways at once; with error messages."""
     client = cluster.connect(cluster.first)
     one, two, three = cluster.brokers
     cases = {
@@ -79,7 +79,7 @@ def impossible_sizes_are_refused(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="none before")
 def names_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_TOPIC_EXCEPTION for empty, dots, too long, invalid characters and colliding names."""
+    """INVALID_TOPIC_EXCEPTION for empty names, dots, too long names, invalid characters and collisions."""
     client = cluster.connect(cluster.first)
     longest = cluster.topics.name("n").ljust(LONGEST_NAME, "n")
     invalid = ("", ".", "..", longest + "n", "a b", "a/b", "\u00e4", "a\0b")
@@ -94,7 +94,7 @@ def names_have_rules(cluster: ClusterUnderTest) -> Iterator[Observation]:
 
 @scenario(topology="none before")
 def topics_of_one_request_succeed_and_fail_alone(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Good ones, bad ones, one that exists already and one that is named twice."""
+    """Valid and invalid topics, one that exists already and one that is named twice."""
     client = cluster.connect(cluster.first)
     there = cluster.topics.create([cluster.first])
     names = [cluster.topics.name(suffix) for suffix in ("good", "bad", "twice")]
@@ -123,7 +123,7 @@ def validate_only_makes_nothing(cluster: ClusterUnderTest) -> Iterator[Observati
 
 @scenario(topology="none before")
 def configurations_of_a_new_topic_are_checked(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Good values are in the response; unknown keys and bad values are INVALID_CONFIG."""
+    """Valid values are in the response; unknown keys and bad values get INVALID_CONFIG."""
     client = cluster.connect(cluster.first)
     good = {"max.message.bytes": "2000", "cleanup.policy": "compact,delete", "segment.ms": "1000"}
     reply = create(client, creatable(cluster.topics.name("good"), 1, 1, configs=good))
@@ -147,7 +147,7 @@ def configurations_of_a_new_topic_are_checked(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="3 topics of 1 partition x 1 replica")
 def topics_are_deleted_by_name_and_by_id(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """In every version; afterwards metadata and another deletion do not know them."""
+    """Deletion in each version; afterwards the topic is unknown to metadata and to another deletion."""
     client = cluster.connect(cluster.first)
     for version in (1, 4, 5, 6):
         topic = cluster.topics.create([cluster.first])
@@ -186,7 +186,7 @@ def deletions_that_make_no_sense_are_refused(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="2 topics of 1 partition x 1 replica")
 def a_topic_can_be_enlarged_only(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """More partitions; as many, fewer, none and an unknown topic are refused, also named twice."""
+    """More partitions succeed; the same number, fewer, none, an unknown topic and a repeated topic get errors."""
     client = cluster.connect(cluster.first)
     topic, other = (cluster.topics.create([cluster.first]) for _ in range(2))
     for count in (2, 2, 1, 0, -1):
@@ -204,7 +204,7 @@ def a_topic_can_be_enlarged_only(cluster: ClusterUnderTest) -> Iterator[Observat
 
 @scenario(topology="1 partition x 2 replicas")
 def new_partitions_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """One entry per new partition, with as many replicas as the others have, each a known broker."""
+    """One entry per new partition, with the topic's number of replicas, each on a known broker."""
     client = cluster.connect(cluster.first)
     topic = cluster.topics.create([cluster.first, cluster.second])
     one, two, three = cluster.brokers
@@ -226,7 +226,7 @@ def new_partitions_may_be_assigned_by_hand(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="2 partitions x 2 replicas")
 def replicas_are_moved_on_demand(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Added, moved and unchanged: the responses, and metadata when the reassignment is complete."""
+    """Added, moved and unchanged replicas: the responses, and metadata after the reassignment."""
     topic = cluster.topics.create([cluster.first, cluster.second], partitions=2)
     cluster.clients.ask(cluster.first).produce(topic, b"moves along")
     client = cluster.connect(cluster.first)

@@ -1,1 +1,1 @@
-"""Transactions: what readers see, who is fenced, what survives a coordinator, offsets, administration."""
+"""Transactions: visibility to readers, fencing, failover of coordinators, offsets, administration."""

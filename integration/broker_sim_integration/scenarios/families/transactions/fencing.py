@@ -1,4 +1,4 @@
-"""Which producers may go on with a transactional id, and which are zombies. Kafka: TransactionCoordinator."""
+"""Producers that may continue with a transactional id, and zombies. Kafka: TransactionCoordinator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_TIMEOUT_MS: Final = 900_000
 
 
 def _initialised(transactions: TransactionsUnderTest, step: str, producer: TransactionalProducer) -> Observation:
-    """Initialise the producer until no transaction is in the way, and observe the last answer."""
+    """Initialise the producer, repeatedly while a transaction is in progress, and observe the last response."""
     reply = producer.init()
     while reply.message.error_code == ErrorCode.CONCURRENT_TRANSACTIONS:
         transactions.completed(producer)
@@ -42,7 +42,7 @@ def _initialised(transactions: TransactionsUnderTest, step: str, producer: Trans
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def a_zombie_is_fenced_by_its_successor(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """All that the older producer of an id sends is refused, each API and version with its code."""
+    """Each request of the older producer of an id gets an error, in each API and version with its own code."""
     reply: Reply[Any]
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -91,7 +91,7 @@ def a_new_producer_aborts_what_its_predecessor_left_open(cluster: ClusterUnderTe
 
 @scenario(topology="no topic", configs=QUICK_TRANSACTIONS)
 def a_producer_bumps_its_own_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """KIP-360: a producer that names its id and epoch gets the next one, also once more; older ones are fenced."""
+    """KIP-360: a producer that sends its id and epoch gets the next epoch, also when repeated; older ones fail."""
     transactions = TransactionsUnderTest(cluster)
     producer = transactions.producer()
     known, epoch = producer.producer_id, producer.epoch
@@ -112,7 +112,7 @@ def a_producer_bumps_its_own_epoch(cluster: ClusterUnderTest) -> Iterator[Observ
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def a_transaction_whose_time_is_over_is_aborted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The coordinator aborts it with a bumped epoch, and its producer is fenced."""
+    """The coordinator aborts it in the next epoch, and its producer is fenced."""
     reply: Reply[Any]
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -138,7 +138,7 @@ def a_transaction_whose_time_is_over_is_aborted(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="no topic", configs=QUICK_TRANSACTIONS)
 def the_timeout_of_transactions_has_bounds(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_TRANSACTION_TIMEOUT above `transaction.max.timeout.ms` and without any time."""
+    """INVALID_TRANSACTION_TIMEOUT above `transaction.max.timeout.ms`, and for 0 or negative timeouts."""
     transactions = TransactionsUnderTest(cluster)
     for timeout_ms in (1000, 0, -1, MAX_TIMEOUT_MS, MAX_TIMEOUT_MS + 1, 2**31 - 1):
         producer = transactions.uninitialised()
@@ -147,7 +147,7 @@ def the_timeout_of_transactions_has_bounds(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def sequences_begin_anew_with_each_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A gap is OUT_OF_ORDER_SEQUENCE_NUMBER; a duplicate of an older epoch is fenced, not recognised."""
+    """A gap gets OUT_OF_ORDER_SEQUENCE_NUMBER; a duplicate of an older epoch is fenced, not recognised."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -176,7 +176,7 @@ def sequences_begin_anew_with_each_epoch(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def a_producer_is_transactional_or_not(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A plain batch within an open transaction, and a transactional one without an id, are refused."""
+    """A plain batch within an open transaction, and a transactional batch without an id, get errors."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -202,7 +202,7 @@ def a_producer_is_transactional_or_not(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def an_end_may_be_repeated(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A client that did not hear the answer asks again, by the epoch before it; another end is refused."""
+    """A client that lost the response repeats it with the previous epoch; a different end gets an error."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)

@@ -1,4 +1,4 @@
-"""What readers see of transactions. Kafka: UnifiedLog, ProducerStateManager, TransactionIndex."""
+"""Visibility of transactions to readers. Kafka: UnifiedLog, ProducerStateManager, TransactionIndex."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _both_views(
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def an_open_transaction_hides_what_comes_after_it(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A read_committed reader stops at the last stable offset; the commit lets it go on."""
+    """A read_committed reader stops at the last stable offset; the commit lets it continue."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -53,7 +53,7 @@ def an_open_transaction_hides_what_comes_after_it(cluster: ClusterUnderTest) -> 
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def an_aborted_transaction_is_named_to_readers(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its records are sent all the same; the list of aborted transactions tells what to skip."""
+    """Its records are returned nevertheless; the list of aborted transactions shows which ones to skip."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -71,7 +71,7 @@ def an_aborted_transaction_is_named_to_readers(cluster: ClusterUnderTest) -> Ite
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def only_aborted_transactions_in_reach_are_named(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch is told those aborted transactions whose records it may meet."""
+    """A fetch gets the aborted transactions whose records it may contain."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -87,7 +87,7 @@ def only_aborted_transactions_in_reach_are_named(cluster: ClusterUnderTest) -> I
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def the_oldest_open_transaction_sets_the_last_stable_offset(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The first of three interleaved transactions holds back the others' records."""
+    """The first of three interleaved transactions holds back the records of the others."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -104,7 +104,7 @@ def the_oldest_open_transaction_sets_the_last_stable_offset(cluster: ClusterUnde
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def a_waiting_reader_is_woken_by_the_marker(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A fetch of committed records sleeps through the records of a transaction, until it ends."""
+    """A read_committed fetch is not woken by the records of a transaction, only by its end."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic(partitions=2)
     leader, reader = cluster.connect(cluster.first), cluster.connect(cluster.first)
@@ -122,7 +122,7 @@ def a_waiting_reader_is_woken_by_the_marker(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def a_reader_waits_in_vain_while_a_transaction_is_open(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its fetch ends at its timeout, without records, although there are some to read uncommitted."""
+    """Its fetch ends at its timeout without records, although there are uncommitted ones."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -141,7 +141,7 @@ def a_reader_waits_in_vain_while_a_transaction_is_open(cluster: ClusterUnderTest
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def the_end_of_a_partition_depends_on_the_isolation_level(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """ListOffsets answers committed readers with the last stable offset; markers have offsets too."""
+    """For committed readers ListOffsets returns the last stable offset; markers have offsets, too."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -168,7 +168,7 @@ def the_end_of_a_partition_depends_on_the_isolation_level(cluster: ClusterUnderT
 
 @scenario(topology="3 partitions, each led by another broker", configs=QUICK_TRANSACTIONS)
 def a_transaction_ends_in_all_its_partitions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Each leader gets its marker, also for a partition that was added and never written to."""
+    """Each leader writes its marker, also in a partition that was added and never written to."""
     transactions = TransactionsUnderTest(cluster)
     first, second, third = cluster.first, cluster.second, cluster.third
     turns = [(first, second, third), (second, third, first), (third, first, second)]
@@ -190,7 +190,7 @@ def a_transaction_ends_in_all_its_partitions(cluster: ClusterUnderTest) -> Itera
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def deleted_records_end_where_a_transaction_is_open(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """DeleteRecords goes up to the high watermark, through an open transaction, which still ends."""
+    """DeleteRecords deletes up to the high watermark, across an open transaction, which can still end."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -208,7 +208,7 @@ def deleted_records_end_where_a_transaction_is_open(cluster: ClusterUnderTest) -
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def a_follower_shows_the_same_transactions(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A reader of a follower gets its last stable offset and its list of aborted transactions."""
+    """A reader of a follower gets the follower's last stable offset and list of aborted transactions."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)

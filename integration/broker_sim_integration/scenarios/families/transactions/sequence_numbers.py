@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from broker_sim_integration.observations import Observation
 
 LAST_WITHOUT_EPOCH: Final = 4
-"""Up to this version of EndTxn the producer keeps its epoch, and with it its sequence numbers."""
+"""Last version of EndTxn after which a producer keeps its epoch, and so its sequence numbers."""
 NAMES_EPOCH: Final = 5
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def a_sequence_number_used_again_after_an_abort_loses_its_record(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """In the same epoch the leader takes another record for the aborted one: the commit shows nothing.
+    """In the same epoch the leader takes another record for the aborted one: after the commit there is no record.
 
-    So it goes for librdkafka, which counts a record that it gave up at the abort as never sent,
-    although its request had arrived. The epoch that EndTxn 5 raises protects from it.
+    This happens to librdkafka, which counts a record that it discarded at the abort as never sent,
+    although its request had arrived. The epoch raised by EndTxn 5 protects against it.
     """
     transactions = TransactionsUnderTest(cluster)
     for version in (LAST_WITHOUT_EPOCH, NAMES_EPOCH):

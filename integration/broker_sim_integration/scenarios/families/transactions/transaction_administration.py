@@ -1,4 +1,4 @@
-"""Describing and listing transactions and producers, as kafka-transactions does. Kafka: KafkaApis."""
+"""Describing and listing transactions and producers, like kafka-transactions. Kafka: KafkaApis."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _producers(client: BrokerClient, *partitions: tuple[str, int]) -> Reply[mess
 def _listed(
     cluster: ClusterUnderTest, client: BrokerClient, version: int = 2, **filters: Any
 ) -> Reply[messages.ListTransactionsResponse]:
-    """List the transactions of a broker, of which those of other scenarios are taken out."""
+    """List the transactions of a broker, without those of other scenarios."""
     request = messages.ListTransactionsRequest(**filters)
     reply = client.request(request, version, messages.ListTransactionsResponse)
     ours = cluster.topics.name("id.")
@@ -43,7 +43,7 @@ def _listed(
 
 @scenario(topology="2 partitions x 3 replicas, a group", configs=QUICK_TRANSACTIONS)
 def a_transaction_is_described_in_each_state(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its partitions, also that of the offsets; an id that was never used is told as unknown."""
+    """Its partitions, including that of the offsets; an id that was never used is unknown."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic(partitions=2)
@@ -76,7 +76,7 @@ def a_transaction_is_described_in_each_state(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def transactions_are_listed_by_filters(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Filters are state, producer id, duration and pattern; unknown states are named in the answer."""
+    """Filters are state, producer id, duration and pattern; the response lists unknown states."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -117,7 +117,7 @@ def transactions_are_listed_by_filters(cluster: ClusterUnderTest) -> Iterator[Ob
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def producers_of_a_partition_are_described(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Epoch, last sequence and where an open transaction begins; only the leader knows them."""
+    """Epoch, last sequence and start offset of an open transaction; only the leader returns them."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic(partitions=2)
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)
@@ -145,7 +145,7 @@ def producers_of_a_partition_are_described(cluster: ClusterUnderTest) -> Iterato
 
 @scenario(topology="1 partition x 3 replicas", configs=QUICK_TRANSACTIONS)
 def a_hanging_transaction_is_found_and_aborted(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The steps of kafka-transactions: the producer's state, what the coordinator knows, and a marker."""
+    """The steps of kafka-transactions: the producer's state, the coordinator's state, and a marker."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)

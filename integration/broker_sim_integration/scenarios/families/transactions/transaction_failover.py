@@ -45,9 +45,9 @@ TRANSACTION_LAG: Final = QUICK_TRANSACTIONS | LONG_SESSION | SHORT_LAG
 """A paused follower leaves the ISR after 1.5 s, and is not fenced."""
 IDLE_FETCH_MS: Final = 5_000
 SLOW_FOLLOWERS: Final = QUICK_TRANSACTIONS | LONG_SESSION | {"replica.fetch.wait.max.ms": str(IDLE_FETCH_MS)}
-"""A follower learns a new high watermark from its next fetch: up to 5 s later, if nothing is written."""
+"""A follower gets a new high watermark with its next fetch: up to 5 s later, if nothing is written."""
 BY_NAME: Final = 8
-"""A version of OffsetFetch that names topics and has several groups."""
+"""A version of OffsetFetch with topic names and several groups."""
 
 
 def _stable_end(client: BrokerClient, topic: Topic, partition: int = 0) -> int:
@@ -61,7 +61,7 @@ def _wait_for_end(cluster: ClusterUnderTest, client: BrokerClient, topic: Topic,
 
 @scenario(configs=TRANSACTION_FAILOVER, needs={Fault.KILL})
 def an_open_transaction_outlives_its_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The next coordinator knows its partitions, and the producer goes on and commits."""
+    """The next coordinator knows its partitions, and the producer continues and commits."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third])
     leader = cluster.connect(cluster.first)
@@ -84,7 +84,7 @@ def an_open_transaction_outlives_its_coordinator(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="2 partitions x 2 replicas", configs=TRANSACTION_LAG, needs={Fault.PAUSE})
 def a_transaction_that_ends_is_ended_by_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A leader is frozen, so that its marker is missing, when another broker becomes the coordinator."""
+    """A leader is paused, so its marker is missing when another broker becomes the coordinator."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic(assignments=[[cluster.first, cluster.second], [cluster.third, cluster.first]])
     leader, other = cluster.connect(cluster.first), cluster.connect(cluster.third)
@@ -108,7 +108,8 @@ def a_transaction_that_ends_is_ended_by_the_next_coordinator(cluster: ClusterUnd
     yield transactions.seen("described by the next", transactions.describe(producer), MOVED)
     yield transactions.read("first partition", leader, topic)
     seen = transactions.read("second partition", other, topic, partition=1)
-    # The marker of the old coordinator waited too. Written before that of the next one it is a second
+    # The marker of the old coordinator was waiting, too. If it is written before that of the next coordinator, the
+    # partition has two markers; after it, it is rejected.
     # marker, after it it is refused.
     yield concluded("second partition", found=seen.fields["found"][:2])
     yield produced("next", producer.produce(leader, topic, b"2"), MOVED, topic=topic)
@@ -117,7 +118,7 @@ def a_transaction_that_ends_is_ended_by_the_next_coordinator(cluster: ClusterUnd
 
 
 def _prefer(cluster: ClusterUnderTest, topic: str, partition: int, *order: int) -> None:
-    """Give a partition another preferred leader, the first of `order`; the leader stays."""
+    """Make the first of `order` the preferred leader of a partition; the present leader stays."""
     move(cluster.clients.ask(cluster.first), (topic, partition, order))
     cluster.wait_until(
         lambda: cluster.metadata.describe_all(topic)[partition].replicas == order,
@@ -126,7 +127,7 @@ def _prefer(cluster: ClusterUnderTest, topic: str, partition: int, *order: int) 
 
 
 def _elect(cluster: ClusterUnderTest, topic: str, partition: int) -> None:
-    """Let the preferred leader lead a partition."""
+    """Elect the preferred leader of a partition."""
     named = Topic(topic, bytes(16), ())
     elect_leader(cluster.clients.ask(cluster.first), named, partition=partition)
 
@@ -143,7 +144,7 @@ def _state(transactions: TransactionsUnderTest, producer: TransactionalProducer)
 
 @scenario(configs=TRANSACTION_FAILOVER, needs={Fault.KILL})
 def a_transaction_times_out_at_the_next_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its time runs from when it began, on whichever coordinator."""
+    """Its timeout counts from its begin, whichever broker coordinates it."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third])
     leader = cluster.connect(cluster.first)
@@ -162,7 +163,7 @@ def a_transaction_times_out_at_the_next_coordinator(cluster: ClusterUnderTest) -
 
 @scenario(configs=TRANSACTION_FAILOVER, needs={Fault.STOP})
 def a_coordinator_that_stops_hands_its_transactions_over(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A controlled shutdown with an open transaction, which the producer ends at the next one."""
+    """A controlled shutdown with an open transaction, which the producer ends at the next coordinator."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third])
     leader = cluster.connect(cluster.first)
@@ -179,7 +180,7 @@ def a_coordinator_that_stops_hands_its_transactions_over(cluster: ClusterUnderTe
 
 @scenario(topology="1 partition x 2 replicas", configs=TRANSACTION_FAILOVER, needs={Fault.KILL})
 def a_new_leader_knows_the_open_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Sequences go on, the stable offset stays where it was, and the marker comes to the new leader."""
+    """Sequences continue, the last stable offset stays, and the new leader writes the marker."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.second, cluster.third])
     producer = transactions.producer()
@@ -202,7 +203,7 @@ def a_new_leader_knows_the_open_transaction(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="a group", configs=TRANSACTION_FAILOVER, needs={Fault.KILL})
 def pending_offsets_outlive_the_groups_coordinator(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The next one has them from its log: unstable at first, then committed by the marker it gets."""
+    """The next coordinator loads them from its log: unstable at first, then committed by the marker."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster, cluster.second)
     topic = transactions.topic([cluster.first])
@@ -223,14 +224,14 @@ def pending_offsets_outlive_the_groups_coordinator(cluster: ClusterUnderTest) ->
 
 
 def _has_offset(group: GroupUnderTest, client: BrokerClient) -> bool:
-    """Tell whether a broker shows the only offset of a group."""
+    """Whether a broker returns the group's only committed offset."""
     answer = committed_of_groups(client, {group.name: None}).message.groups[0]
     return not answer.error_code and len(answer.topics) == 1
 
 
 @scenario(topology="1 partition x 2 replicas", configs=TRANSACTION_LAG, needs={Fault.PAUSE})
 def a_marker_waits_for_a_frozen_follower(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Readers see the transaction when the follower has left the ISR; EndTxn has long been answered."""
+    """Readers see the transaction when the follower has left the ISR, long after the response to EndTxn."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third], min_insync_replicas="1")
     leader = cluster.connect(cluster.first)
@@ -250,7 +251,7 @@ def a_marker_waits_for_a_frozen_follower(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="1 partition x 2 replicas", configs=TRANSACTION_LAG, needs={Fault.PAUSE})
 def a_marker_is_written_below_the_minimum_of_replicas_later(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The coordinator tries again until the ISR is large enough; the transaction is not over before."""
+    """The coordinator retries until the ISR is large enough; the transaction does not complete before."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first, cluster.third], min_insync_replicas="2")
     leader = cluster.connect(cluster.first)
@@ -270,17 +271,17 @@ def a_marker_is_written_below_the_minimum_of_replicas_later(cluster: ClusterUnde
 
 @scenario(topology="a group", configs=SLOW_FOLLOWERS, needs={Fault.PAUSE})
 def a_new_coordinator_shows_the_offset_before_the_last_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Whoever asks for stable offsets waits for the right one; others may do the same work twice.
+    """A fetch of stable offsets waits for the right offset; other fetches may cause the same work twice.
 
-    The transaction is over, so neither is told of it. The last follower is frozen, so that the new
-    leader's high watermark stays where it was.
+    The transaction has ended, so neither gets an error. The last follower is paused, so the new leader's high
+    watermark does not advance.
     """
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first])
     partition = partition_of(group.name, len(cluster.metadata.describe_all(OFFSETS_TOPIC)))
     _prefer(cluster, OFFSETS_TOPIC, partition, cluster.second, cluster.first, cluster.third)
-    for _ in range(2):  # followers learn with the second one that the first is committed
+    for _ in range(2):  # followers learn with the second commit that the first is committed
         commit(group.tool, group.name, Offset(topic, 0, 1))
     producer = transactions.producer(cluster.second)
     producer.commit_offsets(group.tool, group.name, Offset(topic, 0, 2))
@@ -309,6 +310,6 @@ def a_new_coordinator_shows_the_offset_before_the_last_transaction(cluster: Clus
 
 
 def _answers(group: GroupUnderTest, client: BrokerClient) -> bool:
-    """Tell whether a broker has loaded the group."""
+    """Whether a broker has loaded the group."""
     answer = committed_of_groups(client, {group.name: None}).message.groups[0]
     return answer.error_code == ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""What each API of transactions answers to requests that cannot be served. Kafka: TransactionCoordinator."""
+"""Responses of each transaction API to requests that cannot be served. Kafka: TransactionCoordinator."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LAST_TXN_OFFSETS: Final = 6
 def _strangers(
     producer: TransactionalProducer, unknown: TransactionalProducer
 ) -> Iterator[tuple[str, TransactionalProducer]]:
-    """Yield producers like this one whose id, producer id or epoch the coordinator does not know."""
+    """Yield copies of this producer with an id, producer id or epoch that the coordinator does not know."""
     for step, transactional_id, producer_id, epoch in (
         ("unknown id", unknown.transactional_id, 0, 0),
         ("empty id", "", 0, 0),
@@ -58,7 +58,7 @@ def _with_history(transactions: TransactionsUnderTest) -> TransactionalProducer:
 
 @scenario(topology="no topic", configs=QUICK_TRANSACTIONS)
 def ids_are_given_to_valid_requests_only(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_REQUEST for an empty transactional id, and for half of a producer's identity."""
+    """INVALID_REQUEST for an empty transactional id, and for a producer id without an epoch or the reverse."""
     transactions = TransactionsUnderTest(cluster)
     producer = transactions.uninitialised()
     empty = producer.again()
@@ -80,7 +80,7 @@ def ids_are_given_to_valid_requests_only(cluster: ClusterUnderTest) -> Iterator[
 
 @scenario(topology="2 partitions x 1 replica", configs=QUICK_TRANSACTIONS)
 def partitions_are_added_by_their_producer_only(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED and others; one unknown partition fails all."""
+    """INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED and others; one unknown partition fails the whole request."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first], partitions=2)
     no_topic = cluster.topics.unknown()
@@ -101,7 +101,7 @@ def partitions_are_added_by_their_producer_only(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="2 partitions x 1 replica", configs=QUICK_TRANSACTIONS)
 def brokers_add_and_verify_partitions_of_several_producers(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """AddPartitionsToTxn 4 and 5, which leaders send: a result for each transaction."""
+    """AddPartitionsToTxn 4 and 5, which leaders send: one result per transaction."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first], partitions=2)
     unknown = transactions.uninitialised()
@@ -159,7 +159,7 @@ def a_transaction_is_ended_by_its_producer_only(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
 def offsets_are_committed_by_their_producer_only(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The transaction's coordinator is asked first; then the group's own checks follow."""
+    """The transaction coordinator's checks come first, then those of the group coordinator."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first])
@@ -179,7 +179,7 @@ def offsets_are_committed_by_their_producer_only(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="a group, 1 partition", configs=QUICK_TRANSACTIONS)
 def another_broker_does_not_coordinate_the_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """NOT_COORDINATOR, in each API's own way."""
+    """NOT_COORDINATOR, in the form of each API."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic([cluster.first])
     producer = transactions.producer()
@@ -201,7 +201,7 @@ def another_broker_does_not_coordinate_the_transaction(cluster: ClusterUnderTest
 
 @scenario(topology="no topic", configs=QUICK_TRANSACTIONS)
 def coordinators_of_transactions_are_found_by_key(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """FindCoordinator by transactional id, one or several; the empty one has a coordinator too."""
+    """FindCoordinator by transactional id, one or several; the empty id has a coordinator, too."""
     transactions = TransactionsUnderTest(cluster)
     producer, other = transactions.producer(), transactions.producer(cluster.second)
     client = cluster.connect(cluster.third)
@@ -218,7 +218,7 @@ def coordinators_of_transactions_are_found_by_key(cluster: ClusterUnderTest) -> 
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def markers_are_written_for_who_asks(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """WriteTxnMarkers by a client: unknown partitions, old epochs, a hanging transaction aborted."""
+    """WriteTxnMarkers of a client: unknown partitions, old epochs, a hanging transaction that is aborted."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader, follower = cluster.connect(cluster.first), cluster.connect(cluster.second)

@@ -1,4 +1,4 @@
-"""When an open transaction ends whose time is over. Kafka: TransactionCoordinator.abortTimedOutTransactions."""
+"""The abort of an open transaction after its timeout. Kafka: TransactionCoordinator.abortTimedOutTransactions."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ REPEATS: Final = 3
 def an_open_transaction_is_aborted_in_time(cluster: ClusterUnderTest) -> Iterator[Observation]:
     """Three times the coordinator decides to abort it, at its check.
 
-    Before that once without a claim: what a broker does for the first time takes Kafka longer. When the
-    markers follow is left out: Kafka sends them at once or half a second later.
+    One abort before that is not judged: Kafka takes longer for the first of a kind. The time of the markers is
+    not judged: Kafka sends them at once or half a second later.
     """
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()

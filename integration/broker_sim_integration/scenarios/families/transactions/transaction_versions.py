@@ -1,4 +1,4 @@
-"""What transaction.version changes (KIP-890). Kafka: TransactionVersion, AddPartitionsToTxnManager."""
+"""Effects of transaction.version (KIP-890). Kafka: TransactionVersion, AddPartitionsToTxnManager."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def update(
     validate_only: bool = False,
     version: int = UPDATE_VERSION,
 ) -> Reply[messages.UpdateFeaturesResponse]:
-    """Send UpdateFeatures for one feature."""
+    """Send UpdateFeatures for one feature; return the response."""
     request = messages.UpdateFeaturesRequest
     update = request.FeatureUpdateKey(feature, level)
     if version:
@@ -58,14 +58,14 @@ def update(
 
 
 def finalised(client: BrokerClient) -> int | None:
-    """Return the level of the feature that a broker tells, None where it is not finalised."""
+    """Return the feature's finalized level in ApiVersions, or None if it is not finalized."""
     reply = client.request(messages.ApiVersionsRequest("broker-sim-compare", "1"), 4, messages.ApiVersionsResponse)
     levels = [f.max_version_level for f in reply.message.finalized_features if f.name == FEATURE]
     return levels[0] if levels else None
 
 
 def set_version(cluster: ClusterUnderTest, level: int) -> Reply[messages.UpdateFeaturesResponse]:
-    """Let all brokers use a version of transactions, until the end of the scenario."""
+    """Set the transaction version of all brokers until the end of the scenario; return the response."""
     controller = cluster.clients.ask(cluster.first)
     cluster.on_close(lambda: update(controller, NEWEST, UPGRADE))
     reply = update(controller, level, SAFE_DOWNGRADE)
@@ -105,13 +105,13 @@ def _unadded(cluster: ClusterUnderTest, level: int) -> Iterator[Observation]:
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def version_0_verifies_what_was_not_added(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Partitions have to be added first: INVALID_TXN_STATE or TRANSACTION_ABORTABLE by version."""
+    """Partitions have to be added first: INVALID_TXN_STATE or TRANSACTION_ABORTABLE, by version of Produce."""
     yield from _unadded(cluster, 0)
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def version_0_has_no_producers_of_version_2(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Its records have no place for them: UNSUPPORTED_VERSION for Produce 12 and 13."""
+    """Its state records have no fields for them: UNSUPPORTED_VERSION for Produce 12 and 13."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -125,19 +125,19 @@ def version_0_has_no_producers_of_version_2(cluster: ClusterUnderTest) -> Iterat
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def version_1_verifies_what_was_not_added(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Version 1 verifies like version 0, which differs in the records of the transaction state only."""
+    """Version 1 verifies like version 0; only the records of the transaction state differ."""
     yield from _unadded(cluster, 1)
 
 
 @scenario(topology="2 partitions x 3 replicas", configs=QUICK_TRANSACTIONS)
 def version_2_adds_what_was_not_added(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """From Produce 12 on the partition's leader adds it to the transaction."""
+    """Since Produce 12 the partition's leader adds the partition to the transaction."""
     yield from _unadded(cluster, 2)
 
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def epochs_of_version_2_grow_with_each_transaction(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """EndTxn 5 answers with the next epoch, and the epoch of before is fenced; EndTxn 4 changes nothing."""
+    """EndTxn 5 returns the next epoch, and the previous epoch is fenced; EndTxn 4 changes no epoch."""
     reply: Reply[Any]
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
@@ -162,7 +162,7 @@ def epochs_of_version_2_grow_with_each_transaction(cluster: ClusterUnderTest) ->
 
 @scenario(configs=QUICK_TRANSACTIONS)
 def an_end_of_nothing_depends_on_the_version(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Without a partition there is nothing to commit; version 2 lets an empty transaction be aborted."""
+    """A commit without partitions is an error; with version 2 an empty transaction can be aborted."""
     transactions = TransactionsUnderTest(cluster)
     topic = transactions.topic()
     leader = cluster.connect(cluster.first)
@@ -182,7 +182,7 @@ def an_end_of_nothing_depends_on_the_version(cluster: ClusterUnderTest) -> Itera
 
 @scenario(topology="no topic", configs=QUICK_TRANSACTIONS)
 def the_version_of_transactions_is_a_feature(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UpdateFeatures takes it down and up again; ApiVersions tells what is finalised."""
+    """UpdateFeatures lowers and raises it; ApiVersions returns the finalized level."""
     client = cluster.connect(cluster.first)
     asked = cluster.clients.ask(cluster.first)
     cluster.on_close(lambda: update(asked, NEWEST, UPGRADE))

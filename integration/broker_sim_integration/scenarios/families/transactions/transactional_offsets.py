@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from broker_sim_integration.scenarios.helpers.groups import GroupUnderTest
 
 LIMITED_TRANSACTIONS: Final = LIMITED_GROUPS | QUICK_TRANSACTIONS
-"""Ten bytes of metadata for an offset, and expired ones go soon."""
+"""Ten bytes of metadata per offset, and early expiration of offsets."""
 BY_NAME: Final = 12
-"""The last version of Fetch that names topics."""
+"""Last version of Fetch with topic names."""
 CHECK_MS: Final = 500
 MOVES: Final = untimed("once the commit and the marker are replicated")
 
@@ -54,14 +54,14 @@ MOVES: Final = untimed("once the commit and the marker are replicated")
 def _both_views(
     group: GroupUnderTest, step: str, asked: Mapping[Topic, Sequence[int]] | None = None
 ) -> Iterator[Observation]:
-    """Fetch the group's offsets as they are, and as a consumer of transactions asks for them."""
+    """Fetch the group's offsets as they are, and as a transactional consumer requests them."""
     for stable in (False, True):
         reply = committed_of_groups(group.tool, {group.name: asked}, require_stable=stable)
         yield group.seen(f"{step}, stable {stable}", reply, MOVES)
 
 
 def _begun(transactions: TransactionsUnderTest, group: GroupUnderTest, *offsets: Offset) -> TransactionalProducer:
-    """Return a producer that has committed offsets in a transaction, which is open."""
+    """Return a producer with an open transaction in which it has committed these offsets."""
     producer = transactions.producer()
     reply = producer.commit_offsets(group.tool, group.name, *offsets)
     codes = [part.error_code for named in reply.message.topics for part in named.partitions]
@@ -71,7 +71,7 @@ def _begun(transactions: TransactionsUnderTest, group: GroupUnderTest, *offsets:
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
 def offsets_of_a_transaction_count_once_it_is_committed(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Until then readers see the older ones, and UNSTABLE_OFFSET_COMMIT if they ask for stable ones."""
+    """Until then readers get the older offsets, or UNSTABLE_OFFSET_COMMIT if they require stable ones."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first], partitions=3)
@@ -92,7 +92,7 @@ def offsets_of_a_transaction_count_once_it_is_committed(cluster: ClusterUnderTes
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
 def offsets_of_an_aborted_transaction_never_count(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """The abort drops them, and what was committed before is stable again."""
+    """The abort drops them, and the previously committed offsets are stable again."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first], partitions=2)
@@ -106,7 +106,7 @@ def offsets_of_an_aborted_transaction_never_count(cluster: ClusterUnderTest) -> 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
 def every_version_asks_for_the_groups_partition_in_its_way(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Up to TxnOffsetCommit 4 it has to be added before, 5 adds it; each version has its error."""
+    """Up to TxnOffsetCommit 4 it has to be added before, version 5 adds it; each version has its own error."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first])
@@ -124,7 +124,7 @@ def every_version_asks_for_the_groups_partition_in_its_way(cluster: ClusterUnder
 
 @scenario(topology="2 groups", configs=QUICK_TRANSACTIONS)
 def who_may_commit_in_a_transaction_depends_on_the_member(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID; without a member all may commit."""
+    """UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID; any producer may commit without a member."""
     transactions = TransactionsUnderTest(cluster)
     group, static = groups_on(cluster, cluster.first, 2)
     topic = transactions.topic([cluster.first])
@@ -175,7 +175,7 @@ def who_may_commit_in_a_transaction_depends_on_the_member(cluster: ClusterUnderT
 
 @scenario(topology="a group by the new protocol", configs=QUICK_TRANSACTIONS)
 def members_of_the_new_protocol_commit_in_their_epoch(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """STALE_MEMBER_EPOCH is told as ILLEGAL_GENERATION, which transactions know."""
+    """STALE_MEMBER_EPOCH is returned as ILLEGAL_GENERATION, the code that transactional clients know."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first])
@@ -199,7 +199,7 @@ def members_of_the_new_protocol_commit_in_their_epoch(cluster: ClusterUnderTest)
 
 @scenario(topology="a group", configs=LIMITED_TRANSACTIONS)
 def offsets_that_cannot_be_committed_fail_alone(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Unknown partitions, too much metadata: the others are part of the transaction."""
+    """Unknown partitions, too much metadata: the other offsets are part of the transaction."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic, unknown = transactions.topic([cluster.first], partitions=3), cluster.topics.unknown()
@@ -227,7 +227,7 @@ def offsets_that_cannot_be_committed_fail_alone(cluster: ClusterUnderTest) -> It
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
 def the_last_commit_counts_in_a_transaction_or_outside(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A plain commit after the transaction's own outlasts its marker, an earlier one does not."""
+    """A plain commit after the transactional one outlasts its marker, an earlier one does not."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first], partitions=3)
@@ -246,7 +246,7 @@ def the_last_commit_counts_in_a_transaction_or_outside(cluster: ClusterUnderTest
 
 @scenario(topology="2 groups", configs=QUICK_TRANSACTIONS)
 def deleted_offsets_are_dropped_from_transactions_too(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """OffsetDelete and DeleteGroups forget what is pending; the commit has nothing left to do."""
+    """OffsetDelete and DeleteGroups drop pending offsets; the commit then has no effect."""
     transactions = TransactionsUnderTest(cluster)
     group, deleted = groups_on(cluster, cluster.first, 2)
     topic = transactions.topic([cluster.first], partitions=2)
@@ -266,7 +266,7 @@ def deleted_offsets_are_dropped_from_transactions_too(cluster: ClusterUnderTest)
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
 def a_subscribed_topic_keeps_its_pending_offsets(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """GROUP_SUBSCRIBED_TO_TOPIC, and NON_EMPTY_GROUP: the transaction goes on."""
+    """GROUP_SUBSCRIBED_TO_TOPIC, and NON_EMPTY_GROUP: the transaction continues."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first])
@@ -280,7 +280,7 @@ def a_subscribed_topic_keeps_its_pending_offsets(cluster: ClusterUnderTest) -> I
 
 @scenario(topology="2 groups", configs=LIMITED_TRANSACTIONS)
 def a_group_with_an_open_transaction_does_not_expire(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """A group with nothing but pending offsets stays as long as these; an empty one goes."""
+    """A group with only pending offsets remains as long as these; an empty group is deleted."""
     transactions = TransactionsUnderTest(cluster)
     kept, gone = groups_on(cluster, cluster.first, 2)
     topic = transactions.topic([cluster.first])
@@ -302,7 +302,7 @@ def a_group_with_an_open_transaction_does_not_expire(cluster: ClusterUnderTest) 
 
 @scenario(topology="a group", configs=QUICK_TRANSACTIONS)
 def offsets_and_markers_are_written_as_records(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """What `__consumer_offsets` holds: a batch for each commit, in the transaction or not, and a marker."""
+    """The batches in `__consumer_offsets`: one per commit, transactional or not, and a marker."""
     transactions = TransactionsUnderTest(cluster)
     group = ready_group(cluster)
     topic = transactions.topic([cluster.first], partitions=2)
@@ -322,7 +322,7 @@ def offsets_and_markers_are_written_as_records(cluster: ClusterUnderTest) -> Ite
 
 
 def _written(batch: memoryview, group: GroupUnderTest) -> dict[str, Any]:
-    """Return a batch without times and ids: its header, and its records as they are decoded."""
+    """Return a batch's header and decoded records, without times and ids."""
     header = parse_header(batch)
     written: dict[str, Any] = {
         "codec": header.codec.name,

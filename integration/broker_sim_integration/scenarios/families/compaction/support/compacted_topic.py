@@ -1,4 +1,4 @@
-"""A compacted topic under test: cleaned when it is told to, and what is left in its log."""
+"""A compacted topic under test: cleaned on request, with the records that remain in its log."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ QUICK_CLEANING: Final = QUICK_TRANSACTIONS | {
 }
 """The cleaner looks for a dirty log every 100 ms."""
 ONE_BATCH_PER_SEGMENT: Final = "130"
-"""A segment's size in bytes: one small batch fits, two do not, so that each append begins a segment."""
+"""A segment size in bytes that fits one small batch, but not two, so each append begins a new segment."""
 ONE_REPLICA: Final = "1 partition x 1 replica"
 NEVER: Final = "1"
 """A dirty ratio that no log exceeds."""
 
 
 class CompactedTopic:
-    """A topic that is cleaned when it is told to, its leader, and what is left in its log."""
+    """A topic that is cleaned on request, its leader, and the records that remain in its log."""
 
     def __init__(self, cluster: ClusterUnderTest, replicas: Sequence[int] | None = None, **configs: str) -> None:
         self._cluster = cluster
@@ -50,11 +50,11 @@ class CompactedTopic:
         self.leader = cluster.connect(cluster.first)
 
     def append(self, *pairs: tuple[bytes | None, bytes | None], **header: Any) -> Reply[Any]:
-        """Append one batch of keys and values, all with the same old timestamp."""
+        """Append one batch of keys and values, all with the same old timestamp; return the response."""
         return self.append_at(0, *pairs, **header)
 
     def append_at(self, time: int, *pairs: tuple[bytes | None, bytes | None], **header: Any) -> Reply[Any]:
-        """Append one batch with a timestamp so many ms later."""
+        """Append one batch with a timestamp of `time` ms after `TIMESTAMP_MS`; return the response."""
         records = [Record(value, key, TIMESTAMP_MS + time) for key, value in pairs]
         return self.leader.start_produce(Append(self.topic, 0, build_batch(records, **header))).result()
 
@@ -76,27 +76,27 @@ class CompactedTopic:
         assert answer.error_code == ErrorCode.NONE, answer
 
     def append_values(self, key: bytes, *values: bytes) -> None:
-        """Append a batch per value."""
+        """Append one batch per value."""
         for value in values:
             self.append((key, value))
 
     def clean_to(self, *expected: str) -> None:
-        """Let the log be cleaned once, and wait until exactly these records are left."""
+        """Have the log cleaned, wait until exactly these records remain, and stop further cleanings."""
         self.clean_always()
         self.await_left(*expected)
         self._cluster.topics.alter(self.topic, min_cleanable_dirty_ratio=NEVER)
         self._published.wait()
 
     def clean_always(self) -> None:
-        """Let the log be cleaned from now on as soon as it has a dirty segment."""
+        """Set the dirty ratio to 0: from now on the log is cleaned whenever it has a dirty segment."""
         self._cluster.topics.alter(self.topic, min_cleanable_dirty_ratio="0")
 
     def await_left(self, *expected: str, client: BrokerClient | None = None) -> None:
-        """Wait until exactly these records of producers are left, `offset key=value` per batch."""
+        """Wait until exactly these data records remain, one `offset key=value` per batch."""
         self._cluster.wait_until(lambda: self.left(client) == list(expected), f"{expected} are left")
 
     def left(self, client: BrokerClient | None = None) -> list[str]:
-        """Return the records of producers that are left, as above."""
+        """Return the remaining data records, one string per batch as for `await_left`."""
         return [
             shown(batch)
             for batch in batches_of(client or self.leader, self.topic)
@@ -104,7 +104,7 @@ class CompactedTopic:
         ]
 
     def seen(self, step: str, client: BrokerClient | None = None) -> Observation:
-        """Observe every batch that is left: its records, offsets, sequences, and the log's end."""
+        """Observe each remaining batch: its records, offsets, sequences, sizes and timestamps."""
         batches = batches_of(client or self.leader, self.topic)
         headers = [parse_header(batch) for batch in batches]
         return concluded(
@@ -115,7 +115,7 @@ class CompactedTopic:
             sequences=[header.base_sequence for header in headers],
             counts=[header.records_count for header in headers],
             with_horizon=[header.delete_horizon_ms is not None for header in headers],
-            # A base timestamp of today makes the deltas of old records longer, by when the run is.
+            # A base timestamp of today makes the deltas of old records longer, depending on the time of the run.
             sizes=[header.size_bytes if header.delete_horizon_ms is None else -1 for header in headers],
             max_timestamps=[header.max_timestamp - TIMESTAMP_MS if not header.is_control else -1 for header in headers],
         )
@@ -137,7 +137,7 @@ def batches_of(client: BrokerClient, topic: Topic) -> list[memoryview]:
 
 
 def shown(batch: memoryview) -> str:
-    """Return `offset key=value` of every record, `offset commit` or `offset abort`, or `empty ...`."""
+    """Return `offset key=value` of each record, `offset commit` or `offset abort`, or `empty ...`."""
     header = parse_header(batch)
     if not header.records_count:
         kind = "marker" if header.is_control else "batch"
@@ -149,7 +149,7 @@ def shown(batch: memoryview) -> str:
 
 
 def records_of(answer: messages.FetchResponse.PartitionData) -> bytes:
-    """Return the records of one partition's answer."""
+    """Return the record bytes of one partition in a fetch response."""
     records: Any = answer.records
     return bytes(records or b"")
 

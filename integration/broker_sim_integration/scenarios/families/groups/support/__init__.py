@@ -1,1 +1,1 @@
-"""What scenarios of groups share."""
+"""Code shared by the scenarios of groups."""

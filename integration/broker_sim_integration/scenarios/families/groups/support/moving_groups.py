@@ -1,7 +1,7 @@
-"""Groups whose members move between the protocols, and how scenarios observe them.
+"""Groups whose members move between the protocols, and observations of them.
 
-Members of the classic protocol are consumers here: their subscriptions and assignments name topics, so
-these are observed as partitions, without the names.
+Members of the classic protocol are consumers here: their subscriptions and assignments contain topic names,
+so they are observed as partitions without topic names.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 PARTITIONS: Final = 6
 TARGET_INTERVAL_MS: Final = 1100
-"""Targets are computed a second apart at least (`group.consumer.assignment.interval.ms`)."""
+"""Minimum time between two assignments (`group.consumer.assignment.interval.ms`), with some slack."""
 ALL_HAVE_JOINED: Final = untimed("when all members have joined")
 
 
 def shared_topic(cluster: ClusterUnderTest) -> Topic:
-    """Return a topic of six partitions."""
+    """Return a new topic of six partitions."""
     return cluster.topics.create([cluster.first], partitions=PARTITIONS)
 
 
 def subscribed(topic: Topic, owned: Sequence[int] = (), user_data: bytes | None = None) -> dict[str, bytes]:
-    """Return the protocols of a consumer that owns these partitions."""
+    """Return the JoinGroup protocols of a consumer that owns these partitions."""
     return {"range": subscription([topic.name], owned={topic.name: owned}, user_data=user_data)}
 
 
 def partitions_in(assigned: bytes) -> list[int]:
-    """Return the partitions of the only topic in an assignment; none of an empty one."""
+    """Return the partitions of the only topic in an assignment; an empty list if it is empty."""
     if not assigned:
         return []
     version = int.from_bytes(assigned[:2], "big")
@@ -51,7 +51,7 @@ def partitions_in(assigned: bytes) -> list[int]:
 
 
 def seen_sync(group: GroupUnderTest, step: str, reply: Reply[messages.SyncGroupResponse]) -> Iterator[Observation]:
-    """Observe a SyncGroup, and what it assigns."""
+    """Observe a SyncGroup response and the assigned partitions."""
     partitions = partitions_in(bytes(reply.message.assignment))
     version = bytes(reply.message.assignment[:2])
     reply.message.assignment = version
@@ -60,24 +60,24 @@ def seen_sync(group: GroupUnderTest, step: str, reply: Reply[messages.SyncGroupR
 
 
 def seen_classic(group: GroupUnderTest, step: str) -> Observation:
-    """Observe how DescribeGroups shows a group of consumers."""
+    """Observe a group of consumers in DescribeGroups."""
     reply = describe_groups(group.tool, group.name)
     for member in reply.message.groups[0].members:
-        # The topic of the subscription has a name of its own in each run.
+        # The topic in the subscription has another name in each run.
         member.member_metadata = bytes(member.member_metadata[:2])
         member.member_assignment = b"%r" % partitions_in(bytes(member.member_assignment))
     return group.seen(step, reply)
 
 
 def seen_consumer(group: GroupUnderTest, step: str) -> Observation:
-    """Observe how ConsumerGroupDescribe shows a group."""
+    """Observe a group in ConsumerGroupDescribe."""
     return group.seen(step, describe_consumer_groups(group.tool, group.name))
 
 
 def seen_join(
     group: GroupUnderTest, step: str, reply: Reply[messages.JoinGroupResponse], **options: Any
 ) -> Observation:
-    """Observe a JoinGroup; of what members say only the version is seen."""
+    """Observe a JoinGroup response, with only the version of each member's metadata."""
     for member in reply.message.members:
         member.metadata = bytes(member.metadata[:2])
     return group.seen(step, reply, **options)
@@ -86,10 +86,10 @@ def seen_join(
 def classic_group(
     group: GroupUnderTest, topic: Topic, members: int = 1, *, static: bool = False, **options: Any
 ) -> list[ClassicMember]:
-    """Let a group get members by the classic protocol, which share the partitions evenly.
+    """Form a group of classic members that share the partitions evenly; return the members, the leader first.
 
-    They come one by one, so that the first is the leader. `static` ones have the instances
-    `instance 1`, `instance 2` and so on.
+    They join one by one, so the first is the leader. With `static` their instance ids are `instance 1`,
+    `instance 2` and so on.
     """
     options.setdefault("protocols", subscribed(topic))
     there: list[ClassicMember] = []
@@ -111,7 +111,7 @@ def classic_group(
 
 
 def shares(topic: Topic, members: Sequence[ClassicMember]) -> Mapping[str, bytes]:
-    """Return an assignment for each member: neighbouring partitions, as many for each."""
+    """Return an assignment for each member: consecutive partitions, the same number for each."""
     each = PARTITIONS // len(members)
     return {
         member.member_id: assignment({topic.name: range(at * each, (at + 1) * each)})

@@ -1,1 +1,1 @@
-"""What scenarios of quotas share."""
+"""Code shared by the scenarios of quotas."""

@@ -1,4 +1,4 @@
-"""Quotas of clients, set for one scenario and gone afterwards."""
+"""Quotas of clients that are set for one scenario and removed afterwards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALTER_VERSION = 1
 
 
 def entry(names: Mapping[str, str | None], **quotas: float | None) -> Alter.EntryData:
-    """Return what sets the quotas of these names by type, and removes those that are None."""
+    """Return an entry that sets the quotas of an entity (name by type), and removes those that are None."""
     return Alter.EntryData(
         [Alter.EntityData(kind, name) for kind, name in names.items()],
         [Alter.OpData(name, value or 0.0, value is None) for name, value in quotas.items()],
@@ -30,7 +30,7 @@ def entry(names: Mapping[str, str | None], **quotas: float | None) -> Alter.Entr
 def alter(
     client: BrokerClient, *entries: Alter.EntryData, validate_only: bool = False
 ) -> Reply[messages.AlterClientQuotasResponse]:
-    """Send the changes."""
+    """Send an AlterClientQuotas request; return the response."""
     request = Alter(list(entries), validate_only)
     return client.request(request, ALTER_VERSION, messages.AlterClientQuotasResponse)
 
@@ -38,13 +38,13 @@ def alter(
 def describe(
     client: BrokerClient, *components: Iterable[Any], strict: bool = False
 ) -> Reply[messages.DescribeClientQuotasResponse]:
-    """Ask for the entities that fit; a component is a type, how to match, and a name or None."""
+    """Return the quotas of the matching entities; a component is an entity type, a match type, and a name or None."""
     request = Describe([Describe.ComponentData(*each) for each in components], strict)
     return client.request(request, ALTER_VERSION, messages.DescribeClientQuotasResponse)
 
 
 def forget_all(cluster: ClusterUnderTest, client: BrokerClient) -> None:
-    """Remove all quotas, at the end of the scenario too."""
+    """Remove all quotas, now and at the end of the scenario."""
 
     def forget() -> None:
         entries = describe(client).message.entries or []
@@ -65,7 +65,7 @@ def forget_all(cluster: ClusterUnderTest, client: BrokerClient) -> None:
 def limit(
     cluster: ClusterUnderTest, published: Publication, names: Mapping[str, str | None], **quotas: float | None
 ) -> None:
-    """Set quotas, and return when every broker acts on them."""
+    """Set quotas; returns when every broker applies them."""
     reply = alter(cluster.clients.ask(cluster.first), entry(names, **quotas))
     assert reply.message.entries[0].error_code == 0, reply.message
     published.wait()

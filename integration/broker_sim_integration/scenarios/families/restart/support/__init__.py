@@ -1,1 +1,1 @@
-"""What scenarios of restarts share."""
+"""Code shared by the scenarios of restarts."""

@@ -1,4 +1,4 @@
-"""A broker that leads partitions of its own and keeps them on disk, and whose files may be damaged."""
+"""A broker that leads partitions of its own, keeps them on disk, and whose files may be damaged."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from broker_sim_integration.observations import Observation
 
 ON_DISK: Final = QUICK_TRANSACTIONS | {
-    "log.dir": "data",  # the simulator keeps data on disk where a scenario asks for it
+    "log.dir": "data",  # with this the simulator keeps its data on disk
     "log.initial.task.delay.ms": "3600000",
     "log.segment.delete.delay.ms": "1000",
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "1000",
 }
-"""Data on disk on both sides. No checkpoint is written by time: after a kill all are as old as the start."""
+"""Data on disk on both sides. No checkpoint is written periodically: after a kill all are as old as the start."""
 ALONE: Final = "1 partition x 1 replica, on the third broker"
 ONE_BATCH_PER_SEGMENT: Final = "130"
-"""A segment's size in bytes: one small batch fits, two do not, so that each append begins a segment."""
+"""A segment size in bytes that fits one small batch, but not two, so each append begins a new segment."""
 REASON: Final = "a state, asked for when the broker serves"
 
 
 def segment_file(base_offset: int, suffix: str = ".log") -> str:
-    """Return the name of a segment's file."""
+    """Return the file name of a segment."""
     return f"{base_offset:020d}{suffix}"
 
 
@@ -46,7 +46,7 @@ class BrokerOnDisk:
     def __init__(self, cluster: ClusterUnderTest) -> None:
         self._cluster = cluster
         self.broker = cluster.third
-        # The shared modules, which are hashed into every recording, have no such verbs.
+        # The shared modules have no such verbs: a change of them would invalidate all recordings.
         verbs = cluster.faults._verbs  # noqa: SLF001
         assert isinstance(verbs, HasBrokerFiles), "this cluster has no files"
         self._verbs: HasBrokerFiles = verbs
@@ -59,7 +59,7 @@ class BrokerOnDisk:
     # -- its topics -----------------------------------------------------------------------------
 
     def topic(self, *values: bytes, **configs: Any) -> Topic:
-        """Create a topic on this broker alone, with one batch for each value."""
+        """Create a topic on this broker alone, with one batch per value."""
         topic = self._cluster.topics.create([self.broker], settled=False, **configs)
         for value in values:
             self.append(topic, value)
@@ -70,12 +70,12 @@ class BrokerOnDisk:
         return self.topic(*values, internal_segment_bytes=ONE_BATCH_PER_SEGMENT, **configs)
 
     def append(self, topic: Topic, *values: bytes, acks: int = -1, **header: int) -> Reply[Any]:
-        """Append one batch."""
+        """Append one batch; return the response."""
         append = Append(topic, 0, batch_of(values, **header))
         return self.client.start_produce(append, acks=acks).result()
 
     def state(self, step: str, topic: Topic) -> Observation:
-        """Observe start, end and batches of a topic's log, and the epoch of its last record."""
+        """Observe the start, end and batches of a topic's log, and the leader epoch of its last record."""
         found = [
             self.client.list_offset(topic, timestamp).message.topics[0].partitions[0]
             for timestamp in (EARLIEST, LATEST)
@@ -94,22 +94,22 @@ class BrokerOnDisk:
     # -- its process ----------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Shut it down."""
+        """Stop the broker by a controlled shutdown."""
         self._cluster.faults.stop(self.broker)
 
     def kill(self) -> None:
-        """Kill it."""
+        """Kill the broker."""
         self._cluster.faults.kill(self.broker)
 
     def start(self, *topics: Topic) -> None:
-        """Start it, and wait until it leads these topics."""
+        """Start the broker, and wait until it leads these topics."""
         self._cluster.faults.start(self.broker)
         self._cluster.wait_until.serving(self.broker)
         for topic in topics:
             self._cluster.wait_until.leader(topic, self.broker)
 
     def comes_up(self) -> bool:
-        """Start it for a moment, to see whether it would."""
+        """Return whether the broker starts; it is killed again if it does."""
         if not self._verbs.comes_up(self.broker):
             return False
         self._cluster.faults.kill(self.broker)
@@ -118,39 +118,39 @@ class BrokerOnDisk:
     # -- its files ------------------------------------------------------------------------------
 
     def names(self, topic: Topic | None = None) -> list[str]:
-        """Return the names of the files of a topic's log, or of what is in the log directory."""
+        """Return the file names of a topic's log, or those in the log directory."""
         directory = "" if topic is None else f"{topic.name}-0"
         return self._verbs.files.names(self.broker, directory)
 
     def read_file(self, path: str) -> bytes:
-        """Return the content of a file of the log directory."""
+        """Return the content of a file in the log directory."""
         return self._verbs.files.read(self.broker, path)
 
     def write_file(self, path: str, content: bytes) -> None:
-        """Replace or make a file of the log directory."""
+        """Create or replace a file in the log directory."""
         self._verbs.files.write(self.broker, path, content)
 
     def remove(self, path: str) -> None:
-        """Remove a file of the log directory."""
+        """Remove a file from the log directory."""
         self._verbs.files.remove(self.broker, path)
 
     def change(self, path: str, change: Callable[[bytes], bytes]) -> None:
-        """Replace the content of a file by what `change` makes of it."""
+        """Replace a file's content by `change(content)`."""
         self.write_file(path, change(self.read_file(path)))
 
     def change_log(self, topic: Topic, change: Callable[[bytes], bytes], base_offset: int = 0) -> None:
-        """Replace the batches of a segment by what `change` makes of them."""
+        """Replace the batches of a segment by `change(batches)`."""
         self.change(f"{topic.name}-0/{segment_file(base_offset)}", change)
 
     def remove_of(self, topic: Topic, suffix: str) -> None:
-        """Remove all files of a topic's log that end so."""
+        """Remove all files of a topic's log that end with `suffix`."""
         for name in self.names(topic):
             if name.endswith(suffix):
                 self.remove(f"{topic.name}-0/{name}")
 
 
 def contents(client: BrokerClient, topic: Topic, start: int, end: int) -> list[str]:
-    """Return offset and values of each batch in between, as far as it can be read."""
+    """Return the base offset and values of each batch between the two offsets, up to the first error."""
     found: list[str] = []
     offset = start
     while offset < end:

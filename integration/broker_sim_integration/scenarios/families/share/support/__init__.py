@@ -1,1 +1,1 @@
-"""What scenarios of share groups have in common: members, their group, and what they are answered."""
+"""Code shared by the scenarios of share groups: members, their group, and observations of responses."""

@@ -1,4 +1,4 @@
-"""Broker configurations of scenarios about share groups, a cluster for each."""
+"""Broker configurations of scenarios about share groups; each has a cluster of its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ SHARE_GROUPS: Final = (
         "share.coordinator.state.topic.num.partitions": "6",
     }
 )
-"""Groups of at most three members are assigned at once; locks may be as short as a second, and sessions
-shorter. State that could not be begun is begun again after `offsets.commit.timeout.ms`, 5 s."""
+"""Groups of at most three members with immediate assignments; locks may be as short as a second, and sessions
+shorter. State that could not be initialised is tried again after `offsets.commit.timeout.ms`, 5 s.
+"""
 FEW_SESSIONS: Final = SHARE_GROUPS | {"group.share.max.share.sessions": str(MAX_SIZE)}
-"""Like SHARE_GROUPS, and a broker has room for three share sessions."""
+"""Like SHARE_GROUPS, with room for three share sessions per broker."""

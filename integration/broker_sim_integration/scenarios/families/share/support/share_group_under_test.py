@@ -1,4 +1,4 @@
-"""A share group of a scenario: its members, its administration, and observations of what they are answered."""
+"""A share group of a scenario: its members, its administration, and observations of responses."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ OFFSETS_VERSION: Final = 1
 ALTER_OFFSETS_VERSION: Final = 0
 DELETE_OFFSETS_VERSION: Final = 0
 INITIAL_WAIT_MS: Final = 500
-"""Maximum wait of the first share fetch, in which a share partition reads its state."""
+"""Maximum wait in ms of the first share fetch, during which the leader reads the share partition's state."""
 
 
 class ShareGroupUnderTest(GroupUnderTest):
-    """A share group that the first broker coordinates, of partitions that it leads."""
+    """A share group whose coordinator is the first broker, with partitions that the first broker leads."""
 
     def share_member(self, name: str, broker: int | None = None) -> ShareMember:
-        """Return a new member with a connection of its own, which has not joined yet."""
+        """Return a new member with a connection of its own to `broker` that has not joined yet."""
         cluster = self._cluster
         leader = cluster.connect(cluster.first if broker is None else broker)
         return ShareMember(self.name, f"id-of-{name}", leader, self.tool)
 
     def begin(self, *topics: Topic) -> ShareMember:
-        """Let a first member join, so that all share partitions of the topics have state; it is assigned them."""
+        """Join a first member, and wait until all share partitions of the topics have state and are assigned to it."""
         member = self.share_member("first")
         names = [topic.name for topic in topics]
         joined = member.heartbeat(names)
@@ -47,7 +47,7 @@ class ShareGroupUnderTest(GroupUnderTest):
         wanted = sum(len(topic.replicas) for topic in topics)
 
         def has_state() -> bool:
-            # Where the first attempt has failed, the next one follows from a heartbeat.
+            # If the first attempt failed, a heartbeat starts the next one.
             return not member.heartbeat().message.error_code and self._initialized() == wanted
 
         self._cluster.wait_until(has_state, f"{self.name} has share partitions")
@@ -56,13 +56,13 @@ class ShareGroupUnderTest(GroupUnderTest):
         return member
 
     def warm(self, *partitions: SharePartition) -> None:
-        """Let the leader read the state of share partitions, in which nothing is available yet."""
+        """Make the leader read the state of share partitions that have no records yet."""
         member = self.share_member("warm")
         member.fetch(*partitions, max_wait_ms=INITIAL_WAIT_MS)
         member.end_session()
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Set configurations of the group; return when all brokers act on them."""
+        """Set configurations of the group; returns when all brokers apply them."""
         configure_groups(self._cluster, [self], configs)
 
     def _initialized(self) -> int:
@@ -72,7 +72,7 @@ class ShareGroupUnderTest(GroupUnderTest):
     def describe_offsets(
         self, topics: Mapping[str, Sequence[int]] | None, version: int = OFFSETS_VERSION
     ) -> Reply[messages.DescribeShareGroupOffsetsResponse]:
-        """Ask for start offsets: of some partitions by topic, or of all."""
+        """Describe the start offsets of these partitions, by topic, or of all partitions."""
         request = messages.DescribeShareGroupOffsetsRequest
         asked = request.DescribeShareGroupOffsetsRequestGroup(self.name, None)
         if topics is not None:
@@ -100,7 +100,7 @@ class ShareGroupUnderTest(GroupUnderTest):
         )
 
     def delete_offsets(self, topics: Iterable[str]) -> Reply[messages.DeleteShareGroupOffsetsResponse]:
-        """Delete the state of topics."""
+        """Delete the share group state of these topics."""
         request = messages.DeleteShareGroupOffsetsRequest
         named = [request.DeleteShareGroupOffsetsRequestTopic(name) for name in topics]
         return self.tool.request(
@@ -113,7 +113,7 @@ class ShareGroupUnderTest(GroupUnderTest):
 
 
 def describe_share_groups(group: GroupUnderTest, *names: str) -> Reply[messages.ShareGroupDescribeResponse]:
-    """Describe share groups at the coordinator of one."""
+    """Describe share groups at the coordinator of `group`."""
     return group.tool.request(
         messages.ShareGroupDescribeRequest(list(names)), DESCRIBE_VERSION, messages.ShareGroupDescribeResponse
     )
@@ -122,9 +122,9 @@ def describe_share_groups(group: GroupUnderTest, *names: str) -> Reply[messages.
 def share_groups_on(
     cluster: ClusterUnderTest, count: int = 1, configs: Mapping[str, str] | None = None
 ) -> list[ShareGroupUnderTest]:
-    """Return share groups that the first broker coordinates, with these configurations of their own.
+    """Return share groups whose coordinator is the first broker, with these group configurations.
 
-    All groups of a scenario are asked for at once: the next call returns the same ones.
+    A scenario has to request all its groups in one call: the next call returns the same groups.
     """
     found = [
         ShareGroupUnderTest(cluster, group.name, group.coordinator)
@@ -132,12 +132,12 @@ def share_groups_on(
     ]
     if configs:
         configure_groups(cluster, found, configs)
-    cluster.topics.settle()  # the offsets topic may have been created just now
+    cluster.topics.settle()  # the offsets topic may just have been created
     return found
 
 
 def configure_groups(cluster: ClusterUnderTest, groups: Iterable[GroupUnderTest], configs: Mapping[str, str]) -> None:
-    """Set configurations of groups; return when all brokers act on them."""
+    """Set configurations of groups; returns when all brokers apply them."""
     changes = [(name, SET, value) for name, value in configs.items()]
     reply = alter(cluster.clients.ask(cluster.first), *((GROUP, group.name, changes) for group in groups))
     assert not any(result.error_code for result in reply.message.responses), reply.message
@@ -147,7 +147,7 @@ def configure_groups(cluster: ClusterUnderTest, groups: Iterable[GroupUnderTest]
 def acquired(
     step: str, cluster: ClusterUnderTest, reply: Reply[messages.ShareFetchResponse], timing: Timing, *, attempt: int = 1
 ) -> Observation:
-    """Observe what a share fetch is answered, partition by partition."""
+    """Observe the response to a share fetch, partition by partition."""
     message = reply.message
     rows = [
         (_label(cluster, topic.topic_id, found.partition_index), found)
@@ -189,7 +189,7 @@ def acquired(
 def acknowledged(
     step: str, cluster: ClusterUnderTest, reply: Reply[messages.ShareAcknowledgeResponse], timing: Timing
 ) -> Observation:
-    """Observe what an acknowledgement is answered, partition by partition."""
+    """Observe the response to an acknowledgement, partition by partition."""
     message = reply.message
     rows = sorted(
         (
@@ -217,7 +217,7 @@ def acknowledged(
 
 
 def _label(cluster: ClusterUnderTest, topic_id: bytes, partition: int) -> str:
-    """Return a name of a partition that is the same on both sides."""
+    """Return a name of the partition that is the same on both sides."""
     ids = [topic.topic_id for topic in cluster.topics.created]
     number = ids.index(bytes(topic_id)) + 1 if bytes(topic_id) in ids else 0
     return f"topic {number}-{partition}" if number else f"unknown topic-{partition}"

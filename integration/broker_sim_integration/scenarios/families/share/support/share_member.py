@@ -48,7 +48,7 @@ class SharePartition(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """What a member says of the records from one offset to another: one type for all, or one for each."""
+    """An acknowledgement of a range of offsets, both inclusive: one type for all records, or one for each."""
 
     first_offset: int
     last_offset: int
@@ -73,7 +73,7 @@ class FetchOptions(TypedDict, total=False):
 
 @dataclass
 class ShareMember:
-    """A member that fetches over `client` and sends heartbeats over `coordinator`; its epochs go on by themselves."""
+    """A member that fetches over `client`, sends heartbeats over `coordinator`, and maintains both its epochs."""
 
     group: str
     member_id: str
@@ -85,7 +85,7 @@ class ShareMember:
     def heartbeat(
         self, topics: Sequence[str] | None = None, *, epoch: int | None = None, rack_id: str | None = None
     ) -> Reply[messages.ShareGroupHeartbeatResponse]:
-        """Send a heartbeat, with what changes; it joins in epoch 0."""
+        """Send a heartbeat with the changed fields; in epoch 0 it joins the group."""
         request = messages.ShareGroupHeartbeatRequest(
             self.group,
             self.member_id,
@@ -117,7 +117,7 @@ class ShareMember:
         renews: bool = False,
         version: int = SHARE_VERSION,
     ) -> Pending[messages.ShareFetchResponse]:
-        """Send a share fetch: what is new in the session, and what is acknowledged."""
+        """Send a share fetch with the session's new partitions and with acknowledgements."""
         request = messages.ShareFetchRequest
         acknowledged = acknowledged or {}
         topics: dict[bytes, messages.ShareFetchRequest.FetchTopic] = {}
@@ -145,13 +145,13 @@ class ShareMember:
         return self.client.send(sent, version, messages.ShareFetchResponse)
 
     def fetch(self, *partitions: SharePartition, **options: Unpack[FetchOptions]) -> Reply[messages.ShareFetchResponse]:
-        """Send a share fetch and wait for the answer."""
+        """Send a share fetch and wait for the response."""
         return self.start_fetch(*partitions, **options).result()
 
     def acknowledge(
         self, acknowledged: Acknowledged, *, epoch: int | None = None, renews: bool = False
     ) -> Reply[messages.ShareAcknowledgeResponse]:
-        """Send a request that only acknowledges."""
+        """Send a ShareAcknowledge request; return the response."""
         request = messages.ShareAcknowledgeRequest
         topics: dict[bytes, messages.ShareAcknowledgeRequest.AcknowledgeTopic] = {}
         for one, acks in acknowledged.items():
@@ -170,13 +170,13 @@ class ShareMember:
         return self.client.request(sent, SHARE_VERSION, messages.ShareAcknowledgeResponse)
 
     def end_session(self, acknowledged: Acknowledged | None = None) -> Reply[messages.ShareFetchResponse]:
-        """Send the last share fetch of the session; the next one begins another."""
+        """Send the session's last share fetch; the next one begins a new session."""
         reply = self.fetch(epoch=FINAL_EPOCH, acknowledged=acknowledged or {})
         self.session_epoch = 0
         return reply
 
     def _next_session_epoch(self, epoch: int | None) -> int:
-        """Return the epoch of a request: the one that was chosen, or the next of the session."""
+        """Return `epoch`, or the session's next epoch if it is None."""
         if epoch is not None:
             return epoch
         self.session_epoch += 1

@@ -20,5 +20,6 @@ STREAMS_GROUPS: Final = QUICK_GROUPS | {
     "group.streams.max.size": str(MAX_SIZE),
     "auto.create.topics.enable": "false",
 }
-"""A new group waits half a second for members, of which it has at most three; then tasks are assigned at once.
-Tasks with state have a standby task."""
+"""A new group waits half a second for members, of which it has at most three; then assignments are immediate.
+Tasks with state have one standby task.
+"""

@@ -1,4 +1,4 @@
-"""A streams group of a scenario, its members, and observations of what they are answered."""
+"""A streams group of a scenario, its members, and observations of responses."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Response = messages.StreamsGroupHeartbeatResponse
 
 @dataclass
 class StreamsMember:
-    """A member that owns what it is given, unless told otherwise; it sends heartbeats over `coordinator`."""
+    """A member that owns its assigned tasks, unless a request says otherwise; heartbeats go to `coordinator`."""
 
     group: str
     member_id: str
@@ -41,7 +41,7 @@ class StreamsMember:
     options: dict[str, Any] = field(default_factory=dict)
 
     def join(self, **fields: Any) -> Reply[messages.StreamsGroupHeartbeatResponse]:
-        """Join, or join again."""
+        """Join, or rejoin, the group; `fields` override the request's fields."""
         self.epoch, self.active, self.standby = JOINS, (), ()
         told = {"rebalance_timeout_ms": REBALANCE_MS, "topology": self.topology, "process_id": self.process_id}
         return self.heartbeat(**{**told, **self.options, **fields})
@@ -51,7 +51,7 @@ class StreamsMember:
         return self.heartbeat(member_epoch=LEAVES, **fields)
 
     def heartbeat(self, **fields: Any) -> Reply[messages.StreamsGroupHeartbeatResponse]:
-        """Send a heartbeat that says what the member owns."""
+        """Send a heartbeat with the tasks that the member owns; `fields` override the request's fields."""
         request = messages.StreamsGroupHeartbeatRequest(
             **{
                 "group_id": self.group,
@@ -76,7 +76,7 @@ class StreamsMember:
 
 
 class StreamsGroupUnderTest(GroupUnderTest):
-    """A streams group that the first broker coordinates."""
+    """A streams group whose coordinator is the first broker."""
 
     def __init__(self, cluster: ClusterUnderTest, name: str, coordinator: int) -> None:
         super().__init__(cluster, name, coordinator)
@@ -90,7 +90,7 @@ class StreamsGroupUnderTest(GroupUnderTest):
         epoch: int = 0,
         **options: Any,
     ) -> StreamsMember:
-        """Return a new member, which has not joined yet, in a process of its own unless it is named."""
+        """Return a new member that has not joined yet, in a process of its own unless `process` is given."""
         return StreamsMember(
             self.name,
             f"id-of-{name}",
@@ -101,13 +101,13 @@ class StreamsGroupUnderTest(GroupUnderTest):
         )
 
     def begin(self, topic: Topic) -> StreamsMember:
-        """Let a first member join that reads the topic; it is assigned all its tasks."""
+        """Join a first member that reads the topic, and wait until all tasks are assigned to it."""
         member = self.streams_member("first", subtopology("0", topic.name))
         self.assign(member)
         return member
 
     def assign(self, member: StreamsMember) -> None:
-        """Let a member join a new group, and send heartbeats until tasks have been assigned."""
+        """Join a member to a new group, and send heartbeats until it has tasks."""
         joined = member.join()
         assert not joined.message.error_code, joined.message
 
@@ -122,27 +122,27 @@ class StreamsGroupUnderTest(GroupUnderTest):
         return describe_streams_groups(self, self.name)
 
     def listed(self, step: str, *, types: Sequence[str] = (), states: Sequence[str] = ()) -> Observation:
-        """Observe how the group is listed among those of some types or states."""
+        """Observe the group in ListGroups with these group types or states."""
         found = list_groups(self.tool, types=types, states=states).message.groups
         rows = [[each.protocol_type, each.group_state, each.group_type] for each in found if each.group_id == self.name]
         return concluded(step, groups=rows)
 
 
 def describe_streams_groups(group: GroupUnderTest, *names: str) -> Reply[messages.StreamsGroupDescribeResponse]:
-    """Describe streams groups at the coordinator of one."""
+    """Describe streams groups at the coordinator of `group`."""
     return group.tool.request(
         messages.StreamsGroupDescribeRequest(list(names)), VERSION, messages.StreamsGroupDescribeResponse
     )
 
 
 def streams_groups_on(cluster: ClusterUnderTest, count: int = 1) -> list[StreamsGroupUnderTest]:
-    """Return streams groups that the first broker coordinates.
+    """Return streams groups whose coordinator is the first broker.
 
-    All groups of a scenario are asked for at once: the next call returns the same ones.
+    A scenario has to request all its groups in one call: the next call returns the same groups.
     """
     found = [
         StreamsGroupUnderTest(cluster, group.name, group.coordinator)
         for group in groups_on(cluster, cluster.first, count)
     ]
-    cluster.topics.settle()  # the offsets topic may have been created just now
+    cluster.topics.settle()  # the offsets topic may just have been created
     return found

@@ -1,4 +1,4 @@
-"""Topologies of Kafka Streams applications, as their members tell them."""
+"""Topologies of Kafka Streams applications, as their members send them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Subtopology = Request.Subtopology
 def internal(
     name: str, partitions: int = 0, *, replicas: int = 1, configs: Mapping[str, str] | None = None
 ) -> messages.StreamsGroupHeartbeatRequest.TopicInfo:
-    """Return a repartition or changelog topic; 0 partitions leave the number to the broker."""
+    """Return a repartition or changelog topic; with 0 partitions the broker chooses their number."""
     told = [Request.KeyValue(key, value) for key, value in (configs or {}).items()]
     return Request.TopicInfo(name, partitions, replicas, told)
 
@@ -33,7 +33,7 @@ def subtopology(
 ) -> messages.StreamsGroupHeartbeatRequest.Subtopology:
     """Return a subtopology: its source topics, its repartition topics, its changelogs.
 
-    `copartitioned` are the numbers of those source topics that must have equal numbers of partitions.
+    `copartitioned` are the indexes of the source topics that must have equal numbers of partitions.
     """
     groups = [Request.CopartitionGroup(list(copartitioned))] if copartitioned else []
     return Request.Subtopology(
@@ -49,5 +49,5 @@ def subtopology(
 def topology(
     *subtopologies: messages.StreamsGroupHeartbeatRequest.Subtopology, epoch: int = 0
 ) -> messages.StreamsGroupHeartbeatRequest.Topology:
-    """Return a topology."""
+    """Return a topology with these subtopologies."""
     return Request.Topology(epoch, list(subtopologies))

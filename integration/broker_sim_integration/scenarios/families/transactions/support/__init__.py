@@ -1,1 +1,1 @@
-"""What all scenarios of transactions use: producers of raw requests, and their observations."""
+"""Code shared by the scenarios of transactions: producers of raw requests, and observations."""

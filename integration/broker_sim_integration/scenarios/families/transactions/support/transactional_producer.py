@@ -22,10 +22,10 @@ ADD_OFFSETS_VERSION: Final = 4
 END_VERSION: Final = 5
 END_NAMES_EPOCH: Final = 5
 PRODUCE_VERIFIES: Final = 11
-"""The last version of Produce whose partitions have to be added to the transaction before."""
+"""Last version of Produce whose partitions must have been added to the transaction before."""
 PRODUCE_ADDS: Final = 13
 TXN_OFFSETS_VERIFY: Final = 4
-"""The last version of TxnOffsetCommit that needs AddOffsetsToTxn before."""
+"""Last version of TxnOffsetCommit that needs AddOffsetsToTxn before."""
 TXN_OFFSETS_ADD: Final = 5
 TRANSACTION_TIMEOUT_MS: Final = 60_000
 
@@ -43,10 +43,10 @@ class ProduceOptions(TypedDict, total=False):
 
 
 class TransactionalProducer:
-    """One transactional id, as a client that talks to its coordinator over `client`.
+    """One transactional id, as a client that sends to its coordinator over `client`.
 
-    `producer_id` and `epoch` are what the coordinator said last. Methods return the reply and wait for
-    it, unless they are called `start_...`.
+    `producer_id` and `epoch` come from the coordinator's last response. Methods wait for the response and
+    return it, except those called `start_...`.
     """
 
     def __init__(self, client: BrokerClient, transactional_id: str) -> None:
@@ -57,7 +57,7 @@ class TransactionalProducer:
         self._sequences: dict[tuple[str, int], int] = {}
 
     def again(self, client: BrokerClient | None = None) -> TransactionalProducer:
-        """Return another producer of the same id that knows what this one knows: a zombie, or its heir."""
+        """Return another producer of the same id with the same state: the zombie, or its successor."""
         other = TransactionalProducer(client or self.client, self.transactional_id)
         other.producer_id, other.epoch = self.producer_id, self.epoch
         other._sequences = dict(self._sequences)
@@ -71,7 +71,7 @@ class TransactionalProducer:
         epoch: int = -1,
         version: int = INIT_VERSION,
     ) -> Reply[messages.InitProducerIdResponse]:
-        """Send InitProducerId once, and take the id and epoch of the answer."""
+        """Send InitProducerId once, and take over the id and epoch of a successful response."""
         request = messages.InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=timeout_ms
         )
@@ -97,7 +97,7 @@ class TransactionalProducer:
     def add_as_broker(
         self, *partitions: tuple[Topic, int], verify_only: bool, version: int = 5
     ) -> Reply[messages.AddPartitionsToTxnResponse]:
-        """Send AddPartitionsToTxn as the leader of partitions does, from version 4 on."""
+        """Send AddPartitionsToTxn as a partition leader does, since version 4."""
         request = messages.AddPartitionsToTxnRequest
         transaction = request.AddPartitionsToTxnTransaction(
             self.transactional_id, self.producer_id, self.epoch, verify_only, _by_topic(partitions)
@@ -105,7 +105,7 @@ class TransactionalProducer:
         return self.client.request(request(transactions=[transaction]), version, messages.AddPartitionsToTxnResponse)
 
     def add_offsets(self, group: str, *, version: int = ADD_OFFSETS_VERSION) -> Reply[messages.AddOffsetsToTxnResponse]:
-        """Send AddOffsetsToTxn."""
+        """Send AddOffsetsToTxn; return the response."""
         request = messages.AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, group)
         return self.client.request(request, version, messages.AddOffsetsToTxnResponse)
 
@@ -122,7 +122,7 @@ class TransactionalProducer:
         timeout_ms: int = 30_000,
         version: int = PRODUCE_ADDS,
     ) -> Pending[messages.ProduceResponse]:
-        """Send a batch to a partition's leader, with the next sequence number unless one is given."""
+        """Send a batch to a partition's leader, with the next sequence number unless `sequence` is given."""
         where = (topic.name, partition)
         first = self._sequences.get(where, 0) if sequence is None else sequence
         self._sequences[where] = first + len(values)
@@ -141,7 +141,7 @@ class TransactionalProducer:
     def produce(
         self, leader: BrokerClient, topic: Topic, *values: bytes, **options: Unpack[ProduceOptions]
     ) -> Reply[messages.ProduceResponse]:
-        """Send a batch and wait for the answer; see `start_produce`."""
+        """Send a batch and wait for the response; see `start_produce`."""
         return self.start_produce(leader, topic, *values, **options).result()
 
     def commit_offsets(
@@ -154,7 +154,7 @@ class TransactionalProducer:
         instance_id: str | None = None,
         version: int = TXN_OFFSETS_ADD,
     ) -> Reply[messages.TxnOffsetCommitResponse]:
-        """Send TxnOffsetCommit to the group's coordinator; the member is named from version 3 on."""
+        """Send TxnOffsetCommit to the group's coordinator; since version 3 it contains the member."""
         message = messages.TxnOffsetCommitRequest
         topics: dict[str, messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic] = {}
         for offset in offsets:
@@ -180,7 +180,7 @@ class TransactionalProducer:
     def end(
         self, *, committed: bool = True, epoch: int | None = None, version: int = END_VERSION
     ) -> Reply[messages.EndTxnResponse]:
-        """Send EndTxn, and take the next epoch if the answer names one."""
+        """Send EndTxn, and take over the next epoch if the response has one."""
         request = messages.EndTxnRequest(
             self.transactional_id, self.producer_id, self.epoch if epoch is None else epoch, committed
         )

@@ -1,4 +1,4 @@
-"""The transactional ids of a scenario: whose coordinator is known, and whose names are told as such."""
+"""The transactional ids of a scenario: their coordinators, and their names in observations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ QUICK_TRANSACTIONS: Final = QUICK_GROUPS | {
     "transaction.state.log.num.partitions": "6",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
 }
-"""Transactions whose time is over are looked for every 100 ms; groups are quick too."""
+"""Expired transactions are looked for every 100 ms; group timeouts are short, too."""
 TRANSACTION_FAILOVER: Final = QUICK_TRANSACTIONS | QUICK_FENCING
 """Like QUICK_TRANSACTIONS, and a killed coordinator is fenced after 3 s."""
 MARKERS: Final = untimed("the coordinator writes the markers after it has answered EndTxn")
@@ -56,13 +56,13 @@ UNORDERED: Final = (
     "transaction_states",
 )
 VOLATILE: Final = frozenset({"coordinator_epoch", "last_timestamp", "transaction_start_time_ms"})
-"""Times, and the leader epoch of a partition of the state; only whether they are set is compared."""
+"""Times, and the leader epoch of a state partition; only whether they are set is compared."""
 
 _Struct = TypeVar("_Struct", bound=Struct)
 
 
 class TransactionsUnderTest:
-    """Makes producers and observes what they are answered, with `id 1`, `id 2` for their ids."""
+    """Creates producers and observes responses, with `id 1`, `id 2` instead of their transactional ids."""
 
     def __init__(self, cluster: ClusterUnderTest) -> None:
         self._cluster = cluster
@@ -70,21 +70,21 @@ class TransactionsUnderTest:
         self._with_ids: set[int] = set()
 
     def topic(self, *args: Any, **options: Any) -> Topic:
-        """Create a topic as `Topics.create`, in which markers are in the segment of older records.
+        """Create a topic like `Topics.create`, with markers in the same segment as older records.
 
-        By default they would begin a new one, because records have old timestamps, the same in every run.
+        By default a marker would begin a new segment, because the records have the same old timestamp in each run.
         """
         return self._cluster.topics.create(*args, segment_ms=FOREVER_MS, **options)
 
     def producer(self, broker: int | None = None, **init: Any) -> TransactionalProducer:
-        """Return a producer that a broker coordinates, by default the first one; it is initialised."""
+        """Return an initialised producer whose coordinator is this broker, by default the first one."""
         producer = self.uninitialised(broker)
         reply = producer.init(**init)
         assert reply.message.error_code == ErrorCode.NONE, reply.message
         return producer
 
     def uninitialised(self, broker: int | None = None) -> TransactionalProducer:
-        """Return a producer whose id its coordinator has not heard of yet."""
+        """Return a producer whose id is still unknown to its coordinator."""
         coordinator = self._cluster.first if broker is None else broker
         self._let_it_have_ids(coordinator)
         transactional_id = self._id_at(coordinator)
@@ -96,7 +96,7 @@ class TransactionsUnderTest:
         return producer
 
     def _let_it_have_ids(self, broker: int) -> None:
-        """Wait until a broker has got producer ids from the controller, which it asks for at first use."""
+        """Wait until a broker has a block of producer ids from the controller, which it requests at first use."""
         if broker in self._with_ids:
             return
         client = self._cluster.clients.ask(broker)
@@ -116,7 +116,7 @@ class TransactionsUnderTest:
             self._elect_preferred_leaders()
 
     def _elect_preferred_leaders(self) -> None:
-        """Let brokers lead again what they led before a fault of another scenario."""
+        """Elect the preferred leaders of the state topic, which a fault of another scenario may have displaced."""
         asked = self._cluster.clients.ask(self._cluster.first)
         self._cluster.wait_until(
             lambda: all(
@@ -129,7 +129,7 @@ class TransactionsUnderTest:
             elect_leader(asked, Topic(STATE_TOPIC, bytes(16), ()), partition=partition)
 
     def moved(self, producer: TransactionalProducer) -> BrokerClient:
-        """Connect the producer to the coordinator that its id has got now, once that serves it."""
+        """Connect the producer to the present coordinator of its id, once that serves it; return the connection."""
         asked = self._cluster.clients.ask(self._cluster.first)
         found: list[int] = []
 
@@ -149,14 +149,14 @@ class TransactionsUnderTest:
         return self.describe(producer).message.transaction_states[0]
 
     def describe(self, *producers: TransactionalProducer) -> Reply[messages.DescribeTransactionsResponse]:
-        """Ask the first one's coordinator for the state of the producers' transactions."""
+        """Describe the producers' transactions at the coordinator of the first one; return the response."""
         ids = [producer.transactional_id for producer in producers]
         return producers[0].client.request(
             messages.DescribeTransactionsRequest(ids), 0, messages.DescribeTransactionsResponse
         )
 
     def wait_for_state(self, producer: TransactionalProducer, *states: str) -> None:
-        """Wait until the coordinator describes one of the states."""
+        """Wait until DescribeTransactions returns one of these states."""
         self._cluster.wait_until(
             lambda: self._described(producer).transaction_state in states, f"{producer.transactional_id} is {states}"
         )
@@ -172,7 +172,7 @@ class TransactionsUnderTest:
         self.completed(producer)
 
     def seen(self, step: str, reply: Reply[Any], timing: Timing | None = None, *, attempt: int = 1) -> Observation:
-        """Observe every field of a response, with names for ids; at once unless timed otherwise."""
+        """Observe every field of a response with names instead of ids; due at once unless `timing` says otherwise."""
         message = self._renamed(reply.message)
         found = normalised(message, self._cluster.brokers.role, UNORDERED)
         fields = {path: _without_times(path, value) for path, value in found.items()}
@@ -187,7 +187,7 @@ class TransactionsUnderTest:
         )
 
     def _renamed(self, struct: _Struct) -> _Struct:
-        """Return a copy with names for ids, so that lists are sorted by these."""
+        """Return a copy with names instead of ids, so that lists are sorted by these names."""
         renamed = copy(struct)
         for field in struct.__slots__:
             setattr(renamed, field, self._value(getattr(struct, field)))
@@ -214,7 +214,7 @@ class TransactionsUnderTest:
         partition: int = 0,
         isolation_level: int = COMMITTED,
     ) -> Observation:
-        """Fetch from a partition at once, and observe what is there, the aborted list included."""
+        """Fetch from a partition without waiting, and observe its records and its aborted transactions."""
         reply = client.fetch(topic, offset, partition=partition, max_wait_ms=0, isolation_level=isolation_level)
         return self.fetched(step, reply, at_once(), topic, partition)
 
