@@ -13,7 +13,6 @@ import json
 import os
 import random
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
@@ -404,10 +403,6 @@ async def _run(options: _Options) -> None:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
-        # Imported now, because an import at the first log event would disturb measurements.
-        # # At the limit of open files the import fails, and the next event retries it.
-        with contextlib.suppress(OSError):
-            await asyncio.to_thread(import_module, "structlog")
         await ending.has_come.wait()
 
 
