@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import random
@@ -59,8 +58,7 @@ class Peer(Protocol):
         """Create a topic for dead letters, as for a client of this peer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerEnvironment:
+class BrokerEnvironment(NamedTuple):
     """The objects that all brokers of a cluster share, also across restarts."""
 
     cluster_id: str

@@ -13,7 +13,7 @@ Facts that are easily missed:
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -88,14 +88,13 @@ class ClusterControlManager:
                     " restarted this should self-resolve once the heartbeat manager expires the"
                     " broker's session.",
                 )
-            broker = replace(broker, epoch=version, fenced=True, in_controlled_shutdown=False)
+            broker = broker._replace(epoch=version, fenced=True, in_controlled_shutdown=False)
             # A broker that has its registration has had all metadata of that time.
             self._heartbeats[broker.broker_id] = _Heartbeats(
                 version, end_version=version, heartbeat_ms=self._clock.now_ms()
             )
         else:
-            broker = replace(
-                broker,
+            broker = broker._replace(
                 epoch=existing.epoch,
                 fenced=existing.fenced,
                 in_controlled_shutdown=existing.in_controlled_shutdown,

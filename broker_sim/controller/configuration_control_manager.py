@@ -11,7 +11,6 @@ it empties the ELRs of the affected topics, because they were computed with anot
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Final, NoReturn
 
 from broker_sim.config import (
@@ -287,5 +286,5 @@ def _clear_elrs(delta: MetadataDelta, topic: str) -> None:
     assert state is not None
     for number, partition in enumerate(state.partitions):
         if partition.elr or partition.last_known_elr:
-            cleared = replace(partition, elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
+            cleared = partition._replace(elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1)
             delta.set_partition(topic, number, cleared)

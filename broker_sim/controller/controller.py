@@ -7,7 +7,6 @@ through `publish`, and the image's version stands for the log's offset.
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -312,7 +311,7 @@ class Controller:
             if self.image.acls:
                 delta.change_acls((), self.image.acls)
             for broker_id, moved_to in (endpoints or {}).items():
-                delta.set_broker(replace(delta.brokers[broker_id], endpoints=moved_to))
+                delta.set_broker(delta.brokers[broker_id]._replace(endpoints=moved_to))
             if delta.features != self._first_features:
                 delta.set_features(self._first_features)
             self._configs.reset(delta)

@@ -19,7 +19,7 @@ Without KIP-966 the last member of the ISR stays in it even without a leader.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from broker_sim.metadata import NO_LEADER, PartitionState
@@ -69,14 +69,13 @@ class PartitionChangeBuilder:
         replicas_leave = not set(old.replicas) <= set(target.replicas)
         bump = leader_changes or replicas_leave
         if target.elr and ((leader_changes and unclean) or not self.elr_enabled):
-            target = replace(target, elr=())
+            target = target._replace(elr=())
         if not target.isr and not self.elr_enabled:
-            target = replace(target, isr=old.isr)
+            target = target._replace(isr=old.isr)
         last_known = self._last_known_leader(target.leader, bump=bump)
         if target == old and last_known == old.last_known_elr and not bump:
             return None
-        return replace(
-            target,
+        return target._replace(
             last_known_elr=last_known,
             leader_epoch=old.leader_epoch + bump,
             partition_epoch=old.partition_epoch + 1,
@@ -92,8 +91,7 @@ class PartitionChangeBuilder:
         def merged(target: tuple[int, ...] | None, present: tuple[int, ...]) -> tuple[int, ...]:
             return present if target is None else target
 
-        return replace(
-            old,
+        return old._replace(
             isr=merged(self.target_isr, old.isr),
             replicas=merged(self.target_replicas, old.replicas),
             adding_replicas=merged(self.target_adding, old.adding_replicas),
@@ -116,16 +114,16 @@ class PartitionChangeBuilder:
         if len(adding) < len(removing) and not set(replicas) <= set(isr):
             # With fewer replicas than before, all of them must be in sync.
             return target
-        return replace(target, isr=isr, replicas=replicas, adding_replicas=(), removing_replicas=())
+        return target._replace(isr=isr, replicas=replicas, adding_replicas=(), removing_replicas=())
 
     def _with_elr(self, target: PartitionState) -> PartitionState:
         """Add replicas that leave a too small ISR to the ELR; empty the ELR once the ISR has `min_isr` members."""
         if len(target.isr) >= self.min_isr:
-            return replace(target, elr=()) if target.elr else target
+            return target._replace(elr=()) if target.elr else target
         candidates = {*self.partition.elr, *self.partition.isr}
         leaving = {*target.isr, self.unclean_shutdown_replica}
         elr = tuple(sorted(candidates - leaving))
-        return target if elr == target.elr else replace(target, elr=elr)
+        return target if elr == target.elr else target._replace(elr=elr)
 
     def _elect(self, target: PartitionState) -> tuple[int, bool]:
         """Return the new leader, and whether the election may lose records."""
@@ -162,11 +160,11 @@ class PartitionChangeBuilder:
     def _with_leader(target: PartitionState, leader: int, *, unclean: bool) -> PartitionState:
         if unclean:
             # From now on only the log of the new leader counts, whatever records other replicas have.
-            return replace(target, leader=leader, isr=(leader,), recovering=True)
+            return target._replace(leader=leader, isr=(leader,), recovering=True)
         if leader in target.elr:
             elr = tuple(replica for replica in target.elr if replica != leader)
-            return replace(target, leader=leader, isr=(leader,), elr=elr)
-        return replace(target, leader=leader)
+            return target._replace(leader=leader, isr=(leader,), elr=elr)
+        return target._replace(leader=leader)
 
     def _last_known_leader(self, leader: int, *, bump: bool) -> tuple[int, ...]:
         """Return the last known leader: set when the leader is lost, empty while there is a leader."""

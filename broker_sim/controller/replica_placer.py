@@ -11,14 +11,13 @@ Mirrors `StripedReplicaPlacer` of Kafka:
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
-class UsableBroker:
+class UsableBroker(NamedTuple):
     """A broker that may get replicas."""
 
     broker_id: int

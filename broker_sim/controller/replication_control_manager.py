@@ -9,7 +9,6 @@ determines which brokers may lead. Thread rule: the controller's thread.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Final
 
 from broker_sim.controller.cluster_control_manager import is_active
@@ -88,7 +87,7 @@ class ReplicationControlManager:
     def handle_broker_fenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
         """Remove the broker from every ISR and move its leaderships."""
         if not broker.fenced:
-            delta.set_broker(replace(broker, fenced=True))
+            delta.set_broker(broker._replace(fenced=True))
         self._remove_from_isrs(delta, broker.broker_id)
 
     def handle_broker_unregistered(self, delta: MetadataDelta, broker_id: int) -> None:
@@ -101,7 +100,7 @@ class ReplicationControlManager:
 
     def handle_broker_unfenced(self, delta: MetadataDelta, broker: BrokerState) -> None:
         """Unfence the broker, and elect it for partitions without a leader."""
-        delta.set_broker(replace(broker, fenced=False))
+        delta.set_broker(broker._replace(fenced=False))
         for topic, number, partition in _partitions(delta, lambda p: not p.has_leader):
             self._update_leader_and_isr(delta, topic, number, partition)
 
@@ -115,7 +114,7 @@ class ReplicationControlManager:
     def handle_controlled_shutdown(self, delta: MetadataDelta, broker: BrokerState) -> None:
         """Move the leaderships of a broker in controlled shutdown."""
         if not broker.in_controlled_shutdown:
-            delta.set_broker(replace(broker, in_controlled_shutdown=True))
+            delta.set_broker(broker._replace(in_controlled_shutdown=True))
         self._remove_from_isrs(delta, broker.broker_id)
 
     def handle_new_incarnation(self, delta: MetadataDelta, broker_id: int, *, clean_shutdown: bool) -> None:

@@ -9,6 +9,7 @@ AlterUserScramCredentials, AlterClientQuotas, DeleteAcls and BrokerHeartbeat.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from broker_sim.errors import ErrorCode
@@ -85,8 +86,7 @@ class HeartbeatReply(NamedTuple):
     should_shutdown: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CreatableTopic:
+class CreatableTopic(NamedTuple):
     """A topic to create; -1 stands for the default.
 
     `assignments` are pairs of a partition number and its replicas, in the order of the request, so
@@ -97,7 +97,7 @@ class CreatableTopic:
     num_partitions: int = -1
     replication_factor: int = -1
     assignments: Sequence[tuple[int, Sequence[int]]] = ()
-    configs: Mapping[str, str | None] = field(default_factory=dict)
+    configs: Mapping[str, str | None] = MappingProxyType({})
 
 
 class CreateTopicResult(NamedTuple):

@@ -5,8 +5,7 @@ Mirrors `ControllerMetadataMetrics` (the same counts) and `TimeSinceLastHeartbea
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_sim.metadata import MetadataImage
 
@@ -14,8 +13,7 @@ CONTROLLER_ID: Final = 3000
 """The controller's node id for clients: not a broker's, and as in Kafka's own test clusters."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumObserver:
+class QuorumObserver(NamedTuple):
     """A broker that reads the metadata, with the position and time of its last heartbeat."""
 
     broker_id: int
@@ -26,8 +24,7 @@ class QuorumObserver:
     """Wall clock time in ms when the broker last had all metadata, -1 for never."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuorumStatus:
+class QuorumStatus(NamedTuple):
     """The end of the metadata, and the observers; the controller is the only voter."""
 
     log_end_offset: int
@@ -36,8 +33,7 @@ class QuorumStatus:
     observers: tuple[QuorumObserver, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerStatus:
+class ControllerStatus(NamedTuple):
     """Counts over the cluster, and the ages of the last heartbeats of brokers with a valid session, by broker id."""
 
     active_broker_count: int

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from broker_sim.runtime.inter_broker import InterBrokerSender
 
@@ -26,8 +25,7 @@ Request = TypeVar("Request")
 Response = TypeVar("Response")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerContext:
+class BrokerContext(NamedTuple):
     """A broker's id, configuration, process, random numbers, metadata, logs, and links to other brokers."""
 
     broker_id: int

@@ -6,7 +6,6 @@ manager. Also defines transactions and markers of batches, and maps append error
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -68,8 +67,7 @@ class CoordinatorStorage(Protocol):
         """Yield all batches of the partition, complete, from log start to log end."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorTopic:
+class CoordinatorTopic(NamedTuple):
     """An internal topic, and how its coordinator writes to it."""
 
     name: str

@@ -7,8 +7,7 @@ authorized operations.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.runtime.event_log import get_logger
 
@@ -21,8 +20,7 @@ LIMIT: Final = 10_000
 _log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class DenialStatus:
+class DenialStatus(NamedTuple):
     """One denial."""
 
     time_ms: int
@@ -45,7 +43,7 @@ class DenialStatus:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        return asdict(self)
+        return self._asdict()
 
 
 class DenialsStatus(tuple[DenialStatus, ...]):

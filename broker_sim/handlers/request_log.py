@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol.message import error_codes
@@ -22,8 +21,7 @@ MOST_ROWS: Final = 1_000
 """Maximum number of pairs of API and client that are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestStatus:
+class RequestStatus(NamedTuple):
     """One request of a client, and its response if there is one yet."""
 
     received_ms: int

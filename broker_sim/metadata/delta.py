@@ -9,7 +9,8 @@ A delta belongs to one thread.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from broker_sim.metadata.acl import Acl, Acls
 from broker_sim.metadata.delegation_token import DelegationToken
@@ -103,7 +104,7 @@ class MetadataDelta:
         partitions = self._partitions.get(name)
         if topic is None or partitions is None:
             return topic
-        return replace(topic, partitions=tuple(partitions))
+        return topic._replace(partitions=tuple(partitions))
 
     def topic_head(self, name: str) -> TopicState | None:
         """Return the topic with its id and configurations, without copying its partitions, or None.
@@ -174,7 +175,7 @@ class MetadataDelta:
     def set_topic_configs(self, name: str, configs: Mapping[str, str]) -> None:
         """Replace the configurations of a topic. Raises KeyError if it is unknown."""
         topics, _ = self._writable_topics(name)
-        topics[name] = replace(topics[name], configs=dict(configs))
+        topics[name] = topics[name]._replace(configs=dict(configs))
 
     def set_partition(self, topic: str, partition: int, state: PartitionState) -> None:
         """Replace one partition, or append the topic's next one.
@@ -262,7 +263,7 @@ class MetadataDelta:
             return self.base
         if self._topics is not None:
             for name, partitions in self._partitions.items():
-                self._topics[name] = replace(self._topics[name], partitions=tuple(partitions))
+                self._topics[name] = self._topics[name]._replace(partitions=tuple(partitions))
             self._partitions.clear()
         base = self.base
         return replace(
@@ -294,8 +295,7 @@ class MetadataDelta:
         return self._topics, self._topic_names
 
 
-@dataclass(frozen=True, slots=True)
-class ImageChanges:
+class ImageChanges(NamedTuple):
     """Differences between two images, for a broker that applies them.
 
     A topic that was deleted and recreated is in `deleted_topics` with its old state, and all its new

@@ -13,9 +13,9 @@ changed. Any thread may read an image.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from broker_sim.config import Endpoint
 from broker_sim.metadata.acl import NO_ACLS, Acls
@@ -35,8 +35,7 @@ GROUP_RESOURCE: Final = 32
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerState:
+class BrokerState(NamedTuple):
     """One registered broker; mirrors `BrokerRegistration`.
 
     A fenced broker is in no ISR and is left out of metadata responses.
@@ -47,7 +46,6 @@ class BrokerState:
     broker_id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None
-    _: KW_ONLY
     epoch: int
     fenced: bool
     in_controlled_shutdown: bool = False
@@ -66,8 +64,7 @@ class BrokerState:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """One partition; mirrors `PartitionRegistration`.
 
     `leader_epoch` counts changes of the leader, `partition_epoch` every change.
@@ -103,14 +100,13 @@ class PartitionState:
         return bool(self.adding_replicas or self.removing_replicas)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicState:
+class TopicState(NamedTuple):
     """One topic: its partitions by number, and the configurations set on it."""
 
     name: str
     topic_id: bytes
     partitions: tuple[PartitionState, ...]
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = _NOTHING
 
     def partition(self, partition: int) -> PartitionState | None:
         """Return the partition with that number, or None."""

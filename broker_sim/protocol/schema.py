@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from json import loads
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 FIXED_FORMATS: Mapping[str, str] = {
     "bool": "?",
@@ -58,8 +58,7 @@ class Versions:
         return self.first <= self.last
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
+class FieldSpec(NamedTuple):
     """One field: `type` is a primitive's name or "struct", of the elements if an array."""
 
     name: str
@@ -79,8 +78,7 @@ class FieldSpec:
         return self.tag is not None and version in self.tagged_versions
 
 
-@dataclass(frozen=True, slots=True)
-class StructSpec:
+class StructSpec(NamedTuple):
     """A named sequence of fields, in wire order."""
 
     name: str
@@ -105,8 +103,7 @@ class StructSpec:
         return [field for field in self.fields if version not in field.versions]
 
 
-@dataclass(frozen=True, slots=True)
-class MessageSpec:
+class MessageSpec(NamedTuple):
     """One message; `structs` are its nested structs by name, inner ones before outer."""
 
     root: StructSpec

@@ -16,8 +16,7 @@ client's next request is read.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     import random
@@ -35,8 +34,7 @@ MOST_PER_TURN: Final = 256
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFault:
+class LinkFault(NamedTuple):
     """A fault of the link from one node to another: it is cut, or slow by `delay_ms`."""
 
     drop: bool = False

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.security.json_web_keys import JsonWebKeys, check_cryptography
 
@@ -23,8 +22,7 @@ _KEY_ID: Final = "broker-sim"
 _HALF_BYTES: Final = 32
 
 
-@dataclass(frozen=True, slots=True)
-class KeySet:
+class KeySet(NamedTuple):
     """Public keys that verify signed tokens, as a JSON Web Key Set (RFC 7517)."""
 
     keys: tuple[Mapping[str, str], ...]

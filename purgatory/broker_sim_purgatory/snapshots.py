@@ -6,7 +6,6 @@ parked operations has no counterpart in Kafka.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -21,8 +20,7 @@ class PlacedTask(NamedTuple):
     wheel_bucket: int
 
 
-@dataclass(frozen=True, slots=True)
-class TimerStatistics:
+class TimerStatistics(NamedTuple):
     """A timer's figures at one moment."""
 
     size: int
@@ -35,8 +33,7 @@ class TimerStatistics:
     """Tasks that expired per second, over the last minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class PurgatoryStatistics:
+class PurgatoryStatistics(NamedTuple):
     """A purgatory's figures at one moment."""
 
     name: str
@@ -65,8 +62,7 @@ class PurgatoryStatistics:
         return self.total_watched - self.num_delayed - self.expired
 
 
-@dataclass(frozen=True, slots=True)
-class ParkedOperation:
+class ParkedOperation(NamedTuple):
     """One operation that waits in a purgatory."""
 
     operation_id: int

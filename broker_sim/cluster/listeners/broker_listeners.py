@@ -12,8 +12,8 @@ another listener of the cluster has is left out.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.config import (
@@ -57,8 +57,7 @@ ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - refused, not bound
 LOCALHOST: Final = "localhost"
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerListeners:
+class BrokerListeners(NamedTuple):
     """The listeners of one broker; port 0 stands for a free port, chosen when it is bound."""
 
     bound: tuple[Endpoint, ...]
@@ -69,9 +68,9 @@ class BrokerListeners:
     """The listener for connections between brokers."""
     controllers: tuple[Endpoint, ...] = ()
     """The endpoints at which clients reach the controller."""
-    sasl: Mapping[str, SaslListener] = field(default_factory=dict)
+    sasl: Mapping[str, SaslListener] = MappingProxyType({})
     """Login settings, by the names of the listeners with logins."""
-    ssl: Mapping[str, SslListener] = field(default_factory=dict)
+    ssl: Mapping[str, SslListener] = MappingProxyType({})
     """TLS settings, by the names of the listeners with TLS."""
 
     def is_of_controllers(self, endpoint: Endpoint) -> bool:
@@ -271,8 +270,7 @@ def _without_used_ports_ports(listeners: Mapping[int, BrokerListeners]) -> dict[
         own = [endpoint for endpoint in each.bound if each.is_of_controllers(endpoint)]
         closed = {endpoint.listener for endpoint in own if endpoint.port in used_ports}
         used_ports.update(endpoint.port for endpoint in own if endpoint.port)
-        free[broker_id] = replace(
-            each,
+        free[broker_id] = each._replace(
             bound=tuple(endpoint for endpoint in each.bound if endpoint.listener not in closed),
             controllers=tuple(endpoint for endpoint in each.controllers if endpoint.listener not in closed),
         )

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -80,8 +79,7 @@ class Listeners:
     def _follow_ports(self, broker_id: int) -> None:
         server, listeners = self._servers[broker_id], self._arguments[broker_id]
         ports = {each.listener: each.port for each in server.endpoints}
-        self._listeners[broker_id] = replace(
-            listeners,
+        self._listeners[broker_id] = listeners._replace(
             bound=tuple(server.endpoints),
             advertised=tuple(each._replace(port=each.port or ports[each.listener]) for each in listeners.advertised),
             controllers=tuple(each._replace(port=each.port or ports[each.listener]) for each in listeners.controllers),

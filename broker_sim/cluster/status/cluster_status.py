@@ -46,7 +46,7 @@ class PurgatoryStatus:
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
         parked = [
-            {**asdict(one), "keys": [str(key) for key in one.keys], "waits_for": waits_for}
+            {**one._asdict(), "keys": [str(key) for key in one.keys], "waits_for": waits_for}
             for one, waits_for in zip(self.parked, self.waits_for, strict=True)
         ]
         return {

@@ -9,8 +9,7 @@ It reads only what clients send: gauges and sums with one number for each set of
 from __future__ import annotations
 
 import struct
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +23,7 @@ _AS_DOUBLE, _AS_INT, _ATTRIBUTES = 4, 6, 7
 _MOST_VARINT_BITS: Final = 70
 
 
-@dataclass(frozen=True, slots=True)
-class ClientMetric:
+class ClientMetric(NamedTuple):
     """One value of a metric that a client has pushed."""
 
     name: str
@@ -36,7 +34,7 @@ class ClientMetric:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
-        return asdict(self)
+        return self._asdict()
 
 
 def parse_metrics(payload: bytes) -> list[ClientMetric]:

@@ -18,7 +18,6 @@ import errno
 import os
 import random
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -35,8 +34,7 @@ ROOT: Final = "/"
 _Names = dict[str, "SimulatedFile | None"]
 
 
-@dataclass(frozen=True, slots=True)
-class DiskOptions:
+class DiskOptions(NamedTuple):
     """Options of a simulated disk.
 
     `capacity_bytes` is its size, None for no bound. `sync_ms` is the range of a sync's duration. With

@@ -1,6 +1,5 @@
 """Tests of the write buffer."""
 
-from dataclasses import replace
 
 import pytest
 
@@ -57,7 +56,7 @@ def test_only_the_oversized_write_is_rejected(buffer, storage, loop, failed, com
 
 
 def test_oversized_write_is_accepted_with_compression(broker, topic, storage, loop, commit):
-    compressing = replace(topic, codec=CompressionCodec.GZIP)
+    compressing = topic._replace(codec=CompressionCodec.GZIP)
     buffer = WriteBuffer(0, broker, compressing, print)
     assert buffer.add([commit(2)] * 100, print)
     loop.turn()
