@@ -1,6 +1,5 @@
 """Tests of the write buffer."""
 
-
 import pytest
 
 from broker_sim.coordinator.storage import TransactionMarker
