@@ -29,14 +29,13 @@ from broker_sim.runtime.acceptor import accept_connections
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from aiohttp.typedefs import Handler, Middleware
 
     from broker_sim.control.guard import Guard
     from broker_sim.control.server import ControlledCluster
     from broker_sim.control.verb import Verb
-    from broker_sim.runtime.acceptor import Accepting
     from broker_sim.runtime.system import StandardSocket
 
 CLOSE_TIMEOUT_S = 1.0
@@ -60,21 +59,11 @@ STATUS_OF_ERROR: dict[type[Exception], int] = {
 log = get_logger(__name__)
 
 
-class Serving:
-    """A control port in service until `close`."""
+async def serve(cluster: ControlledCluster, listening: StandardSocket, guard: Guard) -> Callable[[], Awaitable[None]]:
+    """Serve the cluster on a listening socket; return a function that closes the port.
 
-    def __init__(self, runner: web.AppRunner, accepting: Accepting) -> None:
-        self._runner = runner
-        self._accepting = accepting
-
-    async def close(self) -> None:
-        """Close the port, and the connections after `CLOSE_TIMEOUT_S` or once their requests are answered."""
-        self._accepting.close()
-        await self._runner.cleanup()
-
-
-async def serve(cluster: ControlledCluster, listening: StandardSocket, guard: Guard) -> Serving:
-    """Serve the cluster on a listening socket."""
+    It closes connections after `CLOSE_TIMEOUT_S`, or once their requests are answered.
+    """
     runner = web.AppRunner(
         _build_app(cluster, guard), access_log=None, logger=_server_logger(), shutdown_timeout=CLOSE_TIMEOUT_S
     )
@@ -85,7 +74,12 @@ async def serve(cluster: ControlledCluster, listening: StandardSocket, guard: Gu
     except BaseException:
         await runner.cleanup()
         raise
-    return Serving(runner, accepting)
+
+    async def close() -> None:
+        accepting.close()
+        await runner.cleanup()
+
+    return close
 
 
 def _server_logger() -> logging.Logger:

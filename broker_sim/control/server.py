@@ -17,7 +17,7 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.sockets import address_text, bare_host, bind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from broker_sim.runtime.system import StandardSocket
 
@@ -36,13 +36,6 @@ class ControlledCluster(Protocol):
 
     def picture(self, search: str = "", level: int = 0, bucket: int = 0) -> Any:
         """Return the picture that the page draws."""
-
-
-class Closable(Protocol):
-    """A part of the server with a `close` method."""
-
-    async def close(self) -> None:
-        """Stop serving."""
 
 
 class ControlServer:
@@ -69,7 +62,7 @@ class ControlServer:
         self._socket.setblocking(False)
         self.url = f"http://{address_text(host, self._socket.getsockname()[1])}"
         self._task: asyncio.Task[None] | None = None
-        self._serving: Closable | None = None
+        self._stop_serving: Callable[[], Awaitable[None]] | None = None
 
     def serve(self, cluster: ControlledCluster) -> None:
         """Answer requests from now on; returns at once."""
@@ -80,7 +73,7 @@ class ControlServer:
         try:
             # In a thread, so that the brokers keep running.
             app = await asyncio.to_thread(import_module, APP_MODULE)
-            self._serving = await app.serve(cluster, self._socket, self._guard)
+            self._stop_serving = await app.serve(cluster, self._socket, self._guard)
         except Exception as error:  # noqa: BLE001 - for any reason, clients must not wait
             log.error("control_port_failed", url=self.url, reason=repr(error))  # noqa: TRY400 - the reason is enough
             self._socket.close()
@@ -91,8 +84,8 @@ class ControlServer:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
-        if self._serving is not None:
-            await self._serving.close()
+        if self._stop_serving is not None:
+            await self._stop_serving()
         self._socket.close()
 
 

@@ -21,7 +21,7 @@ export function makeBeside(context, runs, difference, show) {
     aside.append(h("button", { onclick: () => context.goTo(difference.at_ms), title: "Go to the first difference (d)" }, "First difference"));
     setText(count, `they differ from ${context.clockText(difference.at_ms)} s on`);
     element.insertBefore(h("dl", { class: "difference" }, ...[difference.here, difference.there].flatMap((text, index) => [
-      h("dt", {}, index ? "there" : "here"), h("dd", {}, text ?? "nothing more happens")])), element.lastChild);
+      h("dt", {}, index ? "second run" : "first run"), h("dd", {}, text ?? "nothing more happens")])), element.lastChild);
   }
   return {
     element,

@@ -2,7 +2,7 @@
 
 import { h, keyed, panel, setAttribute, setText, svg } from "page/dom.js";
 import { node } from "page/events.js";
-import { number, plural } from "page/words.js";
+import { apiName, number, plural } from "page/words.js";
 
 const MOST_IN_RING = 12;
 const LABEL_SIDE = 14;
@@ -85,7 +85,7 @@ function drawRing(ring, brokers, world) {
     setAttribute(path, "d", `M${ax} ${ay}L${bx} ${by}`);
     setAttribute(path, "class", `link ${line.fault?.drop ? "cut" : line.fault ? "slow" : ""}`);
     setAttribute(path, "marker-end", line.fault ? "url(#arrow)" : null);
-    const what = line.fault?.drop ? "is cut" : line.fault ? `takes ${line.fault.delay_ms} ms` : "is well";
+    const what = line.fault?.drop ? "is cut" : line.fault ? `takes ${line.fault.delay_ms} ms` : "is up";
     setText(title, `The link from ${node(line.from)} to ${node(line.to)} ${what}`);
     setText(label, line.fault?.drop ? "✕" : line.fault?.delay_ms ? `${line.fault.delay_ms} ms` : "");
     setAttribute(label, "x", (ax + bx) / 2 - dy * LABEL_SIDE);
@@ -113,7 +113,7 @@ function drawChips(list, world, context) {
 }
 
 export function faultText(fault) {
-  const where = [fault.api, fault.topic && `of ${fault.topic}`, fault.broker !== null && `at broker ${fault.broker}`].filter(Boolean).join(" ");
+  const where = [apiName(fault.api), fault.topic && `of ${fault.topic}`, fault.broker !== null && `at broker ${fault.broker}`].filter(Boolean).join(" ");
   const what = [
     fault.error, fault.lose && `loses the ${fault.lose}`, fault.delay_ms && `${fault.delay_ms} ms late`,
     fault.throttle_ms && `throttled ${fault.throttle_ms} ms`, fault.hold && `holds ${fault.held}`, fault.hook,

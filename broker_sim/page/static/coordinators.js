@@ -8,7 +8,7 @@ const QUIET = new Set(["Stable", "Empty", "Dead"]);
 
 export function makeGroups() {
   const cards = h("div", { class: "groups" });
-  const nothing = empty("No group has come yet.");
+  const nothing = empty("No groups so far.");
   const { element, count } = panel("Groups", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Groups" }, cards, nothing));
   return {
     element,
@@ -65,7 +65,7 @@ export function makeTransactions() {
   const producers = h("tbody");
   const table = h("table", { "aria-label": "Transactions" }, h("thead", {}, h("tr", {}, heads("Transactional id", "State", "Age*", "Partitions"))), rows);
   const others = h("table", { "aria-label": "Idempotent producers" }, h("thead", {}, h("tr", {}, heads("Producer", "Partition", "Last sequence*", "Open from*"))), producers);
-  const nothing = empty("No transaction and no idempotent producer has come yet.");
+  const nothing = empty("No transactions and no idempotent producers so far.");
   const { element, count } = panel("Transactions and producers", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Transactions and producers" }, table, others, nothing));
   return {
     element,

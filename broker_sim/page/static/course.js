@@ -6,7 +6,8 @@ import { duration, plural } from "page/words.js";
 
 const WIDTHS_MS = [200, 1_000, 5_000, 20_000];
 const LANE = 24;
-const LEFT = 132;
+const LEFT = 140;
+const LONGEST_NAME = 19;
 const MOST_ARROWS = 400;
 
 export function makeCourse(context) {
@@ -53,7 +54,8 @@ export function makeCourse(context) {
 }
 
 function drawLane(lane, y, width) {
-  const name = lane.name.length > 18 ? `${lane.name.slice(0, 17)}…` : lane.name;
+  // Names of clients differ at their ends.
+  const name = lane.name.length > LONGEST_NAME ? `${lane.name.slice(0, 9)}…${lane.name.slice(10 - LONGEST_NAME)}` : lane.name;
   return svg("g", { class: `lane ${lane.kind} ${lane.state ?? ""}` }, svg("text", { x: 10, y: y + 4 }, name), svg("path", { d: `M${LEFT} ${y}H${width}` }));
 }
 

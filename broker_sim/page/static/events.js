@@ -1,5 +1,7 @@
 // The events between two worlds as texts, for the event log and the steps of a recorded run.
 
+import { apiName, plural } from "page/words.js";
+
 // Returns the events; each has a subject, such as "broker/1", by which events can be filtered.
 export function eventsBetween(before, after) {
   const events = [];
@@ -20,17 +22,17 @@ function describe(name, old, now, add) {
   else if (kind === "transaction") {
     if (old?.state !== now.state) add(name, "transaction", `transaction ${now.transactional_id} is ${now.state}`);
   } else if (kind === "link") {
-    const what = now.drop ? "is cut" : now.delay_ms ? `takes ${now.delay_ms} ms` : "is well again";
+    const what = now.drop ? "is cut" : now.delay_ms ? `takes ${now.delay_ms} ms` : "is restored";
     add(`broker/${now.from}`, now.drop ? "bad" : "fault", `the link from ${node(now.from)} to ${node(now.to)} ${what}`);
-  } else if (kind === "fault" && !old) add(name, "fault", `a fault waits for requests of ${now.api}`);
-  else if (kind === "fault" && now.hits > old.hits) add(name, "fault", `the fault has hit ${now.hits} requests of ${now.api}`);
+  } else if (kind === "fault" && !old) add(name, "fault", `a fault is injected into ${apiName(now.api)} requests`);
+  else if (kind === "fault" && now.hits > old.hits) add(name, "fault", `the fault has hit ${plural(now.hits, `${apiName(now.api)} request`)}`);
 }
 
 function describeEnd(name, part, add) {
   const kind = name.split("/")[0];
-  if (kind === "link") add(`broker/${part.from}`, "good", `the link from ${node(part.from)} to ${node(part.to)} is well again`);
-  else if (kind === "fault") add(name, "good", `the fault of ${part.api} is over`);
-  else if (kind === "group") add(name, "group", `group ${part.id} is gone`);
+  if (kind === "link") add(`broker/${part.from}`, "good", `the link from ${node(part.from)} to ${node(part.to)} is restored`);
+  else if (kind === "fault") add(name, "good", `the fault in ${apiName(part.api)} requests ends`);
+  else if (kind === "group") add(name, "group", `group ${part.id} is deleted`);
 }
 
 function broker(name, old, now, add) {
@@ -62,7 +64,7 @@ function partition(name, old, now, add) {
 
 function group(name, old, now, add) {
   if (!old) {
-    add(name, "group", `group ${now.id} (${now.type}) is there: ${now.state}`);
+    add(name, "group", `${now.type} group ${now.id} is new, and ${now.state}`);
     return;
   }
   if (old.state !== now.state) add(name, "group", `group ${now.id} is ${now.state}`);

@@ -6,7 +6,7 @@ const MOST_ROWS = 120;
 
 export function makeFeed(context) {
   const list = h("ol", { class: "feed" });
-  const nothing = empty("Nothing has changed so far.");
+  const nothing = empty("No events so far.");
   const search = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events", oninput: () => context.redraw() });
   const { element, aside, count } = panel("Events", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Events" }, list, nothing));
   aside.append(search);

@@ -60,7 +60,7 @@ async function watch() {
 
   function setFrozen(value) {
     isFrozen = value;
-    setText(freeze, isFrozen ? "Go on" : "Freeze");
+    setText(freeze, isFrozen ? "Unfreeze" : "Freeze");
     setAttribute(freeze, "aria-pressed", isFrozen);
     setState("live");
     if (!isFrozen && newest) app.show(newest);

@@ -16,7 +16,7 @@ export function makeOperations(context) {
   } });
   const rows = h("tbody");
   const chip = h("button", { class: "chip", hidden: true, onclick: () => context.selectBucket(null) });
-  const nothing = empty("Nothing waits here.");
+  const nothing = empty("No operation is parked here.");
   const more = h("p", { class: "more" });
   const scroll = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Parked operations", onscroll: () => context.retick() },
     h("table", { "aria-label": "Parked operations, those that are due first" }, h("thead", {}, h("tr", {}, heads("Operation", "Keys", "Waits for", "Age*", "Time left*"))), rows), nothing, more);
@@ -35,7 +35,7 @@ export function makeOperations(context) {
       const still = new Set(world.all("broker").filter((one) => one.state === "paused").map((one) => one.id));
       keyed(rows, matching.slice(0, MOST_ROWS), (one) => one.key, (one) => makeRow(one, context), (row, one) => {
         row.operation = one;
-        setText(row.children[2], still.has(one.broker) ? `broker ${one.broker} to go on: it is paused` : one.waits_for);
+        setText(row.children[2], still.has(one.broker) ? `broker ${one.broker} to be resumed` : one.waits_for);
         setAttribute(row, "aria-selected", one.key === view.operation);
       });
     },
@@ -105,7 +105,7 @@ function drawTimes(row, nowMs) {
 
 export function makeEnded(context) {
   const list = h("ol", { class: "feed" });
-  const nothing = empty("Nothing has ended so far.");
+  const nothing = empty("No operation has ended so far.");
   const { element, aside } = panel("Just ended", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Operations that just ended" }, list, nothing));
   const rates = h("span", { class: "hint" });
   aside.append(rates);

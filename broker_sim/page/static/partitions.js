@@ -10,7 +10,7 @@ export function makePartitions(context) {
     context.redraw();
   } });
   const rows = h("tbody");
-  const nothing = empty("No partition has this in its name.");
+  const nothing = empty("No partition's name contains this.");
   const more = h("p", { class: "more" });
   const { element, count, aside } = panel("Partitions", null, h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Partitions" },
     h("table", { "aria-label": "Partitions with their replicas" }, h("thead", {}, h("tr", {}, heads("Partition", "Replicas", "High watermark*", "End*", context.canWrite ? "Actions" : null))), rows),

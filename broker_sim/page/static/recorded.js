@@ -72,7 +72,7 @@ export class Recorded {
     const others = new Set(this.moments.map((one) => one.who).filter((who) => !this.workers.includes(who) && !this.clients.includes(who)));
     return {
       Brokers: this.brokers.map((id) => `broker ${id}`), Partitions: [...partitions].sort(), Groups: last("group/").map((name) => `group ${name}`),
-      Clients: [...new Set([...this.workers, ...this.clients])].sort(), "Others of the time line": [...others].sort(),
+      Clients: [...new Set([...this.workers, ...this.clients])].sort(), "Others in the time line": [...others].sort(),
     };
   }
 

@@ -36,6 +36,11 @@ export function plural(count, word) {
   return `${number(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
+// The name of an API as in the protocol: Produce for PRODUCE.
+export function apiName(name) {
+  return name.toLowerCase().replace(/(?:^|_)(\w)/g, (_, letter) => letter.toUpperCase());
+}
+
 // Kafka's names of its purgatories, and the colour each has everywhere on the page.
 export const PURGATORIES = [
   "Produce", "Fetch", "ShareFetch", "DeleteRecords", "ElectLeader", "Rebalance", "Heartbeat", "ThrottledChannel",

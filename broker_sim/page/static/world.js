@@ -80,7 +80,7 @@ export function endings(before, after) {
     const atMs = Math.min(after.atMs, Math.max(one.due_ms, before.atMs));
     ended.push({
       ...one, atMs, notBeforeMs: expired ? atMs : Math.min(before.atMs, atMs), expired,
-      by: expired ? "its time was over" : growth ?? `it waited for ${one.waits_for}`,
+      by: expired ? "its timeout expired" : growth ?? `it waited for ${one.waits_for}`,
     });
   }
   return ended;

@@ -13,6 +13,7 @@ from broker_sim.chaos import Schedule, program_workers, run_chaos, search
 from broker_sim.chaos.program_workers import check_of
 from broker_sim.chaos.search import NoSuchTestError, load_test
 from broker_sim.cli.chaos import command
+from broker_sim.page.recording import runs_of_html
 
 HERE = Path(__file__).parent
 LEAVES = """
@@ -66,7 +67,11 @@ def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
 
     schedule = tmp_path / "schedule.txt"
     schedule.write_text(f"{head}\n{action}\n")
-    again = chaos(wanted[0], "--schedule", str(schedule), "--link", "http://127.0.0.1:8765/", code=1)
+    page = tmp_path / "run.html"
+    link = ("--link", "http://127.0.0.1:8765/")
+    again = chaos(wanted[0], "--schedule", str(schedule), "--page", str(page), *link, code=1)
+    assert f"the run plays in a browser: {page} (0." in again.stdout
+    assert "nothing is forgotten" in runs_of_html(page.read_text("utf-8"))[0].failure
     assert f"trace {failure['digest'][:16]}" in again.stdout
     assert "open it in a browser: http://127.0.0.1:8765/#chaos=" in again.stdout
 

@@ -221,6 +221,23 @@ def test_course_is_as_wide_as_its_window_and_its_letters_are_not(page):
         }""")
 
 
+def test_clients_with_long_names_are_told_apart(looked, tmp_path):
+    names = [f"aiokafka-producer-{number}" for number in (10, 11)]
+    requests = tuple(RecordedRequest(5, 5, name, 1, "Produce", ()) for name in names)
+    run = RecordedRun("a_test_with_a_long_name_and_no_blank:test_orders", None, 10.0, requests=requests)
+    (tmp_path / "run.html").write_text(page_of(run, run).html, "utf-8")
+    looked.page.set_viewport_size({"width": 700, "height": 900})
+    looked.page.goto((tmp_path / "run.html").as_uri())
+    looked.page.locator("output.time").wait_for(timeout=SHOWN_MS)
+    assert looked.page.locator(".course .client text").all_text_contents() == [
+        "aiokafka-…oducer-10",
+        "aiokafka-…oducer-11",
+    ]
+    is_cut = "buttons => buttons.filter(button => button.scrollWidth > button.clientWidth).length"
+    assert looked.page.locator(".side > button").evaluate_all(is_cut) == 0
+    assert looked.page.locator(".cluster").is_visible()
+
+
 def test_steps_go_from_event_to_event_of_what_is_chosen(page):
     page.keyboard.press("Home")
     begin_s = shown_s(page)
