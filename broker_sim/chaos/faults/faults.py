@@ -107,11 +107,15 @@ class Faults:
     def _close(self, action: Action, traffic: int, effect: object) -> None:
         """Count whether the fault took effect, now or when its task ends."""
         if isinstance(effect, asyncio.Task):
-            effect.add_done_callback(lambda task: self._close(action, traffic, task.result()))
+            effect.add_done_callback(partial(self._close_unless_cancelled, action, traffic))
             return
         self._in_force -= 1
         took_effect = effect if isinstance(effect, bool) else self._cluster.traffic != traffic
         self.effective[action.kind] += took_effect
+
+    def _close_unless_cancelled(self, action: Action, traffic: int, task: asyncio.Task[object]) -> None:
+        if not task.cancelled():  # as by the end of a run
+            self._close(action, traffic, task.result())
 
 
 def _number(name: str) -> int | None:

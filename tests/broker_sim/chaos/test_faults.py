@@ -50,6 +50,17 @@ def test_crashed_worker_starts_again_when_the_fault_is_over():
     assert seconds_of(lambda _: None, "1500 crash worker-1 for=2000") == [1, 4.5, 5.5]
 
 
+@pytest.mark.parametrize("action", ["100 roll brokers", "100 deploy workers value=rolling", "100 kill broker-1 for=50"])
+def test_test_that_fails_during_a_restart_has_an_outcome(action):
+    async def test(chaos):
+        chaos.start(asyncio.Event().wait, count=2)
+        async with asyncio.timeout(0.16):
+            await chaos.faults_over()
+
+    outcome = run_chaos(test, Schedule.parse(f"seed=1 duration_ms=6000\n{action}"))
+    assert isinstance(outcome.error, TimeoutError)
+
+
 def test_slow_start_takes_its_time_as_long_as_the_fault_lasts():
     once = seconds_of(lambda _: None, "1500 slow_start worker-1 for=3000 value=2")
     assert once == [1, 4.5, 5.5]
