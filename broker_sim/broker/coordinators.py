@@ -13,6 +13,7 @@ from broker_sim.config.coordinator_configs import DEFAULT_DEAD_LETTERS, DEFAULT_
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
+from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.record_batch import NO_SEQUENCE
 from broker_sim.protocol.special_values import NO_OFFSET
 from broker_sim.replica import (
@@ -47,6 +48,11 @@ if TYPE_CHECKING:
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
     Peers = Mapping[int, Peer]
+
+
+def _always(api_key: ApiKey) -> Callable[[object], str]:
+    """Return a function that returns the name of that API for each request."""
+    return lambda _request: api_key.api_name
 
 
 def make_storages(replica_manager: ReplicaManager, process: Process) -> Callable[[str, int], CoordinatorStorage]:
@@ -107,7 +113,7 @@ def make_group_coordinator(
     return GroupCoordinatorService(
         broker,
         verify_transaction=_TxnOffsetVerifier(appends),
-        latest_offsets=PartitionMetadataClient(broker, broker.sender(latest_offsets)),
+        latest_offsets=PartitionMetadataClient(broker, broker.sender(latest_offsets, _always(ApiKey.LIST_OFFSETS))),
         persister=persister,
     )
 
@@ -125,7 +131,9 @@ def make_transaction_coordinator(
     ) -> None:
         peers[leader].write_txn_markers(request, respond)
 
-    return TransactionCoordinator(broker, producer_ids.next_id, broker.sender(write_markers))
+    return TransactionCoordinator(
+        broker, producer_ids.next_id, broker.sender(write_markers, _always(ApiKey.WRITE_TXN_MARKERS))
+    )
 
 
 def make_transactional_appends(
@@ -144,7 +152,10 @@ def make_transactional_appends(
         peers[coordinator].add_partitions_to_txn(request, respond)
 
     verifier = AddPartitionsToTxnManager(
-        broker.sender(add_partitions), broker.process.after_serving, broker.image, partition_for
+        broker.sender(add_partitions, _always(ApiKey.ADD_PARTITIONS_TO_TXN)),
+        broker.process.after_serving,
+        broker.image,
+        partition_for,
     )
     return TransactionalAppends(
         replica_manager,
@@ -182,7 +193,8 @@ def make_persister(
     def serve(leader: int, call: tuple[StateApi, Any], respond: Callable[[Any], object]) -> None:
         peers[leader].serve_share_state(*call, respond)
 
-    return DefaultStatePersister(broker, broker.sender(serve), partition_for, create_state_topic)
+    sender = broker.sender(serve, lambda call: ApiKey(call[0].request.API_KEY).api_name)
+    return DefaultStatePersister(broker, sender, partition_for, create_state_topic)
 
 
 def _make_dead_letter_queue(
@@ -204,7 +216,9 @@ def _make_dead_letter_queue(
     def create(broker_id: int, name: str, respond: Callable[[ErrorCode], object]) -> None:
         peers[broker_id].create_dead_letter_topic(name, respond)
 
-    return DeadLetterQueue(broker, settings, reader.read, broker.sender(append), broker.sender(create))
+    appends = broker.sender(append, _always(ApiKey.PRODUCE))
+    creations = broker.sender(create, _always(ApiKey.CREATE_TOPICS))
+    return DeadLetterQueue(broker, settings, reader.read, appends, creations)
 
 
 def make_share_partition_manager(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker_sim.chaos.timeline import FAULT
 from broker_sim.cluster.status.picture import picture
 from broker_sim.page.recording import MOST_REQUESTS, Band, RecordedMoment, RecordedRequest, Recording
-from broker_sim.replica.follower_session import FollowerFetch
 from broker_sim.runtime.links import CONTROLLER_ID
 
 if TYPE_CHECKING:
@@ -70,20 +68,7 @@ class Recorder:
 def _request_of(call: Call) -> RecordedRequest:
     """Return a request between brokers, with a client id like that of Kafka's followers."""
     elapsed_ms = None if call.ended_ms is None else call.ended_ms - call.begun_ms
-    return RecordedRequest(call.begun_ms, elapsed_ms, f"replica-{call.source}", call.callee, _api(call.subject), ())
-
-
-def _api(subject: object) -> str:
-    """Return the API name of a request between brokers."""
-    if isinstance(subject, FollowerFetch):
-        return "Fetch"
-    if isinstance(subject, Mapping):
-        return "Produce"  # dead letters
-    if isinstance(subject, str):
-        return "CreateTopics"  # of dead letters
-    messages = subject if isinstance(subject, tuple) else (subject,)
-    names = (type(each).__name__ for each in messages)
-    return next((name.removesuffix("Request") for name in names if name.endswith("Request")), "ListOffsets")
+    return RecordedRequest(call.begun_ms, elapsed_ms, f"replica-{call.source}", call.callee, call.api, ())
 
 
 def bands_of(moments: Iterable[Moment], actions: Iterable[Action], end_ms: int) -> Iterable[Band]:

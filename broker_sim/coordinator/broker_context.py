@@ -60,7 +60,9 @@ class BrokerContext(NamedTuple):
         return self.metadata.image
 
     def sender(
-        self, serve: Callable[[int, Request, Callable[[Response], object]], object]
+        self,
+        serve: Callable[[int, Request, Callable[[Response], object]], object],
+        api_of: Callable[[Request], str],
     ) -> InterBrokerSender[Request, Response]:
         """Return a sender of requests of one kind to other brokers; see `InterBrokerSender`."""
         return InterBrokerSender(
@@ -70,4 +72,5 @@ class BrokerContext(NamedTuple):
             self.links,
             self.config.request_timeout_ms,
             serve,
+            api_of,
         )

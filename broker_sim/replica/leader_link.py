@@ -6,9 +6,10 @@ follower calls `ReplicaServer` at the leader, and both lead to the same `Replica
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.special_values import NO_EPOCH
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerSession
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from broker_sim.replica.replica_manager import ReplicaManager
     from broker_sim.runtime.action_queue import ActionQueue
     from broker_sim.runtime.links import Links
+
+_FETCH: Final = ApiKey.FETCH.api_name
+_LIST_OFFSETS: Final = ApiKey.LIST_OFFSETS.api_name
 
 
 class LeaderLink:
@@ -49,7 +53,7 @@ class LeaderLink:
             lambda on_result: self._server_of(leader_id).serve_fetch(request, on_result),
             on_response,
             on_failure,
-            request,
+            _FETCH,
         )
 
     def fetch_log_bounds(
@@ -66,7 +70,7 @@ class LeaderLink:
             self._server_of(leader_id).serve_log_bounds(topic_partition, current_leader_epoch, on_result)
 
         self._links.call(
-            self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure, topic_partition
+            self._broker_id, leader_id, serve, lambda bounds: on_response(*bounds), on_failure, _LIST_OFFSETS
         )
 
 

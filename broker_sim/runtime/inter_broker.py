@@ -90,11 +90,16 @@ class InterBrokerSender(Generic[Request, Response]):
         links: Links,
         timeout_ms: int,
         serve: Callable[[int, Request, Callable[[Response], object]], object],
+        api_of: Callable[[Request], str],
     ) -> None:
-        """`serve(receiver, request, respond)` handles a request; it runs in the receiver's process."""
+        """`serve(receiver, request, respond)` handles a request; it runs in the receiver's process.
+
+        `api_of(request)` is Kafka's name of its API.
+        """
         self._broker_id = broker_id
         self._links = links
         self._serve = serve
+        self._api_of = api_of
         self._timeouts = RequestTimeouts(call_later, clock, timeout_ms)
         self._in_flight: set[tuple[int, object]] = set()
 
@@ -127,7 +132,7 @@ class InterBrokerSender(Generic[Request, Response]):
             lambda respond: self._serve(receiver, request, respond),
             answered,
             partial(answered, None),
-            request,
+            self._api_of(request),
         )
 
 

@@ -51,7 +51,7 @@ _Message = tuple["Process", "Callable[..., object]", tuple[Any, ...]]
 class Call:
     """A call from one node to another, with its times if calls are recorded."""
 
-    __slots__ = ("_links", "begun_ms", "callee", "caller", "ended_ms", "on_failure", "on_result", "source", "subject")
+    __slots__ = ("_links", "api", "begun_ms", "callee", "caller", "ended_ms", "on_failure", "on_result", "source")
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class Call:
         caller: Process,
         on_result: Callable[[Any], object],
         on_failure: Callable[[], object],
-        subject: object,
+        api: str,
     ) -> None:
         self._links = links
-        self.subject = subject
+        self.api = api
         self.begun_ms = -1
         self.ended_ms: int | None = None
         """When the result arrived; None without one."""
@@ -240,11 +240,11 @@ class Links:
         procedure: Callable[[Callable[[Result], None]], object],
         on_result: Callable[[Result], object],
         on_failure: Callable[[], object],
-        subject: object = None,
+        api: str = "",
     ) -> None:
         """Run `procedure(send_result)` at the target, then `on_result(result)` at the source.
 
-        `subject` is the request, for readers of `calls`.
+        `api` is Kafka's name of the request's API, for readers of `calls`.
 
         `on_failure()` runs instead if the target does not listen or dies. Neither runs if the source dies.
         """
@@ -252,7 +252,7 @@ class Links:
         if target not in self._listening:
             self._scheduler.call_soon(caller.deliver, on_failure)
             return
-        call = Call(self, source, target, caller, on_result, on_failure, subject)
+        call = Call(self, source, target, caller, on_result, on_failure, api)
         self.open_calls[call] = True
         if self.calls is not None:
             call.begun_ms = self.now_ms()

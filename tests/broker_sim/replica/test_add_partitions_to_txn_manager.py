@@ -28,7 +28,9 @@ class Bench:
         self.clock = VirtualClock()
         self.leader = 2
         self.manager = AddPartitionsToTxnManager(
-            InterBrokerSender(1, self.call_later, self.clock, self, TIMEOUT_MS, self.serve),
+            InterBrokerSender(
+                1, self.call_later, self.clock, self, TIMEOUT_MS, self.serve, lambda _: "AddPartitionsToTxn"
+            ),
             lambda action: self.call_later(0, action),
             self.image,
             lambda _: 0,
@@ -62,7 +64,7 @@ class Bench:
         self.clock.advance(TIMEOUT_MS)
         timer.run()
 
-    def call(self, source, target, procedure, on_result, on_failure, subject):
+    def call(self, source, target, procedure, on_result, on_failure, api):
         assert (source, target) == (1, 2)
         procedure(on_result)
         self.requests[-1].lose = on_failure

@@ -19,14 +19,17 @@ class Bench:
         self.served = []
         self.linked = []
         self.answers = []
-        self.sender = InterBrokerSender(ME, self.call_later, self.clock, self, TIMEOUT_MS, self.serve)
+        self.sender = InterBrokerSender(
+            ME, self.call_later, self.clock, self, TIMEOUT_MS, self.serve, lambda _: "Fetch"
+        )
 
     def call_later(self, delay_ms, callback):
         assert delay_ms == TIMEOUT_MS
         self.expire = callback
 
-    def call(self, source, target, procedure, on_result, on_failure, subject):
+    def call(self, source, target, procedure, on_result, on_failure, api):
         assert source == ME
+        assert api == "Fetch"
         self.linked.append(target)
         self.lose = on_failure
         procedure(on_result)

@@ -58,13 +58,19 @@ class Bench:
             storage=lambda topic, read_bytes: self.log,
         )
         markers = InterBrokerSender(
-            NOBODY, timers.call_later, timers.clock, self, self.config.request_timeout_ms, self.serve_markers
+            NOBODY,
+            timers.call_later,
+            timers.clock,
+            self,
+            self.config.request_timeout_ms,
+            self.serve_markers,
+            lambda _: "WriteTxnMarkers",
         )
         return TransactionCoordinator(context, lambda: next(self.next_ids, None), markers)
 
     # -- what the coordinator uses ----------------------------------------------------------------
 
-    def call(self, source, target, procedure, on_result, on_failure, subject):
+    def call(self, source, target, procedure, on_result, on_failure, api):
         procedure(on_result)
         self.calls[-1].lose = on_failure
 
