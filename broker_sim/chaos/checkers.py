@@ -43,15 +43,15 @@ def disordered(inputs: Iterable[tuple[Hashable, Hashable]], outcome: Iterable[Ha
 
     An item may occur again: redelivery does not change the order.
     """
-    places = {item: (key, place) for place, (key, item) in enumerate(inputs)}
+    sent = {item: (key, number) for number, (key, item) in enumerate(inputs)}
     last: dict[Hashable, tuple[int, Hashable]] = {}
     for item in dict.fromkeys(outcome):
-        key, place = places.get(item, (None, -1))
+        key, number = sent.get(item, (None, -1))
         before = last.get(key)
-        if place >= 0 and before is not None and before[0] > place:
+        if number >= 0 and before is not None and before[0] > number:
             return f"key {_text(key)}: {_text(item)} comes after {_text(before[1])}, which was sent later"
-        if place >= 0:
-            last[key] = place, item
+        if number >= 0:
+            last[key] = number, item
     return ""
 
 
@@ -84,11 +84,11 @@ def gone_back(steps: Iterable[tuple[Hashable, Any]]) -> str:
 def uncommitted(
     reads: Iterable[tuple[tuple[str, int, int], Hashable]], committed: Iterable[tuple[str, int, int]]
 ) -> str:
-    """Check that each read (place, value) is of a committed record."""
-    places = {*committed}
+    """Check that each read ((topic, partition, offset), value) is of a committed record."""
+    positions = {*committed}
     wrong: defaultdict[str, list[Hashable]] = defaultdict(list)
     for (topic, partition, offset), value in reads:
-        if (topic, partition, offset) not in places:
+        if (topic, partition, offset) not in positions:
             wrong[f"{topic}-{partition}"].append(value)
     return "; ".join(f"{name}: {_texts(values)} was read and is not committed" for name, values in wrong.items())
 

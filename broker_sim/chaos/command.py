@@ -26,9 +26,8 @@ from broker_sim.chaos.faults.kinds import KINDS
 from broker_sim.chaos.faults.weights import kinds_beside_a_command
 from broker_sim.chaos.history import History, InvariantError, read_judgement
 from broker_sim.chaos.observer import Leaders
-from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.settings import CONFIGS
-from broker_sim.chaos.timeline import FAULT, MOST_LINES, Timeline, as_json, timeline_text
+from broker_sim.chaos.timeline import FAULT, HOW_TO_SEE_ALL, MOST_LINES, Timeline, as_json, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.virtual.simulated_cluster import SERVERS_VARIABLE
 from broker_sim.errors import ApiError, ClusterTimeoutError, WrongStateError
@@ -101,7 +100,7 @@ class CommandOutcome:
 
     def text(self, *, is_full: bool = False) -> str:
         """Return the time line, with all its lines or the most important ones, and the summary."""
-        table = timeline_text(self.moments, None if is_full else MOST_LINES, ADVICE)
+        table = timeline_text(self.moments, None if is_full else MOST_LINES, HOW_TO_SEE_ALL)
         return "\n".join((table, "", self.summary, *self.broken))
 
 

@@ -1,8 +1,8 @@
 """Runs a test in all orders in which its workers can take their turns, up to a limit.
 
 A run is repeated with another worker going first at one of its turns, then at two turns, and so on: so the first
-order that fails has the fewest changes. Each order is run once (`MeetingOrder` defines turns). The same for messages
-of several brokers that arrive at another broker at the same time (`MeetingArrivals`).
+order that fails has the fewest changes. Each order is run once (`ExploredOrder` defines turns). The same for messages
+of several brokers that arrive at another broker at the same time (`ExploredArrivals`).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 WITHIN_S: Final = 30.0
 """Default of seconds that work may take after the faults, until a judgement fails."""
 POLL_INTERVAL_S: Final = 0.1
-JUDGEMENTS: Final = ("lost=TOPIC", "lost=TOPIC:OUTPUT", "twice=TOPIC", "order=TOPIC:OUTPUT", "once=TOPIC:OUTPUT",
+JUDGEMENT_FORMS: Final = ("lost=TOPIC", "lost=TOPIC:OUTPUT", "twice=TOPIC", "order=TOPIC:OUTPUT", "once=TOPIC:OUTPUT",
                      "once=TOPIC:OUTPUT:GROUP", "back=GROUP")  # fmt: skip
 """Forms of the values of `--judge`."""
 
@@ -227,7 +227,7 @@ class History:
         _claim("only what is committed is read", checkers.uncommitted(reads, stored))
 
     async def judge(self, text: str, within_s: float = WITHIN_S) -> None:
-        """Make a judgement in one of the forms of `JUDGEMENTS`. Raises InvariantError, and ConfigError."""
+        """Make a judgement in one of the forms of `JUDGEMENT_FORMS`. Raises InvariantError, and ConfigError."""
         name, names = read_judgement(text)
         if name == "lost":
             await self.nothing_lost(*names, within_s=within_s)
@@ -256,10 +256,10 @@ def read_judgement(text: str) -> tuple[str, Sequence[str]]:
     """Return the name of a judgement, and the names of its topics and group. Raises ConfigError."""
     name, _, rest = text.partition("=")
     names = rest.split(":")
-    forms = [form for form in JUDGEMENTS if form.partition("=")[0] == name]
+    forms = [form for form in JUDGEMENT_FORMS if form.partition("=")[0] == name]
     if not all(names) or len(names) not in {form.count(":") + 1 for form in forms}:
-        hint = "" if forms else did_you_mean(name, (form.partition("=")[0] for form in JUDGEMENTS))
-        raise ConfigError(f"unknown judgement {text!r}{hint}; write {', '.join(forms or JUDGEMENTS)}")
+        hint = "" if forms else did_you_mean(name, (form.partition("=")[0] for form in JUDGEMENT_FORMS))
+        raise ConfigError(f"unknown judgement {text!r}{hint}; write {', '.join(forms or JUDGEMENT_FORMS)}")
     return name, names
 
 

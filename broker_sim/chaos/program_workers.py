@@ -39,7 +39,7 @@ def program_workers(
     """
 
     async def test(chaos: Chaos) -> None:
-        history = chaos.begin_history() if judgements else None
+        history = chaos.history if judgements else None
         if prepare is not None:
             await prepare(chaos)
         may_fail = check is not None or history is not None

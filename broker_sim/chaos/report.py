@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS
-from broker_sim.chaos.timeline import MOST_LINES, as_json, timeline_text
+from broker_sim.chaos.timeline import HOW_TO_SEE_ALL, MOST_LINES, as_json, timeline_text
 
 if TYPE_CHECKING:
     from broker_sim.chaos.faults.schedule import FaultSchedule
     from broker_sim.chaos.run import Outcome
     from broker_sim.chaos.settings import Settings
-
-
-ADVICE: Final = "--full shows them, and --json FILE has them"
-"""Advice on how to see omitted lines of a time line."""
 
 
 class PythonCode(NamedTuple):
@@ -87,7 +83,7 @@ class Failure:
             f"  {self.small.text}",
             f"{shrunk_text(self.first, self.small)}, in {self.tries} runs",
         )
-        return "\n".join((*head, self._course(ADVICE, is_full=is_full), "", self.as_test()))
+        return "\n".join((*head, self._course(HOW_TO_SEE_ALL, is_full=is_full), "", self.as_test()))
 
     def in_pytest(self, before: str, *, is_full: bool = False) -> str:
         """Return the report for pytest, which shows the error itself; `before` is a text on earlier runs."""

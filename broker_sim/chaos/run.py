@@ -24,8 +24,8 @@ from broker_sim.log import DiskOptions
 from broker_sim.runtime.event_log import quiet_logs
 from broker_sim.runtime.links import CONTROLLER_ID, drawn_latency
 from broker_sim.runtime.virtual import VirtualRun, garbage_of_one_run
-from broker_sim.runtime.virtual.arrivals import ArrivalOrder, GivenArrivals, MeetingArrivals
-from broker_sim.runtime.virtual.meetings import MeetingOrder
+from broker_sim.runtime.virtual.arrivals import ArrivalOrder, ExploredArrivals, GivenArrivals
+from broker_sim.runtime.virtual.meetings import ExploredOrder
 from broker_sim.runtime.virtual.task_order import ARRIVAL, GivenOrder, deviation_text
 from broker_sim.runtime.virtual.task_order import ORDER as ORDER_OF_TASKS
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.meetings import Place
     from broker_sim.runtime.virtual.task_order import Deviation
 
-    Meetings = MeetingOrder | MeetingArrivals
+    Meetings = ExploredOrder | ExploredArrivals
     Test = Callable[..., Coroutine[Any, Any, object]]
     _End = tuple[str, float, tuple[Deviation, ...]]
 
@@ -134,9 +134,9 @@ class ScheduledRun(VirtualRun):
             self._arrivals = GivenArrivals(self.loop.clock, deviations)
         self.meetings: Meetings | None = None
         if going_first is not None and settings.exhaustive == "brokers":
-            self._arrivals = self.meetings = MeetingArrivals(self.loop.clock, going_first)
+            self._arrivals = self.meetings = ExploredArrivals(self.loop.clock, going_first)
         elif going_first is not None:
-            self.loop.task_order = self.meetings = MeetingOrder(self.loop.clock, going_first)
+            self.loop.task_order = self.meetings = ExploredOrder(self.loop.clock, going_first)
         self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
@@ -170,7 +170,7 @@ class ScheduledRun(VirtualRun):
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
-        if isinstance(self.meetings, MeetingOrder):
+        if isinstance(self.meetings, ExploredOrder):
             self._open.enter_context(self.meetings.watching())
         if self._arrivals is not None:
             kafka.nodes.links.choose_arrival = self._arrivals.choose
@@ -215,10 +215,10 @@ class ScheduledRun(VirtualRun):
 
     def wait_for_test(self, test: Coroutine[Any, Any, object]) -> None:
         """Run the test to its end; raises its errors."""
-        if inspect.iscoroutine(test) and test.cr_frame is not None:
-            for name in sorted(places_in(test.cr_code, test.cr_frame.f_globals)):
+        if inspect.iscoroutine(test):
+            for name in sorted(places_in(test)):
                 self.chaos.seen.setdefault(name, False)
-            if HISTORY in names_in(test.cr_code, test.cr_frame.f_globals):
+            if HISTORY in names_in(test):
                 self.chaos.begin_history()
 
         async def main() -> None:

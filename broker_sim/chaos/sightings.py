@@ -10,7 +10,7 @@ from __future__ import annotations
 import dis
 from collections import Counter
 from itertools import pairwise, starmap
-from types import CodeType, FunctionType
+from types import CodeType, CoroutineType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ REACHED: Final = "reached"
 """Name of the method of `Chaos` whose argument names a place in the code."""
 FEWEST_SEEDS: Final = 2
 """Minimum number of seeds of a search; a single seed is only inspected or repeated."""
-ADVICE: Final = "run more seeds, name the faults that cause it, or keep the workers busy until the last fault is over"
+ADVICE_WITHOUT_SIGHTING: Final = (
+    "run more seeds, name the faults that cause it, or keep the workers busy until the last fault is over"
+)
 ADVICE_WITHOUT_FAULTS: Final = "await chaos.faults_over() in the test, after starting as many workers as workers= says"
 ADVICE_WITHOUT_EFFECT: Final = (
     "keep the workers busy until the last fault is over, and name faults= that can affect them"
@@ -42,14 +44,27 @@ class FaultCount(NamedTuple):
         return f"{self.effective}/{self.happened}/{self.drawn}"
 
 
-def places_in(code: CodeType, namespace: Mapping[str, Any]) -> set[str]:
-    """Return the names in calls `chaos.reached("name")` of a test and of the functions of its module that it uses."""
-    return {name for each in _codes(code, namespace, set()) for name in _places(each)}
+def places_in(test: CoroutineType[Any, Any, Any]) -> set[str]:
+    """Return the names in calls `chaos.reached("name")` of a test and of the functions that it uses.
+
+    Those are its arguments, the functions around it, and the functions of its module; `test` has not begun yet.
+    """
+    return {name for each in _codes_of(test) for name in _places(each)}
 
 
-def names_in(code: CodeType, namespace: Mapping[str, Any]) -> set[str]:
-    """Return the names, also of attributes, in a test and in the functions of its module that it uses."""
-    return {name for each in _codes(code, namespace, set()) for name in each.co_names}
+def names_in(test: CoroutineType[Any, Any, Any]) -> set[str]:
+    """Return the names, also of attributes, in a test and in the functions that it uses."""
+    return {name for each in _codes_of(test) for name in each.co_names}
+
+
+def _codes_of(test: CoroutineType[Any, Any, Any]) -> Iterator[CodeType]:
+    frame, before = test.cr_frame, set[CodeType]()
+    if frame is None:  # the coroutine was closed
+        return
+    yield from _codes(test.cr_code, frame.f_globals, before)
+    for each in frame.f_locals.values():
+        if isinstance(each, FunctionType):
+            yield from _codes(each.__code__, each.__globals__, before)
 
 
 def _codes(code: CodeType, namespace: Mapping[str, Any], before: set[CodeType]) -> Iterator[CodeType]:
@@ -108,7 +123,7 @@ class Sightings:
             return f"no fault took effect in {self.seeds} seeds, {faults.happened} of {faults.drawn} happened; {advice}"
         if not self.never:
             return None
-        return f"never seen in {self.seeds} seeds: {', '.join(map(repr, self.never))}; {ADVICE}"
+        return f"never seen in {self.seeds} seeds: {', '.join(map(repr, self.never))}; {ADVICE_WITHOUT_SIGHTING}"
 
     def lines(self) -> list[str]:
         """Return the lines of a summary."""

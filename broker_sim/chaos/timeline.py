@@ -18,6 +18,8 @@ BEFORE = 5
 """Number of moments shown before the first fault or deviation."""
 MOST_LINES: Final = 60
 """Maximum number of lines of a time line without errors."""
+HOW_TO_SEE_ALL: Final = "--full shows them, and --json FILE has them"
+"""Advice of commands on how to see omitted lines."""
 LONGEST_BLOCK: Final = 4
 """Maximum number of lines in a block of repeated lines that is folded, such as a request and its error."""
 
@@ -61,8 +63,8 @@ class Timeline:
 def timeline_text(moments: Sequence[Moment], most: int | None = MOST_LINES, advice: str = "") -> str:
     """Return a table that begins just before the first fault or deviation; repeated lines are folded.
 
-    Of more than `most` lines (None: no limit) those in the middle are omitted, except errors, and replaced by their
-    number and the advice how to see them.
+    Of more than `most` lines (None: no limit) those in the middle are omitted, except the first of equal errors, and
+    replaced by their number and the advice how to see them.
     """
     moments = sorted(moments, key=lambda each: each.at_s)
     first = next((index for index, each in enumerate(moments) if each.who in {FAULT, ORDER}), 0)
@@ -70,13 +72,22 @@ def timeline_text(moments: Sequence[Moment], most: int | None = MOST_LINES, advi
     width = max((len(_short(moment.who)) for moment, _ in folded), default=3)
     lines = [f"{moment.at_s:9.3f}  {_short(moment.who):<{width}}  {_what(moment)}{times}" for moment, times in folded]
     if most is not None and len(lines) > most:
-        is_shown = [index < most // 2 or len(lines) - index <= most - most // 2 for index in range(len(lines))]
-        lines = [
-            *_without(
-                lines, [shown or bool(each[0].error) for shown, each in zip(is_shown, folded, strict=True)], advice
-            )
+        first_errors = _first_errors([moment for moment, _ in folded])
+        is_shown = [
+            index < most // 2 or len(lines) - index <= most - most // 2 or index in first_errors
+            for index in range(len(lines))
         ]
+        lines = [*_without(lines, is_shown, advice)]
     return "\n".join((f"{'time':>9}  {'who':<{width}}  what", *lines))
+
+
+def _first_errors(moments: Sequence[Moment]) -> set[int]:
+    """Return the index of the first moment of each error, by who and what."""
+    first: dict[tuple[str, str], int] = {}
+    for index, moment in enumerate(moments):
+        if moment.error:
+            first.setdefault((moment.who, moment.what), index)
+    return {*first.values()}
 
 
 def as_json(moments: Sequence[Moment]) -> list[dict[str, Any]]:
@@ -122,7 +133,8 @@ def _without(lines: Sequence[str], is_shown: Sequence[bool], advice: str) -> Ite
         if shown:
             yield from group_lines
         else:
-            yield f"           ... {len(group_lines)} more lines{advice and ': ' + advice} ..."
+            plural = "s" if len(group_lines) > 1 else ""
+            yield f"           ... {len(group_lines)} more line{plural}{advice and ': ' + advice} ..."
 
 
 def _short(name: str) -> str:

@@ -17,15 +17,14 @@ from rich.console import Console
 from broker_sim.chaos.command import CommandRun
 from broker_sim.chaos.faults.action import ScheduleError
 from broker_sim.chaos.faults.weights import weights_beside_a_command
-from broker_sim.chaos.history import JUDGEMENTS, read_judgement
+from broker_sim.chaos.history import JUDGEMENT_FORMS, read_judgement
 from broker_sim.chaos.link import line_of, link_to
 from broker_sim.chaos.program_workers import ProgramTest, check_of
-from broker_sim.chaos.report import ADVICE
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
 from broker_sim.chaos.search import ApplicationTest, NamedTest, NoSuchTestError, SeedOutcome, run_seeds
 from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.chaos.sightings import Sightings
-from broker_sim.chaos.timeline import MOST_LINES, as_json, timeline_text
+from broker_sim.chaos.timeline import HOW_TO_SEE_ALL, MOST_LINES, as_json, timeline_text
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.parameters import WithCommand, check_command
 from broker_sim.cli.progress import progress_bar
@@ -113,7 +112,7 @@ def _checked_judgements(_context: click.Context, _option: click.Parameter, texts
     metavar="CHECK",
     callback=_checked_judgements,
     help="Check to make when a command has ended, or with --virtual 30 s after the faults; exit code 1 if it "
-    f"fails. One of {', '.join(JUDGEMENTS)}; may be repeated.",
+    f"fails. One of {', '.join(JUDGEMENT_FORMS)}; may be repeated.",
 )
 @click.option(
     "--timeline",
@@ -366,7 +365,7 @@ def _run_one(test: ApplicationTest, schedule: Schedule, output: _Output, *, is_s
         _report_one(test, failure, output)
     if is_shown:
         outcome = test.run(schedule, observe=True)
-        click.echo(f"{timeline_text(outcome.moments, None if output.is_full else MOST_LINES, ADVICE)}\n")
+        click.echo(f"{timeline_text(outcome.moments, None if output.is_full else MOST_LINES, HOW_TO_SEE_ALL)}\n")
         output.write_json([{"schedule": str(schedule).splitlines(), "timeline": as_json(outcome.moments)}])
         output.write_page(test, outcome)
     click.echo("the test passes under this schedule")

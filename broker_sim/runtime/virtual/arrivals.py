@@ -77,7 +77,7 @@ class _Meeting(NamedTuple):
     """Their senders."""
 
 
-class MeetingArrivals(ArrivalOrder):
+class ExploredArrivals(ArrivalOrder):
     """First in, first out, except where another broker's message is to arrive first.
 
     `first` maps the time and step of a choice to that broker.
@@ -103,7 +103,7 @@ class MeetingArrivals(ArrivalOrder):
         return waiting.index(link_of_turn)
 
     def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
-        """Yield the other senders that could be first, as `MeetingOrder.changes` does for processes."""
+        """Yield the other senders that could be first, as `ExploredOrder.changes` does for processes."""
         for index in range(behind, len(self._meetings)):
             at, others = self._meetings[index]
             for other in others:

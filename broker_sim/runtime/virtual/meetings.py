@@ -36,7 +36,7 @@ class Turn(NamedTuple):
     process: str
 
 
-class MeetingOrder(TaskOrder):
+class ExploredOrder(TaskOrder):
     """First in, first out, except where another process is to take its turn first.
 
     `first` maps the time and step of a turn to the process that is to go before it.

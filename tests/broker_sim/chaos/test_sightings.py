@@ -87,3 +87,23 @@ def test_search_fails_for_what_no_seed_saw_and_a_single_seed_does_not():
 def test_outcome_of_a_seed_says_what_was_seen():
     test = NamedTest.of(f"{__name__}:never_commits", duration_s=1)
     assert run_seed(test, 0).seen == {"commits": False}
+
+
+async def after_the_faults(chaos):
+    chaos.reached("the check")
+    await chaos.history.nothing_lost("orders")
+
+
+def faults_before(check):
+    async def test(chaos):
+        await chaos.kafka.create_topic("orders", partitions=1, replication_factor=1)
+        chaos.start(lambda: asyncio.sleep(1))
+        await chaos.faults_over()
+        await check(chaos)
+
+    return test
+
+
+def test_functions_around_a_test_are_read_for_places_and_the_history():
+    outcome = run_chaos(faults_before(after_the_faults), QUIET)
+    assert (outcome.error, outcome.seen) == (None, {"the check": True})

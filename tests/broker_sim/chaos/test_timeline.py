@@ -43,6 +43,18 @@ def test_error_is_never_left_out_and_the_advice_stands_in_the_gaps():
     assert len(lines_of(moments, most=None)) == 40
 
 
+def test_only_first_of_equal_errors_is_shown_in_the_middle():
+    refused = Moment(0, "worker-2", "cannot connect", "ConnectionRefusedError: port 9092")
+    moments = [each for n in range(20) for each in (refused._replace(at_s=n), Moment(n, "test", f"step {n}"))]
+    shown = lines_of(moments, most=6)
+    assert len(shown) == 7
+    assert shown[3] == "... 34 more lines ..."
+
+
+def test_single_line_that_is_left_out_is_one_line():
+    assert lines_of([Moment(at_s, "test", f"step {at_s}") for at_s in range(7)], most=6)[3] == "... 1 more line ..."
+
+
 def observed_moments(test):
     """Return who did what, and with which error, in an observed run."""
     return [moment[1:] for moment in run_chaos(test, CALM, observe=True).moments]

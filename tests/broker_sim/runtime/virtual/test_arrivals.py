@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from broker_sim.runtime.virtual.arrivals import GivenArrivals, MeetingArrivals
+from broker_sim.runtime.virtual.arrivals import ExploredArrivals, GivenArrivals
 from broker_sim.runtime.virtual.task_order import ARRIVAL, Deviation
 
 CLOCK = SimpleNamespace(now_ns=0)
@@ -26,7 +26,7 @@ def explore(links):
     orders, waiting = [], deque([({}, 0)])
     while waiting:
         first, behind = waiting.popleft()
-        order = MeetingArrivals(CLOCK, first)
+        order = ExploredArrivals(CLOCK, first)
         orders.append(arrive(order, links))
         for at, sender, next_behind in order.changes(behind):
             waiting.append(({**first, at: sender}, next_behind))
@@ -45,7 +45,7 @@ def test_messages_to_different_nodes_do_not_meet():
 @pytest.mark.parametrize(
     "order",
     [
-        MeetingArrivals(CLOCK, {(0, 0): "2"}),
+        ExploredArrivals(CLOCK, {(0, 0): "2"}),
         GivenArrivals(CLOCK, [Deviation(0, 0, 1, what=ARRIVAL)]),
         GivenArrivals(CLOCK, [Deviation(0, 0, 2, what=ARRIVAL)]),
     ],
