@@ -67,8 +67,11 @@ class History:
 
     def __init__(self, kafka: AsyncCluster) -> None:
         self._kafka = kafka
-        self._acknowledged: dict[str, dict[tuple[int, int], bytes | None]] = {}
-        """Values of acknowledged records of non-transactional producers, by topic and (partition, offset)."""
+        self._acknowledged: dict[str, dict[tuple[int, int, bytes | None], None]] = {}
+        """Acknowledged records of non-transactional producers by topic, as (partition, offset, value).
+
+        An offset has several values if a new leader lacks records that the former one has acknowledged.
+        """
         self._committed: list[_Offset] = []
         """Offsets committed by groups, in order."""
         self._open: dict[str, _Transaction] = {}
@@ -124,7 +127,8 @@ class History:
                 elif not parse_header(each.records).is_transactional:
                     values = self._acknowledged.setdefault(name, {})
                     for place, record in enumerate(iter_records(each.records)):
-                        values[each.index, base_offset + place] = None if record.value is None else bytes(record.value)
+                        value = None if record.value is None else bytes(record.value)
+                        values[each.index, base_offset + place, value] = None
 
     def _take_OffsetCommit(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
         self._committed += self._offsets(request, response)
@@ -174,7 +178,7 @@ class History:
 
     def _lost(self, topic: str, into: str | None, of: Identity) -> str:
         stored = self._records(topic)
-        acknowledged = [*self._acknowledged.get(topic, {}).values(), *self._sent.get(topic, [])]
+        acknowledged = [*(value for _, _, value in self._acknowledged.get(topic, {})), *self._sent.get(topic, [])]
         gone = checkers.lost(acknowledged, map(value_of, stored))
         if into is None and not self._handled:
             return gone

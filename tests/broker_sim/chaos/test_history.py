@@ -181,6 +181,29 @@ def test_record_that_was_acknowledged_and_is_gone_is_lost():
     assert run_chaos(test, schedule).text == "nothing of orders is lost: lost: kept"
 
 
+def test_acknowledged_record_is_lost_although_its_offset_was_given_again():
+    async def test(chaos):
+        history, loop = chaos.history, asyncio.get_running_loop()
+        await chaos.kafka.create_topic("orders", partitions=1, replication_factor=3)
+        async with AIOKafkaProducer(bootstrap_servers=chaos.kafka.bootstrap_servers, acks=1) as producer:
+            faults = loop.create_task(chaos.faults_over())
+            for order in (b"in sync", b"on its way", b"on the old leader"):
+                await producer.send_and_wait("orders", order, partition=0)
+                await asyncio.sleep(0.5)
+            await faults
+            for order in (b"at its offset", b"behind it"):
+                await producer.send_and_wait("orders", order, partition=0)
+        await history.nothing_lost("orders", within_s=0)
+
+    schedule = Schedule.parse("""
+        seed=1 brokers=3 workers=0 latency_ms=0 duration_ms=6000
+        300 cut_link leader follower for=3000
+        300 cut_link leader third for=3000
+        1600 stop leader for=1000
+    """)
+    assert run_chaos(test, schedule).text == "nothing of orders is lost: lost: on its way, on the old leader"
+
+
 async def judge_late(chaos):
     async def main():
         await asyncio.sleep(1)
