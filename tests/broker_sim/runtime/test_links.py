@@ -225,13 +225,13 @@ def test_drawn_latency_is_what_randint_draws(most_ms):
     assert [draw(1, 2) for _ in range(500)] == [rng.randint(0, most_ms) for _ in range(500)]
 
 
-def test_calls_that_are_kept_have_their_times_and_what_was_asked(net):
+def test_recorded_calls_have_their_times_and_their_api(net):
     net.links.calls = deque(maxlen=2)
-    for subject in ("too old", "a request"):
-        net.links.call(1, 2, lambda send_result: net.scheduler.call_later(30, send_result, "yes"), list, list, subject)
+    for api in ("Produce", "Fetch"):
+        net.links.call(1, 2, lambda send_result: net.scheduler.call_later(30, send_result, "yes"), list, list, api)
     net.settle()
-    net.links.call(2, 1, lambda _: None, list, list, "another")
+    net.links.call(2, 1, lambda _: None, list, list, "ListOffsets")
     net.settle()
     first, second = net.links.calls
-    assert (first.source, first.callee, first.subject, first.ended_ms - first.begun_ms) == (1, 2, "a request", 30)
-    assert (second.subject, second.begun_ms, second.ended_ms) == ("another", 30, None)
+    assert (first.source, first.callee, first.api, first.ended_ms - first.begun_ms) == (1, 2, "Fetch", 30)
+    assert (second.api, second.begun_ms, second.ended_ms) == ("ListOffsets", 30, None)
