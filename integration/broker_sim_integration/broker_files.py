@@ -39,7 +39,7 @@ class HasBrokerFiles(Protocol):
         """The files of its brokers."""
 
     def comes_up(self, broker: int) -> bool:
-        """Start a broker; returns whether it serves clients. Otherwise its process has ended."""
+        """Start a broker; return whether it serves clients. Otherwise its process has ended."""
 
 
 class DirectoryFiles:

@@ -1,4 +1,4 @@
-"""A connection to one broker, real or simulated, for the cases of a recorded table; in virtual time too."""
+"""A connection to one broker, real or simulated, for the cases of a recorded table; also in virtual time."""
 
 from __future__ import annotations
 

@@ -172,13 +172,13 @@ def list_scenarios(names: bool, markdown: bool) -> None:
         click.echo(catalogue_markdown(), nl=False)
         return
     if names:
-        for found in CATALOGUE:
-            click.echo(found.name)
+        for scenario in CATALOGUE:
+            click.echo(scenario.name)
         return
-    for family, group in groupby(CATALOGUE, key=lambda found: found.family):
+    for family, group in groupby(CATALOGUE, key=lambda scenario: scenario.family):
         click.echo(family)
-        for found in group:
-            click.echo(f"  {found.name}\n      {found.description}")
+        for scenario in group:
+            click.echo(f"  {scenario.name}\n      {scenario.description}")
 
 
 @main.command("drift")
@@ -194,14 +194,14 @@ def drift(fresh: Path) -> None:
     except ReferenceClusterError as error:
         _fail(error)
     compared = comparable(shipped, new)
-    found = list(drift_between(shipped, new))
-    for one in found:
-        click.echo(str(one))
+    differences = list(drift_between(shipped, new))
+    for difference in differences:
+        click.echo(str(difference))
     left_out = sorted(new.versions.keys() - compared)
     if left_out:
         click.echo(f"not shipped at this version: {', '.join(left_out)}", err=True)
-    click.echo(f"{len(compared)} scenarios compared, {len(found)} outcomes differ", err=True)
-    raise SystemExit(int(bool(found)) if compared else TROUBLE_WITH_A_SIDE)
+    click.echo(f"{len(compared)} scenarios compared, {len(differences)} outcomes differ", err=True)
+    raise SystemExit(int(bool(differences)) if compared else TROUBLE_WITH_A_SIDE)
 
 
 main.add_command(fuzz)

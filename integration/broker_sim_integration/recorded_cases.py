@@ -1,4 +1,4 @@
-"""What a real Kafka did in the cases of a table: a file `recorded.jsonl` with one line for each case."""
+"""A real Kafka's outcomes in the cases of a table: a file `recorded.jsonl` with one line per case."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def write_cases(file: Path, outcomes: Mapping[str, list[Any]]) -> None:
-    """Write what came of each case."""
+    """Write the outcome of each case."""
     lines = (json.dumps({"case": case, "seen": outcome}) for case, outcome in outcomes.items())
     file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
 def read_cases(file: Path) -> dict[str, list[Any]]:
-    """Return what came of each case."""
+    """Return the outcome of each case."""
     lines = map(json.loads, file.read_text("utf-8").splitlines())
     return {line["case"]: line["seen"] for line in lines}

@@ -1,7 +1,7 @@
 """The simulator in virtual time, in this process: scenarios play on it without threads, sockets or waiting.
 
-Scenarios and their clients stay as they are. In the block of `virtual_time` the stopwatch reads virtual time, pauses
-advance it, and a connection is one of the virtual network, whose answers arrive while somebody waits for one.
+Scenarios and their clients are unchanged. In the context of `virtual_time` the stopwatch reads virtual time, pauses
+advance it, and a connection is one of the virtual network, whose responses arrive while a client waits for one.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 NS_PER_MS: Final = 1_000_000
 CLIENTS: Final = "comparison"
-"""The host of the virtual network on which the scenarios' clients are."""
+"""The host of the virtual network on which the scenarios' clients run."""
 _SIZE: Final = struct.Struct(">i")
 
 
 class _Pause:
-    """Advances virtual time where the stopwatch would block a thread."""
+    """Advances virtual time in place of blocking a thread."""
 
     def __init__(self, cluster: VirtualCluster) -> None:
         self._cluster = cluster
 
     def wait(self, duration_s: float) -> None:
-        """Let that many seconds pass."""
+        """Advance virtual time by this number of seconds."""
         self._cluster.advance(round(duration_s * 1000))
 
 
@@ -52,11 +52,11 @@ class _VirtualSocket(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep what writes."""
+        """Store the transport, which writes."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Hand over each frame that is complete."""
+        """Pass on each complete frame."""
         self._received += data
         while len(self._received) >= _SIZE.size:
             end = _SIZE.size + _SIZE.unpack_from(self._received)[0]
@@ -67,7 +67,7 @@ class _VirtualSocket(asyncio.Protocol):
             self._take(frame)
 
     def connection_lost(self, _: Exception | None) -> None:
-        """Hand over that no frame will come any more."""
+        """Pass on None, because no further frame will arrive."""
         self._take(None)
 
     def sendall(self, data: bytes) -> None:
@@ -85,7 +85,7 @@ class _VirtualSocket(asyncio.Protocol):
 
 
 class _NoThread:
-    """Stands where a raw connection has the thread that reads."""
+    """The placeholder for the reader thread of a raw connection."""
 
     def join(self) -> None:
         """Return at once."""
@@ -93,7 +93,7 @@ class _NoThread:
 
 @contextmanager
 def virtual_time(cluster: VirtualCluster, listen: Listener = lambda *_: None) -> Iterator[RunningCluster]:
-    """Let scenarios of this process play on a virtual cluster; `listen` hears of each request and answer."""
+    """Play scenarios of this process on a virtual cluster; `listen` is called with each request and response."""
 
     def connect(self: raw_client.RawConnection, host: str, port: int, *, client_id: str = raw_client.CLIENT_ID) -> None:
         self._client_id = client_id
@@ -121,7 +121,7 @@ def virtual_time(cluster: VirtualCluster, listen: Listener = lambda *_: None) ->
         return pending
 
     def frame(self: Any, timeout_ms: float = raw_client.ANSWER_TIMEOUT_MS) -> Any:
-        with suppress(ClusterTimeoutError):  # what follows says that there is no answer
+        with suppress(ClusterTimeoutError):  # the line below reports that there is no response
             cluster.wait_until(lambda: self.answered, timeout_ms / 1000)
         return frame_really(self, 0)
 
@@ -149,7 +149,7 @@ def virtual_time(cluster: VirtualCluster, listen: Listener = lambda *_: None) ->
 
 
 def running_cluster(cluster: VirtualCluster) -> RunningCluster:
-    """Return a virtual cluster as the comparison has it; its controller is on none of the brokers."""
+    """Return a virtual cluster in the form of the comparison; none of its brokers runs the controller."""
     return RunningCluster(
         bootstrap_servers=cluster.inside.bootstrap_servers,
         addresses={broker: node.address for broker, node in cluster.nodes.nodes.items()},

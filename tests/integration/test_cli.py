@@ -49,7 +49,7 @@ def test_an_unknown_reference_is_an_error_of_usage(run):
 def test_a_reference_that_does_not_answer_is_exit_code_2(run, tmp_path):
     done = run("--reference", "bootstrap=127.0.0.1:1", "--out", str(tmp_path))
     assert done.exit_code == 2
-    assert "no Kafka answers at 127.0.0.1:1" in done.output
+    assert "no Kafka responds at 127.0.0.1:1" in done.output
 
 
 def test_the_demo_takes_no_other_scenarios_and_records_nothing(run):

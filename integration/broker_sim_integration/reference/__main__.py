@@ -25,7 +25,7 @@ def main() -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a configuration of every broker; may be given often",
+        help="Broker configuration; may be repeated.",
     )
     arguments = parser.parse_args()
     configs = dict(pair.split("=", 1) for pair in arguments.config)

@@ -1,4 +1,4 @@
-"""The directory of what is expensive to fetch or to build; safe against concurrent callers."""
+"""A directory for files that are expensive to fetch or to build; safe against concurrent callers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCK_ATTEMPT_INTERVAL_S = 0.25
 
 
 def cache_directory() -> Path:
-    """Return the cache directory: `$BROKER_SIM_CACHE` or `~/.cache/broker-sim`; creates it."""
+    """Return the cache directory, `$BROKER_SIM_CACHE` or `~/.cache/broker-sim`, after creating it."""
     configured = os.environ.get("BROKER_SIM_CACHE")
     directory = Path(configured) if configured else Path.home() / ".cache" / "broker-sim"
     directory.mkdir(parents=True, exist_ok=True)
@@ -32,8 +32,8 @@ def cache_directory() -> Path:
 def exclusive(name: str, *, timeout_s: int, progress: Progress = silent) -> Iterator[None]:
     """Hold the lock `name` of this cache; other processes and threads wait.
 
-    Raises `ReferenceUnavailableError` when another holder keeps it longer than `timeout_s`. The
-    lock is the kernel's, so a holder that died holds nothing.
+    Raise `ReferenceUnavailableError` if another holder keeps it longer than `timeout_s`. The lock is the
+    kernel's, so it is released when its holder dies.
     """
     path = cache_directory() / f"{name}.lock"
     pause = threading.Event()
@@ -52,7 +52,7 @@ def exclusive(name: str, *, timeout_s: int, progress: Progress = silent) -> Iter
 
 
 def cached_directory(name: str, fill: Callable[[Path], None], *, timeout_s: int, progress: Progress = silent) -> Path:
-    """Return the cache's directory `name`; if it is missing, `fill` an empty one first.
+    """Return the cache's directory `name`; if it is missing, call `fill` with an empty directory first.
 
     A reader sees the directory complete or not at all: it is filled under another name and renamed.
     """

@@ -1,4 +1,4 @@
-"""Whether Docker can be used here, and what to do when it cannot, in one line."""
+"""Whether Docker can be used here, and otherwise the remedy, in one line."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ CONNECT_TIMEOUT_S = 5
 
 
 def connect_docker() -> docker.DockerClient:
-    """Return a client of the Docker daemon that answers now; the caller closes it.
+    """Return a client of the Docker daemon, which responds; the caller closes it.
 
-    Honours `DOCKER_HOST`. Raises `ReferenceUnavailableError` with the remedy when no daemon
-    answers.
+    Honours `DOCKER_HOST`. Raise `ReferenceUnavailableError` with the remedy if no daemon responds.
     """
     host = os.environ.get("DOCKER_HOST") or DEFAULT_HOST
     if host.startswith(UNIX_PREFIX):
@@ -29,12 +28,12 @@ def connect_docker() -> docker.DockerClient:
         client = docker.from_env(timeout=REQUEST_TIMEOUT_S)
         client.ping()
     except (DockerException, OSError) as error:
-        raise ReferenceUnavailableError(f"Docker does not answer at {host}: {error}") from error
+        raise ReferenceUnavailableError(f"Docker does not respond at {host}: {error}") from error
     return client
 
 
 def _check_socket(path: str) -> None:
-    """Find out why there is no connection; Docker's own client hides the reason."""
+    """Raise an error with the reason why there is no connection; Docker's own client hides it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(CONNECT_TIMEOUT_S)
         try:

@@ -1,9 +1,9 @@
 """The image of the containers: the official one, or one that is built here without a registry.
 
-Run `python -m broker_sim_integration.reference.image` to find or make it and print its name. In this order:
+Run `python -m broker_sim_integration.reference.image` to find or build it and print its name. In this order:
 `$KAFKA_IMAGE`; the official image if Docker has it; the image built here before; the official image
 pulled; a build of a minimal Debian with a JRE (debootstrap), Kafka's jars (Maven) and an entry point
-that understands the environment of the official image.
+that supports the environment of the official image.
 """
 
 from __future__ import annotations
@@ -36,15 +36,17 @@ MAKE_TIMEOUT_S = 1_200
 
 
 def find_image(client: docker.DockerClient, version: str = KAFKA_VERSION) -> str | None:
-    """Return the name of an image that Docker has already, None when there is none.
+    """Return the name of an image that Docker already has, or None if there is none.
 
-    Raises `ReferenceUnavailableError` when `$KAFKA_IMAGE` names one that Docker has not.
+    Raise `ReferenceUnavailableError` if Docker does not have the image in `$KAFKA_IMAGE`.
     """
-    asked = os.environ.get("KAFKA_IMAGE")
-    if asked:
-        if image_labels(client, asked) is None:
-            raise ReferenceUnavailableError(f"Docker has no image {asked}: docker pull {asked}, or unset KAFKA_IMAGE")
-        return asked
+    configured = os.environ.get("KAFKA_IMAGE")
+    if configured:
+        if image_labels(client, configured) is None:
+            raise ReferenceUnavailableError(
+                f"Docker has no image {configured}: docker pull {configured}, or unset KAFKA_IMAGE"
+            )
+        return configured
     official = f"{OFFICIAL_REPOSITORY}:{version}"
     if image_labels(client, official) is not None:
         return official
@@ -56,15 +58,15 @@ def find_image(client: docker.DockerClient, version: str = KAFKA_VERSION) -> str
 
 
 def find_or_make_image(version: str = KAFKA_VERSION, *, progress: Progress = silent) -> str:
-    """Return the name of an image that Docker has; pull or build it first if need be.
+    """Return the name of an image that Docker has; pull or build it first if necessary.
 
-    Raises `ReferenceUnavailableError` when Docker does not answer, or when the image can neither
-    be pulled nor be built.
+    Raise `ReferenceUnavailableError` if Docker does not respond, or if the image can neither be pulled nor
+    be built.
     """
     with closing(connect_docker()) as client:
-        found = find_image(client, version)
-        if found is not None:
-            return found
+        image = find_image(client, version)
+        if image is not None:
+            return image
         with exclusive(f"kafka-image-{version}", timeout_s=MAKE_TIMEOUT_S, progress=progress):
             return find_image(client, version) or _make_image(client, version, progress)
 
@@ -76,7 +78,7 @@ def _make_image(client: docker.DockerClient, version: str, progress: Progress) -
         client.images.pull(OFFICIAL_REPOSITORY, tag=version)
     except (DockerException, OSError) as error:
         reason = getattr(error, "explanation", None) or error
-        progress(f"it cannot be pulled, so one is built here: {reason}")
+        progress(f"the image cannot be pulled and is built here: {reason}")
         return _build_image(client, version, progress)
     return official
 
@@ -92,17 +94,17 @@ def _build_image(client: docker.DockerClient, version: str, progress: Progress) 
 def import_image(
     client: docker.DockerClient, chunks: Iterator[bytes], name: str, changes: list[str], progress: Progress
 ) -> None:
-    """Let Docker make an image of a packed root file system; `changes` are lines of a Dockerfile."""
+    """Import a packed root file system as a Docker image; `changes` are lines of a Dockerfile."""
     progress(f"importing {name}")
     repository, _, tag = name.partition(":")
     answer = client.api.import_image_from_stream(chunks, repository=repository, tag=tag, changes=changes)
     last = json.loads(str(answer).strip().splitlines()[-1])
     if "error" in last:
-        raise ReferenceUnavailableError(f"Docker does not import the image: {last['error']}")
+        raise ReferenceUnavailableError(f"Docker cannot import the image: {last['error']}")
 
 
 def image_labels(client: docker.DockerClient, name: str) -> dict[str, str] | None:
-    """Return the labels of an image, None when Docker does not have it."""
+    """Return the labels of an image, or None if Docker does not have it."""
     try:
         return dict(client.images.get(name).labels or {})
     except ImageNotFound:
@@ -110,7 +112,7 @@ def image_labels(client: docker.DockerClient, name: str) -> dict[str, str] | Non
 
 
 def _recipe() -> str:
-    """Return a hash of the sources of the image: an image of older sources is built anew."""
+    """Return a hash of the image's sources: an image of older sources is rebuilt."""
     digest = hashlib.sha256(",".join(PACKAGES).encode())
     for file in sorted(NODE_FILES.iterdir()):
         digest.update(file.read_bytes())

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 KAFKA_VERSIONS: Final = MappingProxyType({"4.3": "4.3.1", "4.4": "4.4.0"})
-"""The version of Kafka to compare with, by release."""
+"""The compared version of Kafka, by release."""
 KAFKA_VERSION: Final = KAFKA_VERSIONS[DEFAULT_RELEASE]
-"""The version of the release that a simulated cluster is by default."""
+"""The version of the default release of a simulated cluster."""
 
 
 def release_of(version: str) -> str:
-    """Return the release of a version: 4.4 of 4.4.0."""
+    """Return the release of a version, such as 4.4 for 4.4.0."""
     return ".".join(version.split(".")[:2])
 
 
@@ -36,7 +36,7 @@ BROKER = "kafka_2.13"
 LOG4J_VERSION = "2.25.4"
 MAVEN_TIMEOUT_S = 600
 
-# Kafka logs through slf4j; log4j-slf4j-impl brings that to log4j2, which Kafka itself asks for.
+# Kafka logs through slf4j; log4j-slf4j-impl forwards that to log4j2, a dependency of Kafka.
 POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -63,18 +63,18 @@ ARTIFACT = """\
 
 
 def kafka_jars(*artifacts: str, version: str = KAFKA_VERSION, progress: Progress = silent) -> Path:
-    """Return the directory of the jars of Kafka's `artifacts`, and of all that they need.
+    """Return the directory of the jars of Kafka's `artifacts` and of their dependencies.
 
-    Those of the broker are the default; others are `kafka-tools` and `kafka-streams`, for example.
-    Maven fetches them once. Any number of callers, in any process, may ask at the same time.
-    Raises `ReferenceUnavailableError` when Maven is missing or cannot fetch them.
+    The default is the broker's artifact; others are `kafka-tools` and `kafka-streams`, for example. Maven
+    fetches them once. Any number of callers, in any process, may call it at the same time. Raise
+    `ReferenceUnavailableError` if Maven is missing or cannot fetch them.
     """
-    wanted = artifacts or (BROKER,)
-    name = "kafka" if wanted == (BROKER,) else "-".join(wanted)
+    names = artifacts or (BROKER,)
+    name = "kafka" if names == (BROKER,) else "-".join(names)
 
     def fetch(directory: Path) -> None:
-        progress(f"fetching the jars of Kafka {version} by Maven: {', '.join(wanted)}")
-        _copy_dependencies(wanted, version, directory)
+        progress(f"fetching the jars of Kafka {version} by Maven: {', '.join(names)}")
+        _copy_dependencies(names, version, directory)
 
     return cached_directory(f"{name}-jars-{version}", fetch, timeout_s=MAVEN_TIMEOUT_S, progress=progress)
 
@@ -84,8 +84,8 @@ def _copy_dependencies(artifacts: tuple[str, ...], version: str, directory: Path
     if maven is None:
         raise ReferenceUnavailableError("Maven is missing: apt-get install -y --no-install-recommends maven")
     pom = directory / "pom.xml"
-    asked = [ARTIFACT.format(artifact=artifact, kafka_version=version) for artifact in artifacts]
-    text = POM.format(artifacts="\n".join(asked), log4j_version=LOG4J_VERSION)
+    dependencies = [ARTIFACT.format(artifact=artifact, kafka_version=version) for artifact in artifacts]
+    text = POM.format(artifacts="\n".join(dependencies), log4j_version=LOG4J_VERSION)
     pom.write_text(text, encoding="utf-8")
     command = [maven, "-B", "-q", "-f", str(pom), "dependency:copy-dependencies"]
     command += ["-DincludeScope=runtime", f"-DoutputDirectory={directory}"]

@@ -1,4 +1,4 @@
-"""Messages to the user during long steps: a callable that takes one line."""
+"""Progress messages during long steps: a callable that takes one line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 Progress = Callable[[str], None]
-"""Takes one line without a line end; called from the thread that does the step."""
+"""Takes one line without a line end; called from the thread that runs the step."""
 
 
 def silent(_line: str) -> None:
@@ -14,6 +14,6 @@ def silent(_line: str) -> None:
 
 
 def to_stderr(line: str) -> None:
-    """Write the line to stderr, so that stdout stays free for results."""
+    """Write the line to stderr, so that stdout contains only results."""
     sys.stderr.write(f"[reference] {line}\n")
     sys.stderr.flush()

@@ -1,6 +1,6 @@
-"""A base image for the Dockerfile where no registry can be reached: minimal Debian with Python.
+"""A base image for the Dockerfile if no registry can be reached: minimal Debian with Python.
 
-Run `python -m broker_sim_integration.reference.python_image` to find or make it and print its name, which is for
+Run `python -m broker_sim_integration.reference.python_image` to find or build it and print its name, for
 `docker build --build-arg PYTHON_IMAGE=...` and for `PYTHON_IMAGE` of docker-compose.yml. In this order:
 `$PYTHON_IMAGE`; the Dockerfile's own if Docker has it; the one built here before; the Dockerfile's
 own pulled; a build by debootstrap. It trusts the certificates that this machine trusts.
@@ -34,10 +34,10 @@ CERTIFICATES: Final = Path("/etc/ssl/certs/ca-certificates.crt")
 
 
 def find_or_make_python_image(*, progress: Progress = silent) -> str:
-    """Return the name of an image that Docker has; pull or build it first if need be.
+    """Return the name of an image that Docker has; pull or build it first if necessary.
 
-    Raises `ReferenceUnavailableError` when Docker does not answer, or when the image can neither
-    be pulled nor be built.
+    Raise `ReferenceUnavailableError` if Docker does not respond, or if the image can neither be pulled nor
+    be built.
     """
     with closing(connect_docker()) as client:
         for name in filter(None, (os.environ.get("PYTHON_IMAGE"), OFFICIAL, BUILT)):
@@ -53,9 +53,9 @@ def _make(client: docker.DockerClient, progress: Progress) -> str:
         client.images.pull(OFFICIAL)
     except (DockerException, OSError) as error:
         reason = getattr(error, "explanation", None) or error
-        progress(f"it cannot be pulled, so one is built here: {reason}")
+        progress(f"the image cannot be pulled and is built here: {reason}")
         with packed_debian(PACKAGES, _trust_what_is_trusted_here, progress) as chunks:
-            # A virtual environment's pip looks only into its own certificates by default.
+            # By default the pip of a virtual environment uses only its own certificates.
             changes = ["ENV LANG=C.UTF-8", f"ENV PIP_CERT={CERTIFICATES}"]
             import_image(client, chunks, BUILT, changes, progress)
         return BUILT

@@ -1,6 +1,6 @@
-"""The root file systems of the images that are built without a registry: minimal Debian, and more.
+"""The root file systems of images that are built without a registry: minimal Debian, and additions.
 
-Needs root and debootstrap. The packages come from the mirror that this machine's own apt uses.
+Needs root and debootstrap. The packages come from the mirror of this machine's own apt.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from broker_sim_integration.reference.progress import Progress
 
 PACKAGES = ("default-jre-headless", "iproute2")
-"""A JRE (17 or newer from Debian 12 on), and `ip`, which disconnects a broker from the others."""
+"""A JRE (17 or newer since Debian 12), and `ip`, which disconnects a broker from the others."""
 
 NODE_FILES = Path(__file__).with_name("node_files")
 NOT_NEEDED = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists")
@@ -36,7 +36,7 @@ COMMAND_TIMEOUT_S = 60
 def packed_root_filesystem(version: str, progress: Progress) -> Iterator[Iterator[bytes]]:
     """Yield the chunks of a tar archive of the root file system with a JRE and Kafka `version`.
 
-    Raises `ReferenceUnavailableError` as `packed_debian` does.
+    Raise `ReferenceUnavailableError` like `packed_debian`.
     """
     jars = kafka_jars(version=version, progress=progress)
     with packed_debian(PACKAGES, lambda root: _add_kafka(root, jars), progress) as chunks:
@@ -47,10 +47,10 @@ def packed_root_filesystem(version: str, progress: Progress) -> Iterator[Iterato
 def packed_debian(
     packages: tuple[str, ...], prepare: Callable[[Path], None], progress: Progress
 ) -> Iterator[Iterator[bytes]]:
-    """Yield the chunks of a tar archive of a Debian with packages; `prepare` gets its directory.
+    """Yield the chunks of a tar archive of a Debian with `packages`, after `prepare(directory)`.
 
-    Raises `ReferenceUnavailableError`, with the remedy, when this machine cannot build it.
-    Everything that was written is removed at the end.
+    Raise `ReferenceUnavailableError`, with the remedy, if this machine cannot build it. All files are
+    removed at the end.
     """
     debootstrap = shutil.which("debootstrap")
     if debootstrap is None:
@@ -94,7 +94,7 @@ def _install_debian(debootstrap: str, root: Path, packages: tuple[str, ...]) -> 
 
 
 def _debian_mirror() -> tuple[str, str]:
-    """Return the address and the codename of the Debian that apt installs from on this machine."""
+    """Return the address and the codename of the Debian mirror that apt uses on this machine."""
     codename = ""
     for line in Path("/etc/os-release").read_text(encoding="utf-8").splitlines():
         if line.startswith("VERSION_CODENAME="):
@@ -116,7 +116,7 @@ def _debian_mirror() -> tuple[str, str]:
         address, _, rest = line.partition(" ")
         if rest == f"{codename} main Debian":
             return address.rstrip("/"), codename
-    raise ReferenceUnavailableError("apt names no Debian mirror here: apt-get update, or name an image that you have")
+    raise ReferenceUnavailableError("apt has no Debian mirror here: run apt-get update, or use an image that exists")
 
 
 def _add_kafka(root: Path, jars: Path) -> None:
@@ -147,11 +147,11 @@ def _pack(root: Path) -> Iterator[bytes]:
         while chunk := tar.stdout.read(CHUNK_BYTES):
             yield chunk
     if tar.returncode != 0:
-        raise ReferenceUnavailableError(f"tar ended with exit code {tar.returncode}; free some disk")
+        raise ReferenceUnavailableError(f"tar ended with exit code {tar.returncode}; free some disk space")
 
 
 def _unmount_below(root: Path) -> None:
-    """Unmount what an interrupted debootstrap left, so that nothing outside `root` is removed."""
+    """Unmount the leftovers of an interrupted debootstrap, so that nothing outside `root` is removed."""
     mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
     points = [line.split(" ")[1] for line in mounts]
     for point in reversed([point for point in points if point.startswith(f"{root}/")]):

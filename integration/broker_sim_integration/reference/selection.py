@@ -1,6 +1,6 @@
-"""Which reference to compare with: the one that was asked for, or the best of this machine.
+"""Selection of the reference: the requested one, or the best on this machine.
 
-`auto` takes containers, else local Java processes, else the recording, and says why.
+`auto` selects containers, else local Java processes, else the recording, with the reason.
 """
 
 # ruff: noqa: PLC0415 - what a reference needs may not be installed, so it is imported when chosen
@@ -25,7 +25,7 @@ BOOTSTRAP_PREFIX = "bootstrap="
 
 
 class ReferenceKind(StrEnum):
-    """Where the observations of the real Kafka come from."""
+    """The source of the real Kafka's observations."""
 
     CONTAINERS = "containers"
     JVM = "jvm"
@@ -35,7 +35,7 @@ class ReferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A reference that was chosen; only `recorded` has no cluster to run."""
+    """A selected reference; only `recorded` has no cluster to run."""
 
     kind: ReferenceKind
     reason: str
@@ -50,10 +50,10 @@ class Selection:
         node_configs: Mapping[int, Mapping[str, str]] | None = None,
         progress: Progress = silent,
     ) -> ReferenceCluster:
-        """Return the cluster, not started yet, with `configs` added to its brokers'.
+        """Return the cluster, not started yet, with `configs` added to the configurations of its brokers.
 
-        Raises `ReferenceUnavailableError` when what it needs is not installed, and `ValueError`
-        for `recorded`, whose observations the caller reads from their file.
+        Raise `ReferenceUnavailableError` if a package that it needs is not installed, and `ValueError` for
+        `recorded`, whose observations the caller reads from their file.
         """
         with _installed():
             if self.kind is ReferenceKind.CONTAINERS:
@@ -68,19 +68,19 @@ class Selection:
                 from broker_sim_integration.reference.clusters.bootstrap import BootstrapCluster
 
                 assert self.address is not None
-                asked = {key for one in (node_configs or {}).values() for key in one}
-                return BootstrapCluster(self.address, asked | set(configs or {}))
+                keys = {key for one in (node_configs or {}).values() for key in one}
+                return BootstrapCluster(self.address, keys | set(configs or {}))
         raise ValueError("a recording needs no cluster")
 
 
 def select_reference(
     asked: str = "auto", *, version: str = KAFKA_VERSION, make_image: bool = True, progress: Progress = silent
 ) -> Selection:
-    """Return the reference of that version of Kafka for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded.
+    """Return the reference for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded, with that version.
 
-    A reference that is asked for is taken without a check of the machine; its start says what is
-    missing. `make_image=False` keeps `auto` from pulling or building an image, which may take
-    minutes. Raises `ValueError` for any other word.
+    A reference requested by name is returned without a check of the machine; its start reports what is
+    missing. `make_image=False` keeps `auto` from pulling or building an image, which may take minutes.
+    Raise `ValueError` for any other word.
     """
     if asked == "auto":
         return _best(version, make_image=make_image, progress=progress)
@@ -97,8 +97,8 @@ def select_reference(
 def kafka_in_containers(configs: Mapping[str, str]) -> ReferenceCluster:
     """Return a cluster with these configurations, not started yet, for tests of users' applications.
 
-    pytest's option `--kafka-containers` finds this function by its entry point. Raises
-    `ReferenceUnavailableError` as `Selection.cluster` does.
+    pytest's option `--kafka-containers` finds this function by its entry point. Raise
+    `ReferenceUnavailableError` like `Selection.cluster`.
     """
     selection = Selection(ReferenceKind.CONTAINERS, "asked for")
     return selection.cluster(configs, progress=to_stderr)
@@ -125,12 +125,12 @@ def _usable_image(version: str, *, make_image: bool, progress: Progress) -> str:
     if make_image:
         return find_or_make_image(version, progress=progress)
     with closing(connect_docker()) as client:
-        found = find_image(client, version)
-    if found is None:
+        image = find_image(client, version)
+    if image is None:
         raise ReferenceUnavailableError(
             "Docker has no image of Kafka: python -m broker_sim_integration.reference.image"
         )
-    return found
+    return image
 
 
 def _usable_java(version: str, progress: Progress) -> str:

@@ -1,4 +1,4 @@
-"""The comparison as one HTML page that needs no network: what failed, lateness, verdicts."""
+"""The comparison as one HTML page that needs no network: failures, lateness, verdicts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def write_html(report: Report, path: Path) -> None:
 
 
 def html_page(report: Report) -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     kafka = html.escape(str(report.facts.get("kafka_version", "unknown")))
     return "".join(
         (

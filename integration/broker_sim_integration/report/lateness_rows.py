@@ -1,4 +1,4 @@
-"""Lateness of both sides for a picture: a row per wait and wake-up, each side's samples in it."""
+"""Lateness of both sides for a picture: a row per wait and wake-up, with each side's samples."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST_MS: Final = 1000.0
 
 @dataclass(frozen=True, slots=True)
 class LatenessRow:
-    """How late the answers of one comparison were on each side, in ms."""
+    """Lateness of the responses of one comparison on each side, in ms."""
 
     compared: LatenessComparison
     kafka: Sequence[float]
@@ -34,13 +34,13 @@ class LatenessRow:
         return self.compared.name
 
     def sides(self) -> Iterator[tuple[str, Sequence[float], Distribution]]:
-        """Yield name, samples and percentiles of each side."""
+        """Yield the name, samples and percentiles of each side."""
         yield "Kafka", self.kafka, self.compared.kafka
         yield "simulator", self.sim, self.compared.sim
 
 
 def lateness_rows(results: Iterable[ScenarioResult], lateness: Iterable[LatenessComparison]) -> list[LatenessRow]:
-    """Return a row per comparison, with the samples that were compared."""
+    """Return a row per comparison, with the compared samples."""
     kafka: dict[str, list[float]] = {}
     sim: dict[str, list[float]] = {}
     for result in results:
@@ -63,6 +63,6 @@ def _samples(scenario: str, run: Run) -> Iterator[tuple[str, float]]:
 
 
 def position(lateness_ms: float) -> float:
-    """Return where on a logarithmic axis from `FIRST_MS` to `LAST_MS` it is, from 0 to 1."""
+    """Return the position from 0 to 1 on a logarithmic axis from `FIRST_MS` to `LAST_MS`."""
     clamped_ms = min(max(lateness_ms, FIRST_MS), LAST_MS)
     return math.log(clamped_ms / FIRST_MS) / math.log(LAST_MS / FIRST_MS)

@@ -16,7 +16,7 @@ NUMBERS: Final = "  {side:<10}{count:>5}{p50:>8}{p95:>8}  "
 
 
 def lateness_lines(rows: Iterable[LatenessRow]) -> Iterator[str]:
-    """Yield lines of at most 80 characters: `-` where samples are, `#` their median, `|` p95."""
+    """Yield lines of at most 80 characters: `-` marks samples, `#` their median, `|` p95."""
     axis = list(" " * WIDTH)
     for tick_ms in (FIRST_MS, 1, 10, 100, LAST_MS):
         text = f"{tick_ms:g}"

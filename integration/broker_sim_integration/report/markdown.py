@@ -21,7 +21,7 @@ def write_markdown(report: Report, path: Path) -> None:
 
 
 def markdown(report: Report) -> str:
-    """Return the summary: families, lateness, and every difference with its reason."""
+    """Return the summary: families, lateness, and each difference with its reason."""
     return "\n".join(_lines(report)) + "\n"
 
 

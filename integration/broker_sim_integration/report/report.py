@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 REFERENCE_TROUBLE: Final = 2
 FAULTS: Final = (Verdict.DIFFERED, Verdict.LATE, Verdict.FLAKY)
-"""Verdicts about the simulator: the reference is not to blame."""
+"""Verdicts against the simulator: the reference is not the cause."""
 SHOWN_VALUE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What failed, and why in one line."""
+    """A failed step of a scenario, and the reason in one line."""
 
     scenario: str
     step: str
@@ -35,27 +35,27 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The whole result of a comparison."""
+    """The complete result of a comparison."""
 
     run_id: str
     catalogue_version: str
     reference: str
     reason: str
-    """Why this reference was chosen."""
+    """The reason for the selection of this reference."""
     facts: dict[str, Any]
     """Facts of the reference: Kafka's version, the machine and so on."""
     results: list[ScenarioResult]
     lateness: list[LatenessComparison]
     machines: Machines
-    """Lateness of both runs' control timers; a live reference has the comparison's own."""
+    """Lateness of both runs' control timers; with a live reference both are the comparison's own."""
     simulator: dict[str, Any] = field(default_factory=dict)
-    """Facts of the simulator: its command, why it was chosen, and its build."""
+    """Facts of the simulator: its command, the reason for its selection, and its build."""
     known: Sequence[KnownDifference] = ()
     """The rows of docs/reference/differences.md."""
 
     @property
     def exit_code(self) -> int:
-        """0 when all that was played agrees, 1 when not, 2 for a bad reference or nothing played."""
+        """0 if everything that was played agrees, 1 if not, 2 for a bad reference or if nothing was played."""
         counts = self.counts()
         if counts[Verdict.REFERENCE_TROUBLE] or not self.played:
             return REFERENCE_TROUBLE
@@ -65,11 +65,11 @@ class Report:
 
     @property
     def played(self) -> int:
-        """How many scenarios both sides played."""
+        """Number of scenarios that both sides played."""
         return len(self.results) - self.counts()[Verdict.NOT_PLAYED]
 
     def failures(self) -> list[Failure]:
-        """Return what failed: one for each step of each scenario, and for single answers' lateness."""
+        """Return the failures: one per step of each scenario, and per class of timing with late responses."""
         return [*(failure for result in self.results for failure in _failures(result)), *self._late_classes()]
 
     def _late_classes(self) -> Iterator[Failure]:
@@ -78,7 +78,7 @@ class Report:
                 yield Failure(compared.name, "", f"lateness: {compared.reason}")
 
     def not_played(self) -> dict[str, list[str]]:
-        """Return the names of the scenarios that were not played, by the reason."""
+        """Return the names of the scenarios that were not played, by reason."""
         reasons: dict[str, list[str]] = {}
         for result in self.results:
             if result.verdict is Verdict.NOT_PLAYED:
@@ -86,11 +86,11 @@ class Report:
         return reasons
 
     def counts(self) -> Counter[Verdict]:
-        """Return how many scenarios came to each verdict."""
+        """Return the number of scenarios with each verdict."""
         return Counter(result.verdict for result in self.results)
 
     def families(self) -> dict[str, Counter[Verdict]]:
-        """Return the same by family, in the catalogue's order."""
+        """Return the number of scenarios with each verdict, by family in the catalogue's order."""
         families: dict[str, Counter[Verdict]] = {}
         for result in self.results:
             families.setdefault(result.scenario.family, Counter())[result.verdict] += 1
@@ -128,7 +128,7 @@ def undocumented(result: ScenarioResult) -> list[Difference]:
 
 
 def documented_reasons(report: Report) -> Counter[str]:
-    """Return how many differences each reason of docs/reference/differences.md explains."""
+    """Return the number of differences that each reason of docs/reference/differences.md explains."""
     return Counter(
         difference.reason
         for result in report.results
@@ -138,7 +138,7 @@ def documented_reasons(report: Report) -> Counter[str]:
 
 
 def unused_rows(known: Iterable[KnownDifference], results: Iterable[ScenarioResult]) -> list[KnownDifference]:
-    """Return the rows of docs/reference/differences.md that fit nothing, though their scenario was played."""
+    """Return the rows of docs/reference/differences.md that match no difference, although their scenario was played."""
     played = {
         result.scenario.name: result
         for result in results
@@ -179,7 +179,7 @@ def _observation_lines(run_id: str, side: str, result: ScenarioResult, runs: Seq
 
 
 def write_json(report: Report, path: Path) -> None:
-    """Write the whole report as one JSON document."""
+    """Write the complete report as one JSON document."""
     document = {
         "run_id": report.run_id,
         "catalogue_version": report.catalogue_version,

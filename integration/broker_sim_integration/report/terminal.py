@@ -1,4 +1,4 @@
-"""The comparison on a terminal: verdicts, lateness, differences, and at the end what failed."""
+"""The comparison on a terminal: verdicts, lateness, differences, and finally the failures."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ STYLES = {
     Verdict.NOT_PLAYED: "dim",
 }
 BUSY_MS: Final = 3.0
-"""A timer of 5 ms on an idle machine wakes less than 1 ms late."""
+"""Lateness in ms above which a machine counts as busy: on an idle machine a timer of 5 ms wakes less than 1 ms late."""
 
 
 def result_line(result: ScenarioResult) -> str:
-    """Return one line of rich markup about the result of a scenario."""
+    """Return one line of rich markup with the result of a scenario."""
     verdict = result.verdict
     counts = f" ({result.flakiness})" if result.flakiness else ""
     name = f"{result.scenario.family}/{result.scenario.name}"
@@ -48,7 +48,7 @@ def result_line(result: ScenarioResult) -> str:
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Print families, lateness, differences, what was not played; at the end what failed."""
+    """Print families, lateness, differences, scenarios that were not played, and finally the failures."""
     console.print(_families(report))
     console.print(f"Lateness; {RULE}:", highlight=False)
     for line in lateness_lines(lateness_rows(report.results, report.lateness)):

@@ -1,4 +1,4 @@
-"""Lateness of both sides as a picture: an SVG with every answer as a stroke, a row per wait."""
+"""Lateness of both sides as a picture: an SVG with a stroke per response, a row per wait."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TICKS_MS: Final = (FIRST_MS, 1, 10, 100, LAST_MS)
 
 
 def timing_plot(rows: Sequence[LatenessRow]) -> str:
-    """Return an SVG: how late each answer was, with p50 and p95, on a logarithmic scale."""
+    """Return an SVG with the lateness of each response, with p50 and p95, on a logarithmic scale."""
     height = TOP + len(rows) * ROW + 8
     parts = [f"<svg viewBox='0 0 {WIDTH} {height}' width='100%' font-size='11' role='img'>"]
     parts += _axis(height)

@@ -1,1 +1,1 @@
-"""The simulator in a process of its own, as a user has it."""
+"""The simulator in a process of its own, as users run it."""

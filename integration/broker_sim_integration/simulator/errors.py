@@ -1,7 +1,7 @@
-"""The error of the simulator's process; its message is one line that says what to do."""
+"""The error of the simulator's process; its message is one line with the remedy."""
 
 from __future__ import annotations
 
 
 class SimulatorError(RuntimeError):
-    """The simulator did not start, ended by itself, or did not do what it was asked for."""
+    """The simulator did not start, ended by itself, or did not carry out a verb."""

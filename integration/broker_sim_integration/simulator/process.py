@@ -26,7 +26,7 @@ READ_BYTES = 4096
 LOG_LINES = 3
 LOG_BYTES = 4096
 ON_DISK = "log.dir"
-"""The configuration that has the simulator keep its data on disk; a real broker has `log.dirs`."""
+"""The configuration that makes the simulator store its data on disk; a real broker has `log.dirs`."""
 
 
 class SimulatorProcess:
@@ -34,8 +34,8 @@ class SimulatorProcess:
 
     `command` takes the arguments of `broker-sim run`. The process stops when its stdin is closed, which
     the operating system does when this process ends, and it is in a session of its own, so that a
-    ctrl-C reaches the comparison first. Everything it says is kept for the error messages. With
-    the configuration `log.dir` its data is in a directory of its own, which goes with the process.
+    ctrl-C reaches the comparison first. Its stderr is stored for error messages. With the configuration
+    `log.dir` its data is in a directory of its own, which is removed with the process.
     """
 
     def __init__(self, command: Sequence[str], *, brokers: int, configs: Mapping[str, str]) -> None:
@@ -81,11 +81,11 @@ class SimulatorProcess:
             self.control = ControlClient(ready["control"])
         except (ValueError, KeyError, TypeError) as error:
             raise SimulatorError(
-                f"{self._command[0]} is no broker-sim: its first line is {line!r}{self._last_words()}"
+                f"{self._command[0]} is not a broker-sim: its first line is {line!r}{self._last_words()}"
             ) from error
 
     def _first_line(self, process: subprocess.Popen[bytes]) -> str:
-        """Return what it prints when it is ready; `SimulatorError` if it does not become ready."""
+        """Return the line that it prints when it is ready; raise `SimulatorError` if it does not become ready."""
         assert process.stdout is not None
         line = b""
         clock = SystemClock()
@@ -124,7 +124,7 @@ class SimulatorProcess:
             self._data.cleanup()
 
     def log_directory(self, broker: int) -> Path:
-        """Return where a broker keeps its logs. Raises `SimulatorError` without data on disk."""
+        """Return a broker's log directory. Raise `SimulatorError` without data on disk."""
         if self._data is None:
             raise SimulatorError(f"the simulator keeps its data in memory; configure {ON_DISK}")
         return Path(self._data.name) / f"broker-{broker}"
@@ -132,7 +132,7 @@ class SimulatorProcess:
     # -- what it says -----------------------------------------------------------------------------
 
     def how_it_ended(self) -> str | None:
-        """Return one line if the process has ended by itself: its exit code and its last words."""
+        """Return one line if the process has ended by itself: its exit code and the end of its log."""
         assert self._process is not None
         code = self._process.poll()
         if code is None:
@@ -142,18 +142,18 @@ class SimulatorProcess:
 
     @contextmanager
     def explain(self) -> Iterator[None]:
-        """Raise whatever goes wrong within as a `SimulatorError` with the process's last words."""
+        """Raise any error inside the context as a `SimulatorError` with the end of the process's log."""
         try:
             yield
         except SimulatorError:
             raise
         except Exception as error:
             ended = self.how_it_ended()
-            text = f"the simulator does not do its work: {type(error).__name__}: {error}"
+            text = f"the simulator failed: {type(error).__name__}: {error}"
             raise SimulatorError(ended or f"{text}{self._last_words()}") from error
 
     def _last_words(self) -> str:
-        """Return the last lines of its log on one line, with what leads over to them."""
+        """Return the last lines of its log on one line, with an introduction."""
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - LOG_BYTES))
         lines = self._log.read().decode(errors="replace").splitlines()

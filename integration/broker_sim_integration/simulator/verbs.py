@@ -29,7 +29,7 @@ class _Verb:
 
 
 class SimulatorVerbs:
-    """`BrokerVerbs` of a simulator; each raises `SimulatorError` when it was not carried out."""
+    """`BrokerVerbs` of a simulator; each raises `SimulatorError` if it was not carried out."""
 
     pause = _Verb()
     resume = _Verb()
@@ -44,18 +44,18 @@ class SimulatorVerbs:
     def __init__(self, simulator: SimulatorProcess) -> None:
         self._simulator = simulator
         self.files = DirectoryFiles(simulator.log_directory)
-        """The files of the brokers, if the simulator keeps its data on disk."""
+        """The files of the brokers, if the simulator stores its data on disk."""
         with simulator.explain():
             simulator.control.get("/status")  # the first request waits for the port to be served
 
     def call(self, verb: str, broker: int, **options: bool) -> None:
-        """Call the verb of that name."""
+        """Call the verb with this name."""
         request = VERBS[verb].request({"broker_id": broker, **options})
         with self._simulator.explain():
             self._simulator.control.request(*request)
 
     def comes_up(self, broker: int) -> bool:
-        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        """Start a broker; return whether it serves clients. Otherwise its process has ended."""
         try:
             self.call("start", broker)
         except SimulatorError:
@@ -63,8 +63,8 @@ class SimulatorVerbs:
         return True
 
     def purged(self, broker: int) -> int:
-        """Return how many completed entries a broker's purgatories have purged."""
+        """Return the number of completed operations that a broker's purgatories have purged."""
         with self._simulator.explain():
-            found = self._simulator.control.get("/purgatory")
-        (purgatories,) = (one["purgatories"] for one in found["brokers"] if one["id"] == broker)
+            status = self._simulator.control.get("/purgatory")
+        (purgatories,) = (one["purgatories"] for one in status["brokers"] if one["id"] == broker)
         return sum(one["purged"] for one in purgatories)

@@ -103,5 +103,5 @@ def test_local_processes_cannot_be_disconnected():
 
 def test_address_without_a_kafka_is_named():
     cluster = BootstrapCluster("127.0.0.1:1")
-    with pytest.raises(ReferenceUnavailableError, match=r"^no Kafka answers at 127\.0\.0\.1:1; "):
+    with pytest.raises(ReferenceUnavailableError, match=r"^no Kafka responds at 127\.0\.0\.1:1; "):
         cluster.open()

@@ -74,7 +74,7 @@ def test_without_a_report_there_is_one_line(run, tmp_path):
     done = run()
     assert done.exit_code == 2
     path = tmp_path / "report.json"
-    assert done.output == f"--last-failed: there is no report of a comparison at {path}\n"
+    assert done.output == f"--last-failed: no report of a comparison at {path}; run a comparison first\n"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"scenarios": [{"scenario": "a"}]}'])
@@ -83,7 +83,7 @@ def test_a_file_that_is_no_report_is_one_line(run, tmp_path, text):
     done = run()
     assert done.exit_code == 2
     assert len(done.output.splitlines()) == 1
-    assert "is no report of a comparison" in done.output
+    assert "is not a report of a comparison" in done.output
 
 
 def test_where_nothing_failed_there_is_one_line_and_exit_code_0(run, report_of):

@@ -91,7 +91,7 @@ def test_a_verb_that_is_refused_says_why(simulator):
         (("/nowhere/broker-sim",), r"cannot start /nowhere/broker-sim \(No such file"),
         (shell("echo early >&2; exit 3"), r"ended by itself \(exit code 3\); its log ends: early$"),
         (shell("kill -9 $$"), r"ended by itself \(SIGKILL\); it logged nothing"),
-        (shell("echo hello; cat"), "sh is no broker-sim: its first line is 'hello'"),
+        (shell("echo hello; cat"), "sh is not a broker-sim: its first line is 'hello'"),
         (("true",), r"ended by itself \(exit code 0\)"),
     ],
 )

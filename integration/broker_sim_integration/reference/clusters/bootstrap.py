@@ -1,4 +1,4 @@
-"""A Kafka that is already running at a given address: it can be compared, but gets no faults."""
+"""A Kafka that is already running at a given address: it can be compared, but faults are not possible."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ ANSWER_TIMEOUT_S = 15.0
 
 
 class BootstrapCluster(ReferenceCluster):
-    """A cluster that runs already; faults raise `UnsupportedFaultError`.
+    """A cluster that is already running; faults raise `UnsupportedFaultError`.
 
-    Broker configurations cannot be set from here: naming some in `configs` is an error.
+    Its brokers cannot be configured: `configs` with any name raises `ReferenceUnavailableError`.
     """
 
     kind: ClassVar[str] = "bootstrap"
@@ -37,12 +37,12 @@ class BootstrapCluster(ReferenceCluster):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address that was given."""
+        """The address passed to the constructor."""
         return self._address
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """The brokers that the cluster listed at the start."""
+        """The ids of the brokers in the metadata at the start."""
         return tuple(self._addresses)
 
     def address(self, broker: int) -> str:
@@ -50,20 +50,20 @@ class BootstrapCluster(ReferenceCluster):
         return self._addresses[broker]
 
     def open(self) -> None:
-        """Ask for the brokers; `ReferenceUnavailableError` when none answers."""
+        """Request the list of brokers; raise `ReferenceUnavailableError` if no broker responds."""
         for address in self._address.split(","):
             with suppress(OSError):
                 found = listed_brokers(address, timeout_s=ANSWER_TIMEOUT_S)
                 self._addresses = dict(sorted(found.items()))
                 return
-        raise ReferenceUnavailableError(f"no Kafka answers at {self._address}; check the address and the listeners")
+        raise ReferenceUnavailableError(f"no Kafka responds at {self._address}; check the address and the listeners")
 
     def close(self) -> None:
-        """Do nothing: it keeps running after the comparison."""
+        """Do nothing: the cluster keeps running after the comparison."""
 
     def describe(self) -> dict[str, Any]:
-        """Return the facts of this machine, which is not that of the brokers, and the address."""
+        """Return the facts of this machine, which may not be that of the brokers, and the address."""
         return {**super().describe(), "bootstrap_servers": self._address}
 
     def _check_nodes(self) -> None:
-        """Do nothing: its processes are not visible from here."""
+        """Do nothing: the processes of the nodes are not visible from here."""

@@ -1,4 +1,4 @@
-"""What every real Kafka of three nodes can do for the comparison, wherever it runs."""
+"""The operations of a real Kafka of three nodes that the comparison uses, wherever it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER_TIMEOUT_S = 2.0
 
 
 def _unsupported(fault: Fault) -> Callable[..., None]:
-    """Return a verb for clusters that cannot do this fault: it raises `UnsupportedFaultError`."""
+    """Return a verb that raises `UnsupportedFaultError`, for clusters that cannot cause this fault."""
 
     def refuse(cluster: ReferenceCluster, broker: int, *, wait: bool = True) -> None:
         del wait
@@ -35,7 +35,7 @@ def _unsupported(fault: Fault) -> Callable[..., None]:
 
 
 class ReferenceCluster(ABC):
-    """A real Kafka cluster; a context manager that starts it and leaves nothing behind.
+    """A real Kafka cluster; a context manager that starts it and removes everything at the end.
 
     Its verbs are those of `BrokerVerbs`. Not thread-safe: one thread opens it, calls its verbs and
     closes it.
@@ -52,19 +52,19 @@ class ReferenceCluster(ABC):
 
     @abstractmethod
     def address(self, broker: int) -> str:
-        """Return where clients reach one broker, as `host:port`."""
+        """Return the address of one broker for clients, as `host:port`."""
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
-        """The numbers of the brokers, which the verbs below take."""
+        """The ids of the brokers, as the verbs take them."""
         return NODE_IDS
 
     @abstractmethod
     def open(self) -> None:
-        """Start all nodes and return when clients see all brokers.
+        """Start all nodes; returns when clients see all brokers.
 
-        Raises `ReferenceUnavailableError` when this machine lacks something, and
-        `ReferenceClusterError` when the nodes do not come up; either way nothing stays behind.
+        Raise `ReferenceUnavailableError` if this machine lacks something, and `ReferenceClusterError` if the
+        nodes do not start; either way nothing is left behind.
         """
 
     @abstractmethod
@@ -78,7 +78,7 @@ class ReferenceCluster(ABC):
     disconnect_clients = reconnect_clients = _unsupported(Fault.DISCONNECT_CLIENTS)
 
     def broker_log(self, broker: int) -> str:
-        """Return all that a broker has logged so far."""
+        """Return a broker's log so far."""
         raise ReferenceClusterError(f"a {self.kind} reference does not see the log of {broker}")
 
     def describe(self) -> dict[str, Any]:
@@ -93,20 +93,20 @@ class ReferenceCluster(ABC):
             "python": platform.python_version(),
         }
 
-    def live_brokers(self, asked: int) -> frozenset[int]:
-        """Return the brokers that are not fenced, as the broker `asked` knows it.
+    def live_brokers(self, via: int) -> frozenset[int]:
+        """Return the ids of the unfenced brokers in the metadata of the broker `via`.
 
-        Empty when it does not answer. A disconnected broker still knows its old metadata.
+        Empty if it does not respond. A disconnected broker still has its old metadata.
         """
         try:
-            return frozenset(listed_brokers(self.address(asked), timeout_s=ANSWER_TIMEOUT_S))
+            return frozenset(listed_brokers(self.address(via), timeout_s=ANSWER_TIMEOUT_S))
         except OSError:
             return frozenset()
 
     def wait_until_serving(self, broker: int) -> None:
-        """Return when a broker answers clients.
+        """Return when a broker responds to clients.
 
-        Raises `ReferenceClusterError` after two minutes, or when a node ends by itself.
+        Raise `ReferenceClusterError` after two minutes, or if a node ends by itself.
         """
 
         def answers() -> bool:
@@ -116,10 +116,10 @@ class ReferenceCluster(ABC):
         wait_until(answers, f"broker {broker} answers", timeout_ms=READY_TIMEOUT_MS)
 
     def wait_for_brokers(self, expected: set[int], *, timeout_ms: int = READY_TIMEOUT_MS) -> None:
-        """Return when each of these brokers knows that exactly these brokers are not fenced.
+        """Return when the metadata of each of these brokers has exactly these brokers as unfenced.
 
-        Raises `ReferenceClusterError` after `timeout_ms`, or when a node ends by itself. A broker
-        that was killed or paused stays listed until the controller has fenced it, about 9 s.
+        Raise `ReferenceClusterError` after `timeout_ms`, or if a node ends by itself. A broker that was killed
+        or paused remains unfenced until the controller fences it, after about 9 s.
         """
 
         def all_agree() -> bool:
@@ -130,7 +130,7 @@ class ReferenceCluster(ABC):
 
     @abstractmethod
     def _check_nodes(self) -> None:
-        """Raise `ReferenceClusterError` when a node that should run has ended."""
+        """Raise `ReferenceClusterError` if a node that should run has ended."""
 
     def __enter__(self) -> Self:
         self.open()
@@ -141,12 +141,12 @@ class ReferenceCluster(ABC):
 
 
 def logged_kafka_version(log: str) -> str | None:
-    """Return the version that a broker logs when it starts, None if it has not yet."""
-    found = re.search(r"Kafka version: (\S+)", log)
-    return found.group(1) if found else None
+    """Return the version that a broker logs when it starts, or None before that."""
+    match = re.search(r"Kafka version: (\S+)", log)
+    return match.group(1) if match else None
 
 
 def last_log_line(log: str) -> str:
-    """Return the last line of a broker's log outside a stack trace: it says why the broker ended."""
+    """Return the last line of a broker's log outside a stack trace: it names the cause of the broker's end."""
     lines = [line for line in log.splitlines() if line.strip() and not line.startswith("\tat ")]
     return lines[-1].strip() if lines else "it logged nothing"

@@ -1,4 +1,4 @@
-"""The files of brokers in containers that do not run: they go in and out as tar archives."""
+"""The files of brokers in stopped containers, copied in and out as tar archives."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class ContainerFiles:
     """`BrokerFiles` in a volume of each container."""
 
     def __init__(self, container_of: Callable[[int], Container], directory: str) -> None:
-        """`directory` is the volume, which has the broker's log directory."""
+        """`directory` is the volume that contains the broker's log directory."""
         self._container_of = container_of
         self._directory = directory
 
     def names(self, broker: int, directory: str = "") -> list[str]:
-        """Return the names of what is in the directory, sorted."""
+        """Return the sorted names in the directory."""
         with self._archive(broker, directory) as archive:
             paths = [name.split("/") for name in archive.getnames()]
         return sorted(parts[1] for parts in paths if len(parts) == 2)
@@ -37,21 +37,21 @@ class ContainerFiles:
             return file.read()
 
     def write(self, broker: int, path: str, content: bytes) -> None:
-        """Replace the content of a file, or make one; its directory is made too."""
+        """Write a file; a missing directory is created."""
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
             directory, _, _ = path.rpartition("/")
             if directory:
-                made = tarfile.TarInfo(directory)
-                made.type, made.mode = tarfile.DIRTYPE, 0o777
-                archive.addfile(made)
+                parent = tarfile.TarInfo(directory)
+                parent.type, parent.mode = tarfile.DIRTYPE, 0o777
+                archive.addfile(parent)
             info = tarfile.TarInfo(path)
             info.size, info.mode = len(content), 0o666
             archive.addfile(info, io.BytesIO(content))
         assert self._container_of(broker).put_archive(self._directory, packed.getvalue())
 
     def remove(self, broker: int, path: str) -> None:
-        """Remove a file, or a directory with all that is in it; another container does it."""
+        """Remove a file, or a directory with its content, by means of another container."""
         container = self._container_of(broker)
         with closing(connect_docker()) as client:
             client.containers.run(

@@ -1,9 +1,9 @@
 """Three real Kafka nodes in containers on one network, started by testcontainers.
 
-Clients reach every broker on a port of 127.0.0.1, which it keeps when it is killed and started
-again. A pause freezes the container, a stop is SIGTERM, a kill SIGKILL. A broker is disconnected
-inside the containers: blackhole routes on both sides drop all packets between the brokers, and
-clients still reach them.
+Clients reach each broker on a port of 127.0.0.1, which it keeps when it is killed and started again. A
+pause freezes the container, a stop is SIGTERM, a kill SIGKILL. A broker is disconnected inside the
+containers: blackhole routes on both sides drop all packets between the brokers, and clients still reach
+them.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ OWNER_LABEL = "broker-sim.owner"
 JVM_ENVIRONMENT = {
     "KAFKA_HEAP_OPTS": "-Xms256m -Xmx1g",
     "KAFKA_JVM_PERFORMANCE_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    # A node may get another address when it starts again, and may be looked up before it is there:
-    # by default Java keeps an old address for 30 s, and a failed look-up for 10 s.
+    # A node may get another address when it starts again, and may be looked up before it has one:
+    # by default Java caches an old address for 30 s, and a failed look-up for 10 s.
     "KAFKA_OPTS": "-Dsun.net.inetaddr.ttl=0 -Dsun.net.inetaddr.negative.ttl=0",
 }
 
@@ -77,7 +77,7 @@ class ContainerCluster(StartedCluster):
         """The files of the brokers."""
 
     def open(self) -> None:
-        """Find or make the image, start three containers, wait until clients see all brokers."""
+        """Find or build the image, start three containers, wait until clients see all brokers."""
         self._image = find_or_make_image(self._version, progress=self._progress)
         _remove_leftovers()
         try:
@@ -133,7 +133,7 @@ class ContainerCluster(StartedCluster):
             self.wait_until_serving(broker)
 
     def comes_up(self, broker: int) -> bool:
-        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        """Start a broker; return whether it serves clients. Otherwise its process has ended."""
         self.start(broker, wait=False)
         try:
             self.wait_until_serving(broker)
@@ -147,7 +147,7 @@ class ContainerCluster(StartedCluster):
         return True
 
     def disconnect(self, broker: int) -> None:
-        """Add blackhole routes between the broker and each other one that runs."""
+        """Add blackhole routes between the broker and each other running one."""
         for peer in sorted(self._expected_to_run - {broker}):
             for one, other in ((broker, peer), (peer, broker)):
                 address = self._inner_address(other)
@@ -155,16 +155,16 @@ class ContainerCluster(StartedCluster):
                 self._cuts.setdefault(broker, []).append((one, address))
 
     def reconnect(self, broker: int) -> None:
-        """Remove the blackhole routes; a killed container has lost its own already."""
+        """Remove the blackhole routes; a killed container has already lost its own."""
         for one, address in self._cuts.pop(broker, []):
             with suppress(ReferenceClusterError):
                 self._route(one, "del", address)
 
     def disconnect_clients(self, broker: int) -> None:
-        """Add rules that drop what comes from and goes to the machine that the clients are on.
+        """Add rules that drop all packets from and to the machine of the clients.
 
-        Docker forwards the clients' packets from the network's gateway. Rules are evaluated in
-        order, so the rule for local addresses is moved behind these.
+        Docker forwards the clients' packets from the network's gateway. Rules are evaluated in order, so the
+        rule for local addresses is moved behind these.
         """
         gateway = self._gateway(broker)
         self._run(
@@ -176,7 +176,7 @@ class ContainerCluster(StartedCluster):
         )
 
     def reconnect_clients(self, broker: int) -> None:
-        """Remove the rules."""
+        """Remove the rules of `disconnect_clients`."""
         self._run(
             broker, "ip rule add pref 0 lookup local", *(f"ip rule del pref {preference}" for preference in (1, 1, 2))
         )
@@ -186,7 +186,7 @@ class ContainerCluster(StartedCluster):
         return bytes(self._container(broker).logs()).decode(errors="replace")
 
     def describe(self) -> dict[str, Any]:
-        """Return the machine's facts, and which Kafka, image and Docker run."""
+        """Return the facts of the machine and the versions of Kafka, image and Docker."""
         with closing(connect_docker()) as client:
             return {
                 **super().describe(),
@@ -222,10 +222,10 @@ class ContainerCluster(StartedCluster):
                 network_aliases=[node.host],
                 hostname=node.host,
                 cap_add=["NET_ADMIN"],  # for the routes of `disconnect`
-                mounts=[Mount(DATA_DIRECTORY, None)],  # a volume without a name goes with it
+                mounts=[Mount(DATA_DIRECTORY, None)],  # an anonymous volume is removed with the container
                 labels=label,
             )
-            # Its own with_bind_ports would open the port to the whole network.
+            # The method with_bind_ports of testcontainers would open the port to the whole network.
             bindings = cast("dict[str, Any]", container.ports)
             bindings[f"{EXTERNAL_PORT}/tcp"] = ("127.0.0.1", node.client_port)
             self._cleanup.callback(container.stop)
@@ -261,7 +261,7 @@ class ContainerCluster(StartedCluster):
         self._run(broker, f"ip route {verb} blackhole {address}/32")
 
     def _run(self, broker: int, *commands: str) -> None:
-        """Run commands in the container one after the other, up to the first that fails."""
+        """Run commands in the container one after the other, up to the first failure."""
         command = " && ".join(commands)
         try:
             done = self._container(broker).exec_run(["sh", "-c", command], user="0")
@@ -276,21 +276,21 @@ def _owner() -> str:
 
 
 def _remove_leftovers() -> None:
-    """Remove containers and networks of runs on this machine that were killed before they did."""
+    """Remove containers and networks of earlier runs on this machine that were killed before their end."""
     machine = socket.gethostname()
     with closing(connect_docker()) as client:
-        found = client.containers.list(all=True, filters={"label": OWNER_LABEL})
-        found += client.networks.list(filters={"label": OWNER_LABEL})
-        for thing in found:
-            labels = thing.attrs.get("Labels") or thing.attrs["Config"]["Labels"]
+        resources = client.containers.list(all=True, filters={"label": OWNER_LABEL})
+        resources += client.networks.list(filters={"label": OWNER_LABEL})
+        for resource in resources:
+            labels = resource.attrs.get("Labels") or resource.attrs["Config"]["Labels"]
             host, _, pid = labels[OWNER_LABEL].rpartition(":")
             if host == machine and not Path(f"/proc/{pid}").exists():
                 with suppress(NotFound):
-                    thing.remove(**({"force": True, "v": True} if "Config" in thing.attrs else {}))
+                    resource.remove(**({"force": True, "v": True} if "Config" in resource.attrs else {}))
 
 
 def _do_without_ryuk_if_missing() -> None:
-    """Keep testcontainers from pulling its helper image; this module cleans up by itself."""
+    """Keep testcontainers from pulling its helper image Ryuk; this module cleans up by itself."""
     with closing(connect_docker()) as client:
         try:
             client.images.get(testcontainers_config.ryuk_image)

@@ -1,7 +1,7 @@
 """Three real Kafka nodes as local processes on loopback, for machines with Java but no Docker.
 
-A pause is SIGSTOP, a stop SIGTERM, a kill SIGKILL. Packets between processes of one machine cannot
-be dropped without root, so this reference disconnects neither a broker nor its clients.
+A pause is SIGSTOP, a stop SIGTERM, a kill SIGKILL. Packets between processes of one machine cannot be
+dropped without root, so this reference disconnects neither a broker nor its clients.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ PORTS_PER_NODE = 3
 FORMAT_TIMEOUT_S = 60
 END_TIMEOUT_S = 30
 JAVA_OPTIONS = ("-Xms256m", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Heaps that begin small and no C2 compiler: three brokers start on two cores in half the time."""
+"""Small initial heaps and no C2 compiler: three brokers start on two cores in half the time."""
 
 DATA = "data"
-"""A node's log directory, in its own."""
+"""Name of a node's log directory, inside the node's own directory."""
 
 JAVA_REMEDY = "apt-get install -y --no-install-recommends openjdk-17-jre-headless"
 
 
 def find_java() -> str:
-    """Return the path of a Java that Kafka runs on.
+    """Return the path of a Java that Kafka can run on.
 
-    Raises `ReferenceUnavailableError` when there is none, or only one that is too old.
+    Raise `ReferenceUnavailableError` if there is none, or only one that is too old.
     """
     java = shutil.which("java")
     if java is None:
@@ -81,7 +81,7 @@ class JvmCluster(StartedCluster):
         """The files of the brokers."""
 
     def open(self) -> None:
-        """Fetch the jars, format the storage, start three processes, wait until clients see them."""
+        """Fetch the jars, format the storage, start three processes, wait until clients see all brokers."""
         jars = kafka_jars(version=self._version, progress=self._progress)
         try:
             self._prepare(find_java(), jars)
@@ -95,7 +95,7 @@ class JvmCluster(StartedCluster):
             raise
 
     def close(self) -> None:
-        """Kill the processes, also paused ones, and remove their directory."""
+        """Kill the processes, including paused ones, and remove their directory."""
         for broker in list(self._processes):
             self.kill(broker)
         if self._directory is not None:
@@ -103,7 +103,7 @@ class JvmCluster(StartedCluster):
             self._directory = None
 
     def pause(self, broker: int) -> None:
-        """Send SIGSTOP and return when every thread has stopped."""
+        """Send SIGSTOP; returns when all threads have stopped."""
         process = self._process(broker)
         process.send_signal(signal.SIGSTOP)
         wait_until(
@@ -140,7 +140,7 @@ class JvmCluster(StartedCluster):
             self.wait_until_serving(broker)
 
     def comes_up(self, broker: int) -> bool:
-        """Start a broker; returns whether it serves clients. One that does not has ended."""
+        """Start a broker; return whether it serves clients. Otherwise its process has ended."""
         self.start(broker, wait=False)
         try:
             self.wait_until_serving(broker)
@@ -156,7 +156,7 @@ class JvmCluster(StartedCluster):
         return (self._node_directory(broker) / "broker.log").read_text(errors="replace")
 
     def describe(self) -> dict[str, Any]:
-        """Return the machine's facts, and which Kafka and Java run."""
+        """Return the facts of the machine and the versions of Kafka and Java."""
         java = subprocess.run(  # noqa: S603 - the Java that runs the brokers
             [self._java_command[0], "-version"], capture_output=True, text=True, check=False
         )
@@ -219,7 +219,7 @@ class JvmCluster(StartedCluster):
     def _spawn(self, broker: int) -> None:
         home = self._node_directory(broker)
         with (home / "broker.log").open("ab") as log:
-            # A session of its own: ctrl-C reaches only the comparison, which then ends the nodes.
+            # In a session of its own, so that ctrl-C reaches only the comparison, which then ends the nodes.
             self._processes[broker] = subprocess.Popen(  # noqa: S603 - our own Java command
                 [*self._java_command, "kafka.Kafka", str(home / "node.properties")],
                 stdin=subprocess.DEVNULL,
@@ -248,10 +248,10 @@ class JvmCluster(StartedCluster):
 
 
 def _is_stopped(pid: int) -> bool:
-    """Tell whether all threads of a process are stopped; without /proc assume so."""
+    """Whether all threads of a process are stopped; True without /proc."""
     states = (task / "stat" for task in Path(f"/proc/{pid}/task").glob("*"))
     try:
-        # The state follows the name in brackets, which may hold anything.
+        # The state follows the name in brackets, which may contain any character.
         return all(state.read_text().rpartition(")")[2].split()[0] in "TtZ" for state in states)
     except (FileNotFoundError, ProcessLookupError):
         return False  # a thread has just ended; look again

@@ -1,6 +1,6 @@
-"""Local processes of a run that was killed before it could end them: the next run ends them.
+"""Local processes of an earlier run that was killed before it could end them: the next run ends them.
 
-The name of a run's directory contains the id of the process that made it. If that process is gone,
+The name of a run's directory contains the id of the process that created it. If that process is gone,
 the Java processes in the directory are leftovers.
 """
 
@@ -18,14 +18,14 @@ PROCESSES = Path("/proc")
 
 
 def make_run_directory() -> Path:
-    """Return a new directory for the nodes of a cluster that this process runs."""
+    """Return a new directory for the nodes of a cluster of this process."""
     return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
 
 
 def remove_leftovers() -> None:
-    """Kill what still runs in the directories of dead processes, and remove the directories.
+    """Kill all processes in the directories of dead processes, and remove these directories.
 
-    Only what this user may see and end; on systems without /proc nothing is done.
+    Limited to processes of this user; does nothing on systems without /proc.
     """
     if not PROCESSES.is_dir():
         return

@@ -1,6 +1,6 @@
-"""Which brokers one broker knows, asked on a separate connection.
+"""The brokers in the metadata of one broker, requested on a connection of its own.
 
-A client library may ask any broker; here it matters which broker answers.
+A client library may send the request to any broker; here it matters which broker responds.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ METADATA_VERSION = 12
 
 
 def listed_brokers(address: str, *, timeout_s: float) -> Mapping[int, str]:
-    """Return number and address of every broker that is not fenced, as the one asked knows it.
+    """Return the address of each unfenced broker in the metadata of the broker at `address`, by id.
 
-    Raises `OSError` when it does not answer within `timeout_s`.
+    Raise `OSError` if it does not respond within `timeout_s`.
     """
     answer = ask(
         address,

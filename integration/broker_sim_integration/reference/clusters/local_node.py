@@ -1,4 +1,4 @@
-"""One real KRaft node as a local process, for tables that are about a single broker; needs Java and Maven."""
+"""One real KRaft node as a local process, for tables about a single broker; needs Java and Maven."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def compile_plugin(source: Path, classes: Path) -> None:
 
 @contextmanager
 def local_node(configs: Mapping[str, str], *, classes: Path | None = None) -> Iterator[tuple[str, int]]:
-    """Yield host and port of a node with these configurations; nothing is left of it.
+    """Yield the host and port of a node with these configurations; it is removed afterwards.
 
-    `classes` is a directory of compiled classes beside Kafka's own.
+    `classes` is a directory of compiled classes in addition to Kafka's own.
     """
     client, controller = free_ports(2)
     properties = {

@@ -1,9 +1,9 @@
-"""The configuration of the three nodes, the same whether they are containers or local processes.
+"""The configuration of the three nodes, the same for containers and local processes.
 
-Every node is broker and controller at once (KRaft's combined mode) and has three listeners:
-INTERNAL between brokers, CONTROLLER for the quorum, EXTERNAL for clients on 127.0.0.1. All else is
-Kafka's default, because defaults are compared too; only what has no default, or one that does not
-work for three nodes on one machine, is set here.
+Each node is broker and controller at once (KRaft's combined mode) and has three listeners: INTERNAL between
+brokers, CONTROLLER for the quorum, EXTERNAL for clients on 127.0.0.1. Everything else is Kafka's default,
+because defaults are compared, too; only configurations without a default, or with one that does not work
+for three nodes on one machine, are set here.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ CLUSTER_ID = "YnJva2VyLXNpbS1jbXBhcg"
 
 
 COMMON_CONFIGS: Final = {"replica.fetch.backoff.ms": "100"}
-"""Configurations of every compared cluster, the simulated one too.
+"""Configurations of each compared cluster, including the simulated one.
 
-A follower that learns of a new partition before its leader does is refused and waits this long.
-Which of them is first is chance, and with the default of a second chance would decide how long
-acks=all takes.
+A follower that learns of a new partition before its leader does gets an error and waits this long. Which of
+them is first is random; with the default of a second, this would decide how long acks=all takes.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """Where one node listens, and where others find it."""
+    """The addresses of one node's listeners, for itself, for other nodes and for clients."""
 
     node_id: int
     host: str
@@ -48,7 +47,7 @@ class Node:
 def node_properties(
     node: Node, nodes: Sequence[Node], log_directory: str, configs: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the properties of one node; `configs` adds to them and wins over them."""
+    """Return the properties of one node; `configs` are added and take precedence."""
     voters = ",".join(f"{peer.node_id}@{peer.host}:{peer.controller_port}" for peer in nodes)
     return {
         "process.roles": "broker,controller",
@@ -74,8 +73,7 @@ def node_properties(
 def node_environment(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties as the environment of the official image, `CLUSTER_ID` included.
 
-    The image turns `KAFKA_FOO_BAR` into `foo.bar`: `_` is a dot, `__` an underscore,
-    `___` a dash.
+    The image turns `KAFKA_FOO_BAR` into `foo.bar`: `_` is a dot, `__` an underscore, `___` a dash.
     """
     environment = {"CLUSTER_ID": CLUSTER_ID}
     for key, value in properties.items():

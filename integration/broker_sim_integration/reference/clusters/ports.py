@@ -8,8 +8,8 @@ from contextlib import ExitStack
 
 from broker_sim_integration.reference.errors import ReferenceUnavailableError
 
-# Below the kernel's range for outgoing connections: a client that keeps on connecting to the port of
-# a killed broker could otherwise get this port itself and be connected to itself.
+# Below the kernel's range for outgoing connections: a client that keeps connecting to the port of a
+# killed broker could otherwise get this port itself and be connected to itself.
 FIRST_PORT = 20_000
 LAST_PORT = 31_999
 
@@ -17,8 +17,8 @@ LAST_PORT = 31_999
 def free_ports(count: int, chance: random.Random | None = None) -> list[int]:
     """Return `count` different ports of 127.0.0.1 on which no program listens now.
 
-    Two callers at the same time start looking at different places, which `chance` decides.
-    Raises `ReferenceUnavailableError` when there are not that many.
+    The search starts at a random port from `chance`, so that concurrent callers get different ports. Raise
+    `ReferenceUnavailableError` if there are not enough.
     """
     span = LAST_PORT - FIRST_PORT + 1
     start = (chance or random.SystemRandom()).randrange(span)
@@ -35,5 +35,5 @@ def free_ports(count: int, chance: random.Random | None = None) -> list[int]:
             if len(ports) == count:
                 return ports
     raise ReferenceUnavailableError(
-        f"fewer than {count} free ports between {FIRST_PORT} and {LAST_PORT}; end what uses them"
+        f"fewer than {count} free ports between {FIRST_PORT} and {LAST_PORT}; end the programs that use them"
     )

@@ -1,4 +1,4 @@
-"""One real KRaft node in a container, with any listeners: for tables that are about a single broker."""
+"""One real KRaft node in a container, with any listeners, for tables about a single broker."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROPERTIES = {
 
 
 class Node:
-    """A node that runs; `ports` are those of 127.0.0.1, by listener."""
+    """A running node; `ports` are those of 127.0.0.1, by listener."""
 
     def __init__(self, container: Any, ports: Mapping[str, int]) -> None:
         self._container = container
@@ -42,7 +42,7 @@ class Node:
 
     @property
     def host_of_clients(self) -> str:
-        """Where the broker sees clients of this machine."""
+        """The address from which the broker sees clients of this machine."""
         self._container.reload()
         return str(self._container.attrs["NetworkSettings"]["Networks"]["bridge"]["Gateway"])
 
@@ -51,10 +51,10 @@ class Node:
 def single_node(
     protocols: Mapping[str, str], plaintext: str, own: str, properties: Mapping[str, str]
 ) -> Iterator[Node]:
-    """Yield a node with these listeners, and CONTROLLER; nothing is left of it.
+    """Yield a node with these listeners, and CONTROLLER; it is removed afterwards.
 
-    `protocols` has CONTROLLER's too. `plaintext` is the listener that is asked whether Kafka is there, `own`
-    the one that the node uses itself.
+    `protocols` maps each listener, including CONTROLLER, to its security protocol. `plaintext` is the listener
+    on which the start is awaited, `own` the listener that the node itself uses.
     """
     names = [name for name in protocols if name != "CONTROLLER"]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
@@ -62,7 +62,7 @@ def single_node(
     all_properties = {
         **PROPERTIES,
         "listeners": ",".join(["CONTROLLER://127.0.0.1:9093", *(f"{n}://0.0.0.0:{inside[n]}" for n in names)]),
-        # The node finds itself by the one that it uses.
+        # The node reaches itself through its own listener.
         "advertised.listeners": ",".join(f"{n}://127.0.0.1:{(inside if n == own else ports)[n]}" for n in names),
         "inter.broker.listener.name": own,
         "listener.security.protocol.map": ",".join(f"{n}:{protocols[n]}" for n in protocols),
@@ -84,7 +84,7 @@ def single_node(
 
 
 def _environment(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return what the image's entry point makes the properties of."""
+    """Return the environment from which the image's entry point makes these properties."""
     return {
         "CLUSTER_ID": CLUSTER_ID,
         **{f"KAFKA_{name.replace('-', '___').replace('.', '_').upper()}": value for name, value in properties.items()},
@@ -92,7 +92,7 @@ def _environment(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def answers(port: int) -> bool:
-    """Whether the broker itself is there, not only Docker's end of its port."""
+    """Whether the broker itself responds, not only Docker's end of its port."""
     header = RequestHeader(ApiKey.API_VERSIONS, 0, 0, None)
     frame = b"".join(encode_request(header, messages.ApiVersionsRequest()))
     try:

@@ -1,4 +1,4 @@
-"""What the references that start their own nodes share: configurations, nodes and their ports."""
+"""The common part of references that start their own nodes: configurations, nodes and their ports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class StartedCluster(ReferenceCluster):
     """Three nodes of `version`, which run while this object is open.
 
-    `configs` are added to every broker's configuration, `node_configs` to one broker's.
+    `configs` are added to every broker's configuration, `node_configs` to one broker's, by broker id.
     """
 
     readings: ClassVar[frozenset[Reading]] = frozenset(Reading)

@@ -25,10 +25,10 @@ def wait_until(
     interval_ms: int = 100,
     clock: Clock = _SYSTEM_CLOCK,
 ) -> T:
-    """Return the first result of `condition` that is true, asked every `interval_ms`.
+    """Return the first true result of `condition`, which is called every `interval_ms`.
 
-    `what` names it in the `ReferenceClusterError` that is raised after `timeout_ms`. What
-    `condition` itself raises ends the wait. Blocks the calling thread.
+    After `timeout_ms` raise `ReferenceClusterError`, with `what` as the name of the condition. An error of
+    `condition` itself ends the wait. Blocks the calling thread.
     """
     deadline_ms = clock.deadline_ms(timeout_ms)
     pause = threading.Event()
