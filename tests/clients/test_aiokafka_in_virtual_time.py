@@ -123,7 +123,7 @@ async def live_through_an_idle_hour(kafka):
         await admin.close()
 
 
-@pytest.mark.parametrize("order", ["fifo", "seeded"])
+@pytest.mark.parametrize("order", ["fifo", pytest.param("seeded", marks=pytest.mark.soak(part="clients"))])
 def test_clients_with_default_settings_live_through_an_idle_hour(order):
     options = VirtualTimeOptions(order=order, brokers=1, check_invariants=False)
     run_seed(live_through_an_idle_hour, options, seed=0)

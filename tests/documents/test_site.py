@@ -54,7 +54,7 @@ TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll(".ta
 """Returns how far the page and each of its tables can be scrolled sideways, for those that can."""
 
 
-@pytest.mark.clients
+@pytest.mark.soak(part="playground")
 def test_no_page_and_no_table_scrolls_sideways(tmp_path, require_or_skip):
     browser_path = find_browser()
     if browser_path is None:

@@ -49,6 +49,7 @@ def run_suite(pytester, monkeypatch):
     return run
 
 
+@pytest.mark.soak(part="scenarios")
 @pytest.mark.real_kafka
 def test_tests_run_on_a_kafka_at_an_address(real_kafka, run_suite):
     result = run_suite(f"--kafka-bootstrap={real_kafka.bootstrap_servers}")

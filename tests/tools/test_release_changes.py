@@ -35,6 +35,7 @@ def test_page_has_the_changed_apis_and_features_of_the_table_of_releases():
         assert (f" `{name}`: levels" in written) is (older.features.get(name) != levels), name
 
 
+@pytest.mark.soak(part="kafka_classes")
 @pytest.mark.real_kafka
 def test_page_is_what_the_jars_say():
     assert TARGET.read_text(encoding="utf-8") == page(OLDER, NEWER)

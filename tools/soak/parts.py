@@ -128,7 +128,7 @@ PARTS: Final = {
         (_marked("environments"), _as_root(*_make("test-fast"))),
     ),
     "playground": Part(
-        "360 seeds take the same course in a browser's Python, and the page works in Chromium",
+        "360 seeds take the same course in a browser's Python; it and the pages of the documentation fit in Chromium",
         (_make("playground"), _marked("playground")),
     ),
     "spark": Part("the pipeline in all its ways", (_make("setup-spark"), _marked("spark"))),

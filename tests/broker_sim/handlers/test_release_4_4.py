@@ -7,7 +7,7 @@ from broker_sim.controller.requests import ConfigResourceType
 from broker_sim.errors import ConfigError, ErrorCode
 from broker_sim.handlers import ApiTable
 from broker_sim.protocol import messages
-from broker_sim.protocol.codec import decode, encode
+from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import decode_request_header
 from broker_sim.protocol.primitives import MOST_ELEMENTS, MOST_TAGGED_FIELDS, varint
@@ -31,19 +31,16 @@ def tagged_fields(count):
 
 @pytest.mark.parametrize("flexible", [False, True])
 def test_array_of_more_than_a_million_elements_is_refused(flexible):
-    version = 9 if flexible else 1
-    topic = messages.MetadataRequest.MetadataRequestTopic(name="")
-    for count in (MOST_ELEMENTS, MOST_ELEMENTS + 1):
-        one = b"".join(encode(messages.MetadataRequest([topic]), version))
-        element = one[1:3] if flexible else one[4:6]
-        length = varint(count + 1) if flexible else count.to_bytes(4, "big")
-        frame = length + element * count + NO_TOPICS
-        assert len(decode(messages.MetadataRequest, version, frame).topics) == count
-        if count > MOST_ELEMENTS:
-            with pytest.raises(ProtocolError, match="1000001 elements"):
-                decode(messages.MetadataRequest, version, frame, limited=True)
-        else:
-            assert len(decode(messages.MetadataRequest, version, frame, limited=True).topics) == count
+    version, element, rest = (5, bytes((1,)), bytes(2)) if flexible else (0, bytes(2), b"")
+
+    def frame(count):
+        return (varint(count + 1) if flexible else count.to_bytes(4, "big")) + element * count + rest
+
+    most, too_many = frame(MOST_ELEMENTS), frame(MOST_ELEMENTS + 1)
+    assert len(decode(messages.DescribeGroupsRequest, version, most, limited=True).groups) == MOST_ELEMENTS
+    assert len(decode(messages.DescribeGroupsRequest, version, too_many).groups) == MOST_ELEMENTS + 1
+    with pytest.raises(ProtocolError, match="1000001 elements"):
+        decode(messages.DescribeGroupsRequest, version, too_many, limited=True)
 
 
 @pytest.mark.parametrize("tags", [tagged_fields(MOST_TAGGED_FIELDS + 1), MINUS_ONE])

@@ -21,7 +21,8 @@ STATE = "__share_group_state"
 PARTITIONS = 2
 LIMIT = 3
 LOCK_MS = 15_000
-SEEDS = 6
+SEEDS = 3
+SEEDS_OF_THE_SOAK = 6
 TICK_MS = 100
 CALM_TICKS = 900
 ACCEPT, RELEASE, REJECT = 1, 2, 3
@@ -294,7 +295,13 @@ def play(seed, *, loses_power=False):
     return run
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(SEEDS),
+        *(pytest.param(seed, marks=pytest.mark.soak(part="chaos")) for seed in range(SEEDS, SEEDS_OF_THE_SOAK)),
+    ],
+)
 @pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "without power"])
 def test_accepted_records_are_delivered_no_more_and_all_others_until_the_limit(seed, loses_power):
     run = play(seed, loses_power=loses_power)
