@@ -1,4 +1,4 @@
-"""All jobs that a trace needs, one after the other in one session, so that Spark starts only once."""
+"""All jobs for a trace, one after the other in one session, so that Spark starts only once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BUCKET_MS: Final = 1_000
 
 
 def step(name: str, work: Callable[[], Any]) -> None:
-    """Do a step of a longer run: its name is printed before, what came out and how long it took after."""
+    """Run a step of a longer run: print its name before, and its result and duration after."""
     click.echo(f"{name}: ", nl=False)
     started_ms = now_ms()
     try:
@@ -40,9 +40,9 @@ def run(
     bucket_ms: int = BUCKET_MS,
     sweep_plan: SweepPlan | None = None,
 ) -> str:
-    """Run every job on the inputs, with a line for each; returns how many seconds all took.
+    """Run every job on the inputs, with a line for each; return the total duration as text.
 
-    Parity runs where there are observations, a sweep where there is a plan for it.
+    Parity runs if there are observations, a sweep if there is a plan for it.
     """
     started_ms = now_ms()
     step("ingest", lambda: ingest.run(spark, inputs, output))

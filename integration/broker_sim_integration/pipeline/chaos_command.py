@@ -1,4 +1,4 @@
-"""The command `broker-sim-pipeline chaos`, in a module of its own: the options of a search import the simulator."""
+"""The command `broker-sim-pipeline chaos`, in a module of its own because its options import the simulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from broker_sim_integration.pipeline.cli import job
     "name",
     required=True,
     metavar="MODULE:FUNCTION",
-    help="What `broker-sim chaos` runs, found from the current directory.",
+    help="The test, as for `broker-sim chaos`, found from the current directory.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="First seed.")
 @settings_options
@@ -40,7 +40,7 @@ def chaos(
 ) -> str:
     """Run an application's test under the faults of very many seeds, in virtual time.
 
-    What the test's marker `chaos` of pytest says counts, unless an option says otherwise.
+    The options of the test's pytest marker `chaos` apply, unless an option overrides them.
     """
     test = module.load(name, **settings)
     return str(module.run(spark, module.ChaosPlan(test, seed, examined), output, tasks))

@@ -1,4 +1,4 @@
-"""The command `broker-sim-pipeline JOB`; also what spark-submit runs.
+"""The command `broker-sim-pipeline JOB`, also run by spark-submit.
 
 Jobs are imported when they are called: without pyspark the output is one line with the remedy.
 """
@@ -23,14 +23,14 @@ CHAOS: Final = "chaos"
 
 
 class _Jobs(Program):
-    """The jobs. The command `chaos` is imported when it is asked for: half a second of every other job's start."""
+    """The jobs. `chaos` is imported only when it is used, because that takes half a second."""
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the names of all jobs."""
         return sorted({*super().list_commands(context), CHAOS})
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Return the command of a job, None for an unknown name."""
+        """Return the command of a job, or None for an unknown name."""
         if name == CHAOS:
             import_module(".chaos_command", __package__)
         return super().get_command(context, name)
@@ -38,7 +38,7 @@ class _Jobs(Program):
 
 @click.group("broker-sim-pipeline", cls=_Jobs)
 def main() -> None:
-    """Turn traces of delayed operations into answers, on Spark.
+    """Turn traces of delayed operations into statistics, on Spark.
 
     all runs, in one session: ingest, then lifecycle, then latency and occupancy; parity, which needs
     ingested observations; and report, which shows the tables that exist. chaos, sweep and stream need
@@ -59,10 +59,10 @@ def _parse_conf(
 
 
 _SESSION_OPTIONS: Final = (
-    click.option("--master", help="Spark's master; local[*] unless spark-submit says otherwise."),
-    click.option("--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark's own."),
-    click.option("--output", required=True, help="Directory of the tables that are written."),
-    click.option("--verbose", is_flag=True, help="Show the output of Spark too."),
+    click.option("--master", help="Spark's master  [default: spark-submit's, else local[*]]."),
+    click.option("--conf", multiple=True, callback=_parse_conf, metavar="KEY=VALUE", help="Spark configuration."),
+    click.option("--output", required=True, help="Directory of the tables to write."),
+    click.option("--verbose", is_flag=True, help="Also show the output of Spark."),
 )
 _TABLES: Final = click.option("--input", "directory", required=True, help="Directory of the tables to read.")
 _FILES: Final = click.option(
@@ -76,14 +76,14 @@ _BUCKET: Final = click.option("--bucket-ms", type=click.IntRange(1), default=1_0
 
 
 def _reads_traces(options: Mapping[str, Any]) -> bool:
-    """Whether a job's work depends on the size of its input alone; a sweep has work of its own."""
+    """Whether a job's work depends only on the size of its input; a sweep has work of its own."""
     return ("inputs" in options or "directory" in options) and not options.get("path")
 
 
 def job(
     name: str, *, module_name: str = "", kafka: bool = False, writes_tables: bool = True
 ) -> Callable[[Callable[..., str]], click.Command]:
-    """Turn a function of (module, spark, options) into a command with a session around it."""
+    """Return a decorator that turns a function of (module, spark, options) into a command with a session around it."""
 
     def decorate(function: Callable[..., str]) -> click.Command:
         @wraps(function)
@@ -125,7 +125,7 @@ def job(
     "--sweep",
     "path",
     type=click.Path(exists=True, dir_okay=False),
-    help="Run the job sweep too, with the settings of this file.",
+    help="Also run the job sweep, with the settings in this file.",
 )
 def run_all(module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucket_ms: int, path: str | None) -> str:
     """Run every job on a trace in one session, up to the report."""
@@ -139,14 +139,14 @@ def run_all(module: Any, spark: Any, inputs: tuple[str, ...], output: str, bucke
 @job("ingest")
 @_FILES
 def ingest(module: Any, spark: Any, inputs: tuple[str, ...], output: str) -> str:
-    """Bring lines into typed tables: events, observations, quarantine."""
+    """Convert lines into typed tables: events, observations, quarantine."""
     return str(module.run(spark, inputs, output))
 
 
 @job("lifecycle")
 @_TABLES
 def lifecycle(module: Any, spark: Any, directory: str, output: str) -> str:
-    """Make one row per delayed operation, and list the broken ones."""
+    """Write one row per delayed operation, and list the broken ones."""
     return str(module.run(spark, directory, output))
 
 
@@ -161,7 +161,7 @@ def latency(module: Any, spark: Any, directory: str, output: str) -> str:
 @_TABLES
 @_BUCKET
 def occupancy(module: Any, spark: Any, directory: str, output: str, bucket_ms: int) -> str:
-    """Compute how many operations were parked over time, per purgatory and key."""
+    """Compute the number of parked operations over time, per purgatory and key."""
     return str(module.run(spark, directory, output, bucket_ms))
 
 
@@ -176,11 +176,11 @@ def parity(module: Any, spark: Any, directory: str, output: str) -> str:
 @click.option("--input", "bootstrap_servers", required=True, help="The cluster: HOST:PORT,...")
 @click.option("--topic", required=True, help="The topic of `broker-sim run --trace-topic`.")
 @click.option("--window", default="1 minute", show_default=True)
-@click.option("--watermark", default="30 seconds", show_default=True, help="How late events may be.")
-@click.option("--trigger", default="5 seconds", show_default=True, help="How often a batch starts.")
-@click.option("--max-offsets-per-trigger", type=click.IntRange(1), help="The most records of one batch.")
-@click.option("--available-now", is_flag=True, help="Process the records that the topic has now, and end.")
-@click.option("--for", "for_s", type=click.IntRange(1), help="End after so many seconds; else at ctrl-C.")
+@click.option("--watermark", default="30 seconds", show_default=True, help="Maximum lateness of an event.")
+@click.option("--trigger", default="5 seconds", show_default=True, help="Interval between batches.")
+@click.option("--max-offsets-per-trigger", type=click.IntRange(1), help="Maximum number of records per batch.")
+@click.option("--available-now", is_flag=True, help="Process the present records of the topic, then end.")
+@click.option("--for", "for_s", type=click.IntRange(1), help="Duration in seconds  [default: until ctrl-C].")
 def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: Any) -> str:
     """Compute latency and occupancy live, from a topic of trace events."""
     return str(module.run(spark, module.StreamSettings(**settings), output, for_s))
@@ -193,12 +193,12 @@ def stream(module: Any, spark: Any, output: str, for_s: int | None, **settings: 
     type=click.Path(exists=True, dir_okay=False),
     help="JSON from settings to lists of values (docs/operate/pipeline.md); a small grid without it.",
 )
-@click.option("--sample", "sample_size", type=click.IntRange(1), help="How many settings to draw at random.")
-@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Seeds each.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The first seed.")
+@click.option("--sample", "sample_size", type=click.IntRange(1), help="Number of settings to draw at random.")
+@click.option("--repeats", type=click.IntRange(1), default=3, show_default=True, help="Number of seeds per setting.")
+@click.option("--seed", type=int, default=0, show_default=True, help="First seed.")
 @click.option("--tasks", type=click.IntRange(1), help="Number of Spark tasks for the runs.")
 def sweep(module: Any, spark: Any, output: str, path: str | None, tasks: int | None, **plan: Any) -> str:
-    """Simulate many settings in virtual time, to see how often acks=all times out."""
+    """Simulate many settings in virtual time, to find how often acks=all times out."""
     specification = module.read_specification(path) if path else module.DEFAULT_SPECIFICATION
     return str(module.run(spark, module.SweepPlan(specification, **plan), output, tasks))
 

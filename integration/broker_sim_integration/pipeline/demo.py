@@ -1,7 +1,7 @@
 """`make pipeline`: all jobs on real input, from a running cluster to the report.
 
-A simulated cluster is traced under a mixed load; the live stream reads the trace from the cluster's
-own topic; then every job runs, also on the observations of a comparison, and writes report.html.
+A simulated cluster is traced under a mixed load; the live stream reads the trace from the cluster's own
+topic; then all jobs run, also on the observations of a comparison, and write report.html.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ REFERENCE_TROUBLE: Final = 2
 @click.option(
     "--observations",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="observations.jsonl of a comparison; without it a short one is made.",
+    help="observations.jsonl of a comparison  [default: of a short new one].",
 )
 @click.option(
     "--reference",
@@ -46,7 +46,7 @@ REFERENCE_TROUBLE: Final = 2
     show_default=True,
     help="The real Kafka of the short comparison: auto starts one, which takes a minute.",
 )
-@click.option("--verbose", is_flag=True, help="Show the output of Spark too.")
+@click.option("--verbose", is_flag=True, help="Also show the output of Spark.")
 def main(out: Path, events: int, master: str, observations: Path | None, reference: str, verbose: bool) -> None:
     """Trace a cluster under load, run every job of the pipeline, and draw the report."""
     try:
@@ -56,7 +56,7 @@ def main(out: Path, events: int, master: str, observations: Path | None, referen
 
 
 def _demonstrate(out: Path, events: int, master: str, compared: Path | str, *, quiet: bool) -> None:
-    """Run it all; `compared` has observations, or is the reference that a comparison takes."""
+    """Run all steps; `compared` is a file with observations, or the reference for a new comparison."""
     with extras_or_error():
         from broker_sim_integration.pipeline.load import drive, running_cluster  # noqa: PLC0415 - needs an extra
         from broker_sim_integration.pipeline.spark import session  # noqa: PLC0415 - needs an extra
@@ -79,12 +79,12 @@ def _demonstrate(out: Path, events: int, master: str, compared: Path | str, *, q
 
 
 def _compare(directory: Path, reference: str) -> Path | None:
-    """Run a few scenarios on both sides; without any real Kafka there is no parity to show."""
+    """Run a few scenarios on both sides; return None without a real Kafka, and then there is no parity."""
     package = str(__package__).partition(".")[0]
     command = [sys.executable, "-c", f"from {package}.cli import main; main()"]
     command += ["--reference", reference, "--out", str(directory)]
     if reference != "recorded":
-        command += ["--repeat", "5"]  # a recording answers each time the same, and counts once
+        command += ["--repeat", "5"]  # every response of a recording is the same, so it counts once
     for pattern in COMPARED:
         command += ["--scenario", pattern]
     click.echo(f"comparing a few scenarios with a real Kafka ({reference})")
@@ -92,7 +92,7 @@ def _compare(directory: Path, reference: str) -> Path | None:
         try:
             code = process.wait(COMPARE_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            # SIGINT and not SIGKILL: it has brokers to stop.
+            # SIGINT and not SIGKILL, because the comparison has brokers to stop.
             process.send_signal(signal.SIGINT)
             code = REFERENCE_TROUBLE
     path = directory / "observations.jsonl"

@@ -1,4 +1,4 @@
-"""Errors of the pipeline that the user can do something about."""
+"""Errors of the pipeline that users can resolve."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,16 +13,16 @@ BROUGHT_BY: Final = {
     "pyarrow": SPARK,
     "pyspark": SPARK,
 }
-"""The requirement that pip has to install, by package."""
+"""The requirement to install with pip, by imported package."""
 
 
 class PipelineError(Exception):
-    """One line that says what is missing or wrong, and the remedy."""
+    """One line with the cause and the remedy."""
 
 
 @contextmanager
 def extras_or_error() -> Iterator[None]:
-    """Turn a failing import of what an extra brings into a PipelineError that names the remedy."""
+    """Turn a failed import of an extra's package into a PipelineError with the remedy."""
     try:
         yield
     except ModuleNotFoundError as error:

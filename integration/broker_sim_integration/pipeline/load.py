@@ -1,7 +1,7 @@
 """A mixed load of clients on a simulated cluster: the demonstration's source of events.
 
-Small requests with acks=all and acks=1, long-polling consumers, deleted records; and for a while a
-follower is paused, so that acks=all waits, times out, and succeeds once the ISR has shrunk.
+Small requests with acks=all and acks=1, long-polling consumers, deleted records; and for a while a follower is
+paused, so that acks=all waits, times out, and succeeds when the ISR has shrunk.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RunningCluster:
 
 @contextmanager
 def running_cluster(trace: Path | None = None) -> Iterator[RunningCluster]:
-    """Run `broker-sim run` with its trace in a topic and, with `trace`, in a file too."""
+    """Run `broker-sim run` with its trace in a topic and, with `trace`, also in a file."""
     command = [sys.executable, "-m", "broker_sim", "run", "--trace-topic", TRACE_TOPIC]
     command += ["--config", f"replica.lag.time.max.ms={LAG_TIME_MS}"]
     if trace is not None:
@@ -78,7 +78,7 @@ def running_cluster(trace: Path | None = None) -> Iterator[RunningCluster]:
 
 
 def traced_events(cluster: RunningCluster) -> int:
-    """Return how many events the trace's topic holds."""
+    """Return the number of events in the trace's topic."""
     consumer = _consumer(cluster)
     try:
         topic = consumer.list_topics(TRACE_TOPIC, ANSWER_TIMEOUT_S).topics[TRACE_TOPIC]
@@ -92,7 +92,7 @@ def traced_events(cluster: RunningCluster) -> int:
 
 
 def drive(cluster: RunningCluster, events: int, say: Callable[[str], None]) -> None:
-    """Make load until the trace has so many events; after a third of them broker 3 is paused."""
+    """Run the load until the trace has `events` events; after a third of them broker 3 is paused."""
     _create_topics(cluster)
     finished = threading.Event()
     reader = threading.Thread(target=_consume, args=(cluster, finished), name="consumer")
@@ -153,7 +153,7 @@ def _consumer(cluster: RunningCluster) -> Any:
 
 
 def _burst(cluster: RunningCluster) -> None:
-    """Send small requests as fast as they are answered, most of them with acks=all."""
+    """Send small requests without waiting in between, most of them with acks=all."""
     for acks, topic, partitions in (("all", ORDERS, 4), ("all", PAYMENTS, 2), ("1", ORDERS, 4)):
         producer = _producer(cluster, acks)
         for number in range(BURST):
@@ -179,7 +179,7 @@ def _with_paused_follower(cluster: RunningCluster) -> None:
 
 
 def _delete_records(cluster: RunningCluster, *, wait: bool = True) -> None:
-    """Delete the records of a partition below its high watermark; parked until all replicas have."""
+    """Delete a partition's records below its high watermark; the request is parked until all replicas have."""
     admin = AdminClient(_client(cluster))
     futures = admin.delete_records([TopicPartition(PAYMENTS, 0, -1)], request_timeout=2.0, operation_timeout=1.0)
     if wait:

@@ -243,7 +243,7 @@ def test_local_maven_repository_without_jars_does_not_matter(require_spark, pipe
     with Cluster(brokers=1) as cluster:
         result = pipeline(*stream, "--input", cluster.bootstrap_servers, *fetches_all, *SMALL)
     assert result.returncode == 1
-    assert result.stderr.startswith("Error: there is no topic absent at ")
+    assert result.stderr.startswith("Error: unknown topic absent at ")
 
 
 @pytest.mark.soak(part="spark")
@@ -258,8 +258,8 @@ def test_a_topic_that_is_not_there_is_one_line(require_spark, pipeline, tmp_path
         )  # fmt: skip
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
-        f"Error: there is no topic absent at {servers}: start the cluster with "
-        "--trace-topic absent, or name its topic\n"
+        f"Error: unknown topic absent at {servers}: start the cluster with "
+        "--trace-topic absent, or pass its topic by --topic\n"
     )
 
 

@@ -1,12 +1,12 @@
 """Chaos: a test of an application under the faults of very many seeds, on executors.
 
-Each seed is a run in virtual time, as `broker-sim chaos` does it. Tables: `chaos` (a row per seed),
-`chaos_shrunk` (some failed seeds with their smallest schedule), `chaos_failures` (each way to fail once,
-with the smallest schedule of all) and `chaos_summary`.
+Each seed is a run in virtual time, as in `broker-sim chaos`. Tables: `chaos` (a row per seed), `chaos_shrunk`
+(some failed seeds with their smallest schedule), `chaos_failures` (each distinct failure once, with the smallest
+schedule of all) and `chaos_summary`.
 
-Seeds are run in waves, and the outcomes of a wave are in the table when it ends. So what fails or is
-stopped keeps what it has, and when it is run again only what is missing is done. Outcomes of another
-test, of other options and of other code stay in the tables, by their `code`, and are no part of the rest.
+Seeds run in waves, and the outcomes of a wave are written when it ends. So a run that fails or is stopped keeps
+its finished waves, and a repeated run only does the missing ones. Outcomes of another test, other options or
+other code stay in the tables, marked by their `code`, and are ignored.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["ChaosPlan", "NamedTest", "distinct_failures", "load", "run", "run_all", "summary", "to_examine"]
 
 USUAL: Final = {"seeds": 1_000}
-"""Settings that neither the marker nor an option says, where they differ from pytest's."""
+"""Settings that neither the marker nor an option sets, where they differ from pytest's."""
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost; with more tasks the cores share them evenly."""
 RUNS_PER_TASK: Final = 64
-"""Maximum number of runs of a task, so that one which is lost with its executor is repeated in a minute."""
+"""Maximum number of runs per task, so that one lost with its executor is repeated within a minute."""
 OUTCOME: Final = StructType(
     [
         StructField("seed", LongType()),
@@ -52,7 +52,7 @@ OUTCOME: Final = StructType(
     ]
 )
 COUNTS: Final = "map<string,array<bigint>>"
-"""The type of `counts`, which is JSON: of each kind of faults the fields of `FaultCount`."""
+"""The type of `counts` (JSON): the fields of `FaultCount`, by kind of fault."""
 SHRUNK: Final = StructType(
     [
         StructField("seed", LongType()),
@@ -69,7 +69,7 @@ SHRUNK: Final = StructType(
 
 
 def load(name: str, **settings: Any) -> NamedTest:
-    """Return the test of that name; its marker `chaos` says what is None. Raises PipelineError."""
+    """Return the test with this name; settings that are None come from its marker `chaos`. Raise PipelineError."""
     try:
         test = NamedTest.of(name, USUAL, **settings)
     except (ConfigError, NoSuchTestError) as error:
@@ -81,7 +81,7 @@ def load(name: str, **settings: Any) -> NamedTest:
 
 @dataclass(frozen=True, slots=True)
 class ChaosPlan:
-    """The seeds of a test that are run."""
+    """The seeds of a test to run."""
 
     test: NamedTest
     seed: int = 0
@@ -90,7 +90,7 @@ class ChaosPlan:
     """Number of failed seeds of each invariant that are shrunk."""
 
     def waves(self, at_once: int) -> list[tuple[int, int]]:
-        """Return the first seed of each wave, and the one behind its last."""
+        """Return the first seed of each wave and the end of its range (exclusive)."""
         end = self.seed + self.test.settings.seeds
         return [(first, min(first + at_once, end)) for first in range(self.seed, end, at_once)]
 
@@ -127,12 +127,12 @@ def _shrink_row(test: NamedTest, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def run_all(seeds: DataFrame, test: NamedTest, tasks: int) -> DataFrame:
-    """Return the outcome of each seed, found in `tasks` tasks."""
+    """Return the outcome of each seed, computed in `tasks` tasks."""
     return map_rows(seeds, partial(_run_row, test), OUTCOME, tasks)
 
 
 def to_examine(outcomes: DataFrame, most: int) -> DataFrame:
-    """Return the seeds to shrink: of each invariant those with the fewest faults."""
+    """Return the seeds to shrink: for each invariant up to `most` with the fewest faults."""
     fewest = Window.partitionBy("invariant").orderBy("faults", "seed")
     return (
         outcomes.where(sf.col("invariant").isNotNull())
@@ -143,7 +143,7 @@ def to_examine(outcomes: DataFrame, most: int) -> DataFrame:
 
 
 def distinct_failures(outcomes: DataFrame, shrunk: DataFrame) -> DataFrame:
-    """Return each invariant with each set of kinds that breaks it, and the smallest schedule that does."""
+    """Return each invariant with each set of fault kinds that breaks it, and the smallest such schedule."""
     size = sf.struct("faults", sf.length("schedule"), "seed")
     ways = (
         shrunk.where(sf.col("invariant").isNotNull())
@@ -163,7 +163,7 @@ def distinct_failures(outcomes: DataFrame, shrunk: DataFrame) -> DataFrame:
 
 
 def summary(outcomes: DataFrame, test: NamedTest) -> DataFrame:
-    """Return one row: how many seeds were run, how many failed, and how fast."""
+    """Return one row with the number of seeds, the number of failed ones, and the speed."""
     return outcomes.agg(
         sf.lit(test.name).alias("test"),
         sf.count("*").alias("seeds"),
@@ -174,7 +174,7 @@ def summary(outcomes: DataFrame, test: NamedTest) -> DataFrame:
 
 
 def sightings(outcomes: DataFrame) -> Sightings:
-    """Return how many faults took effect, and how many seeds saw what the test's `sometimes` and `reached` name."""
+    """Return how many faults took effect, and how many seeds fulfilled each `sometimes` and `reached` of the test."""
     counted = Sightings()
     for row in outcomes.groupBy("seen").count().collect():
         counted.add(json.loads(row["seen"]), {}, row["count"])
@@ -186,9 +186,9 @@ def sightings(outcomes: DataFrame) -> Sightings:
 
 
 def run(spark: SparkSession, plan: ChaosPlan, output: str, tasks: int | None = None) -> str:
-    """Run the seeds of the plan that are missing, shrink some that failed, and write the tables.
+    """Run the missing seeds of the plan, shrink some failed ones, and write the tables.
 
-    Raises PipelineError, with the tables written, if no seed saw what has to be seen in one.
+    Raise PipelineError, with the tables written, if no seed fulfilled a `sometimes` or `reached` of the test.
     """
     test = plan.test
     code = f"{ship_code(spark)} {ship_modules(spark)} {test!r}"

@@ -1,14 +1,14 @@
-"""Ingest: lines to typed tables, each event once, even if it is read twice or late.
+"""Ingest: from lines to typed tables, each event once, even if it is read twice or late.
 
-Tables: `events` (by date, side and purgatory), `observations`, `quarantine`. Two events are
-equal when all their fields are. Rows that the tables have already are not written again, so an
-interrupted run can be repeated; late events are stored under their own date.
+Tables: `events` (by date, side and purgatory), `observations`, `quarantine`. Two events are equal if all their
+fields are. Rows that the tables already contain are not written again, so an interrupted run can be repeated;
+late events are stored under their own date.
 
-Lines are read twice at most. `quick_events` reads nearly all events, on the way into the table, and keeps a bit
-of the hash of each line that it leaves: observations, lines that do not fit, and events in an unusual form.
-Only if there are any is the input read again, and then only lines with these bits are parsed: the strict way,
-one by one. What is known already is read only for the runs, the dates and the time that the input has, so
-an ingest costs what is new.
+Lines are read at most twice. `quick_events` reads nearly all events while they are written, and records a bit
+of the hash of each remaining line: observations, lines that do not fit, and events in an unusual form. Only if
+there are any is the input read again, and then only lines with these bits are parsed, strictly and one by one.
+Existing events are read only for the runs, the dates and the time of the input, so an ingest costs only as
+much as its new data.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
 
 DESTINATIONS: Final = ("events", "observations", "quarantine")
 LEFT: Final = "left"
-"""Partition of the lines that the first pass leaves to the second."""
+"""Destination of the lines that the first pass leaves to the second."""
 OBSERVATION_PARTITIONS: Final = ("side",)
 GZIP: Final = ".gz"
 MS_PER_DAY: Final = 86_400_000
 DEAL: Final = "deal"
 DEALS: Final = 1_024
-"""Number of parts that the operations of a partition of the table are divided into: no task takes all."""
+"""Number of parts into which the operations of a table's partition are divided, so that no task gets all."""
 MOST_RUNS: Final = 1_000
-"""More runs than these are not told apart when the known events are read."""
+"""Number of runs above which all existing events are read."""
 SLOTS: Final = 32_768
-"""Number of bits for the hashes of lines left to the second pass: those of Spark's bitmap."""
+"""Number of bits for the hashes of lines left to the second pass: the size of Spark's bitmap."""
 MOST_SLOTS: Final = 2_000
-"""With more bits than these all of the input is parsed: then much of it is left."""
+"""Number of bits above which the second pass parses the whole input, because much of it is left anyway."""
 MOST_WARNINGS: Final = 3
 LARGE_GZIP_BYTES: Final = 64 << 20
-"""Some minutes of one task; a smaller file is not worth a word."""
+"""Size in bytes above which a compressed file gets a warning: it keeps one task busy for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestCounts:
-    """How many lines went where; `lines` is the sum of the next four."""
+    """Number of lines by destination; `lines` is the sum of the next four fields."""
 
     lines: int
     events: int
@@ -72,14 +72,14 @@ class IngestCounts:
 
 
 def read_quickly(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return the fields of most events, `goes_to` (events, left), and the `slot` of what is left."""
+    """Return the fields of most events, `goes_to` (events, left), and the `slot` of the rows that are left."""
     lines, columnar = _by_format(inputs)
     frames = []
     if lines:
         frames += [quick_events(read_lines(spark, lines).select("line", _slot()))]
     if columnar:
         fits = sf.col("goes_to") == "events"
-        # Any slot will do: only of lines is it asked which they are.
+        # Any slot is valid, because only lines are selected by their slot.
         slot = sf.when(~fits, sf.lit(0)).alias(SLOT)
         frames += [read_events(spark, columnar).select("event.*", slot)]
     goes_to = sf.when(sf.col(SLOT).isNull(), "events").otherwise(LEFT)
@@ -87,7 +87,7 @@ def read_quickly(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 
 
 def read_strictly(spark: SparkSession, inputs: Sequence[str], slots: bytes) -> DataFrame:
-    """Return what `parse` does of the lines whose slot is set, and of Parquet what does not fit."""
+    """Return `parse` of the lines whose slot is set, and the Parquet rows that do not fit."""
     marked = [byte * 8 + bit for byte, value in enumerate(slots) for bit in range(8) if value >> bit & 1]
     lines, columnar = _by_format(inputs)
     frames = []
@@ -100,13 +100,13 @@ def read_strictly(spark: SparkSession, inputs: Sequence[str], slots: bytes) -> D
 
 
 def _read_observations(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return the parsed observations of the inputs; no other line is parsed. Parquet traces have none."""
+    """Return the parsed observations of the inputs; other lines are not parsed. Parquet traces have none."""
     lines, _ = _by_format(inputs)
     return observations(parse(read_lines(spark, lines).where(is_observation())))
 
 
 def _by_format(inputs: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the inputs that are lines, and those that are Parquet."""
+    """Return the inputs with lines, and the Parquet inputs."""
     lines = [path for path in inputs if not is_parquet(path)]
     return lines, [path for path in inputs if is_parquet(path)]
 
@@ -136,9 +136,9 @@ def large_gzips(spark: SparkSession, inputs: Sequence[str]) -> list[str]:
 
 
 def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
-    """Return the lines of files (`*.gz` too), directories or patterns, with their source.
+    """Return the lines of files (also `*.gz`), directories or patterns, with their source.
 
-    A compressed file is read by one task; its lines are dealt out, so that many tasks parse them.
+    A compressed file is read by one task; its lines are then distributed, so that many tasks parse them.
     """
     text = _text(spark, inputs)
     files = text.inputFiles()
@@ -158,7 +158,7 @@ def read_lines(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 def _text(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
     try:
         text = spark.read.text(list(inputs))
-        # A client of Spark Connect looks for the files only when it is asked what is in them.
+        # A client of Spark Connect looks for the files only when it needs the columns.
         _ = text.columns
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
@@ -168,10 +168,10 @@ def _text(spark: SparkSession, inputs: Sequence[str]) -> DataFrame:
 
 
 def events(read: DataFrame) -> DataFrame:
-    """Return the events among rows with the fields of an event and `goes_to`, each once, with their `date` (UTC).
+    """Return the events among rows with an event's fields and `goes_to`, each once, with their `date` (UTC).
 
-    One shuffle brings equal events together, and those of a partition of the table. Where they are
-    looked for on both sides of a shuffle, Spark's table of them outgrows a task's memory in the first.
+    One shuffle brings equal events together, and those of a partition of the table. If duplicates were removed on
+    both sides of a shuffle, Spark's hash table would outgrow a task's memory on the first side.
     """
     event_rows = read.where(sf.col("goes_to") == "events").select(*EVENT_SCHEMA.names)
     dealt = event_rows.withColumns(
@@ -191,15 +191,15 @@ def quarantine_rows(parsed: DataFrame) -> DataFrame:
 
 
 def quarantine(parsed: DataFrame) -> DataFrame:
-    """Return the same, each line once, with how often (`times`) it occurred."""
+    """Return each line of `quarantine_rows` once, with its number of occurrences (`times`)."""
     return quarantine_rows(parsed).groupBy("source", "line", "reason").agg(sf.count("*").alias("times"))
 
 
 def known_events(known: DataFrame, read: DataFrame) -> DataFrame:
-    """Return of the `known` events those that some of the events that were `read` may be equal to.
+    """Return the `known` events that may be equal to some of the `read` events.
 
-    They are of the same runs, dates and time. All three are compared with constants, so that Spark
-    leaves out files: by their directory, and by the least and greatest values that Parquet keeps.
+    They have the same runs, dates and time range. All three are compared with constants, so that Spark skips
+    files: by their directory, and by the minimum and maximum values in Parquet.
     """
     runs = (
         read.where(sf.col("goes_to") == "events")
@@ -221,12 +221,12 @@ def known_events(known: DataFrame, read: DataFrame) -> DataFrame:
 
 
 def _date(ms: Column) -> Column:
-    """Return the date in UTC, whatever the time zone of the session is."""
+    """Return the date in UTC, whatever the time zone of the session."""
     return sf.date_from_unix_date(sf.floor(ms / MS_PER_DAY).cast("int"))
 
 
 def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts:
-    """Ingest files into the tables under `output`; safe to run again, but not twice at once."""
+    """Ingest files into the tables under `output`; may be repeated, but not run twice at once."""
     for warning in large_gzips(spark, inputs):
         click.echo(f"warning: {warning}", err=True)
     with counting(spark):
@@ -245,7 +245,7 @@ def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts
                 new_observations = _append(frame, output, "observations", OBSERVATION_PARTITIONS)
             if strict["quarantine"]:
                 _append(quarantine(parsed), output, "quarantine", ())
-    # Lines of the second pass may have been taken in the first; observations and misfits never are.
+    # Some lines of the second pass were already counted in the first; observations and misfits never are.
     lines = first["events"] + first[LEFT]
     return IngestCounts(
         lines=lines,
@@ -257,12 +257,12 @@ def run(spark: SparkSession, inputs: Sequence[str], output: str) -> IngestCounts
 
 
 def _numbers(*names: str) -> dict[str, Column]:
-    """Return how many rows go to each of these."""
+    """Return a count of rows for each of these destinations."""
     return {name: sf.count_if(sf.col("goes_to") == name) for name in names}
 
 
 def _append_events(read: DataFrame, output: str, counts: Mapping[str, Column]) -> tuple[int, dict[str, Any]]:
-    """Append the events that the table does not have yet; returns how many, and the `counts` of all rows."""
+    """Append the events that the table does not contain yet; return their number, and the `counts` of all rows."""
     known = tables.read_or_none(read.sparkSession, output, "events")
     if known is not None:
         known = known_events(known, read)
@@ -273,6 +273,6 @@ def _append_events(read: DataFrame, output: str, counts: Mapping[str, Column]) -
 
 
 def _append(frame: DataFrame, output: str, table: str, partitions: Sequence[str]) -> int:
-    """Append the rows that a small table does not have yet, and return their number."""
+    """Append the rows that a small table does not contain yet; return their number."""
     known = tables.read_or_none(frame.sparkSession, output, table)
     return tables.append_new(tables.without(frame, known), output, table, partitions)

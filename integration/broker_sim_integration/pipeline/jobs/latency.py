@@ -1,10 +1,10 @@
-"""Latency: how long operations waited, and how late their expiry was.
+"""Latency: how long operations waited, and how late they expired.
 
-By side, purgatory, outcome, API and minute (in which they ended, UTC), and once more with
-`minute` null over all minutes. Percentiles have linear interpolation. Times are whole milliseconds, and how
-often each occurs is counted first, so what a task holds of a group is bounded by the times that there can
-be, not by the operations: times below `EXACT_MS` (131 s) are exact, longer ones lose less than a 65 536th,
-and a group whose waits last up to a day has at most 800 000 different ones.
+By side, purgatory, outcome, API and minute of the end (UTC), and once more over all minutes, with `minute` null.
+Percentiles are interpolated linearly. Times are whole milliseconds, and their frequencies are counted first, so
+a task's memory for a group is bounded by the number of possible times, not by the operations: times below
+`EXACT_MS` (131 s) are exact, longer ones lose less than a 65 536th, and a group whose waits last up to a day
+has at most 800 000 different ones.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def latency(lives: DataFrame) -> DataFrame:
     """Return count, percentiles and maximum of `waited_ms` and `lateness_ms` per group."""
     times = waiting_times(lives)
     total = [name for name in times.columns if name != "minute"]
-    # One row per minute and value: the totals are computed from these few rows, not from all.
+    # One row per minute and value: the totals are computed from these few rows, not from all rows.
     both = times.unionByName(times.select(sf.lit(None).cast("timestamp").alias("minute"), *total))
     return both.groupBy(*GROUP, "minute").agg(
         sf.sum("times").alias("operations"), *[column for name in TIMES for column in percentile_columns(name)]
@@ -41,7 +41,7 @@ def latency(lives: DataFrame) -> DataFrame:
 def waiting_times(lives: DataFrame) -> DataFrame:
     """Return how often (`times`) each pair of waited and lateness occurred in each minute.
 
-    The pairs are rounded as `rounded` does; their exact maxima are beside them.
+    The pairs are rounded by `rounded`; their exact maxima are in further columns.
     """
     ended = lives.where(sf.col("outcome") != "open")
     minute_ms = sf.col("ended_at_ms") - sf.col("ended_at_ms") % MINUTE_MS
@@ -51,7 +51,7 @@ def waiting_times(lives: DataFrame) -> DataFrame:
 
 
 def rounded(time_ms: Column) -> Column:
-    """Return a time with its `EXACT_BITS` first bits only: below `EXACT_MS` it is as it was."""
+    """Return a time with only its first `EXACT_BITS` bits: below `EXACT_MS` it is unchanged."""
     lost_bits = sf.floor(sf.log2(time_ms)) - (EXACT_BITS - 1)
     step = sf.pow(sf.lit(2.0), lost_bits).cast("bigint")
     return sf.when(time_ms < EXACT_MS, time_ms).otherwise(time_ms - time_ms % step)
@@ -62,7 +62,7 @@ def _most(name: str) -> str:
 
 
 def percentile_columns(value: str) -> list[Column]:
-    """Return the percentiles of a column that occurs `times` times, and the maximum beside it."""
+    """Return the percentiles of a column whose values occur `times` times, and its maximum."""
     return [
         *[
             sf.percentile(value, share, sf.col("times")).alias(f"{value.removesuffix('_ms')}_{name}_ms")

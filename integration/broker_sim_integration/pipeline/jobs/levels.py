@@ -1,14 +1,14 @@
-"""Levels within buckets of time, computed by whole columns: what executors run for `occupancy`.
+"""Levels within buckets of time, computed with whole columns: the part of `occupancy` that runs on executors.
 
-A table of operations goes in, and one row per series and bucket in which something changed comes out:
+The input is a table of operations, the output one row per series and bucket with a change:
 
-    net          by how much the number of parked operations changed in the bucket
-    highest      the highest level after a change, when the level at the bucket's start is 0
-    risen_area   the sum of such levels over the bucket's milliseconds
-    first_ms     when the first change was
+    net          change of the number of parked operations in the bucket
+    highest      highest level after a change, if the level at the bucket's start is 0
+    risen_area   sum of these levels over the bucket's milliseconds
+    first_ms     time of the first change
 
-Of an operation only those changes count that are in the bucket of its row. So it has a row for the bucket
-in which it was parked, and one more if it ended in another.
+Only those changes of an operation count that are in the bucket of its row. So it has a row for the bucket in
+which it was parked, and one more if it ended in another.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 PLACE: Final = ("run_id", "side", "broker", "purgatory", "bucket_start_ms")
-"""A purgatory in a bucket: all of it has to be in one table."""
+"""The key of a purgatory in a bucket: all of its rows have to be in one table."""
 LEVELS: Final = ("net", "highest", "risen_area", "first_ms")
 PIECE_ROWS: Final = 100_000
-"""Number of operations processed at once: a task's memory does not grow with its size."""
+"""Number of operations processed at once, so that a task's memory does not grow with its size."""
 LOWEST: Final = np.iinfo(np.int64).min
 
 
 def levels_of_batches(batches: Iterable[pa.RecordBatch], bucket_ms: int) -> Iterator[pa.RecordBatch]:
-    """Return the levels of a task's batches, sorted by bucket; for Spark's `mapInArrow`."""
+    """Return the levels of a task's batches, which are sorted by bucket; for Spark's `mapInArrow`."""
     for operations in _whole_buckets(batches):
         yield from levels(operations, bucket_ms).to_batches()
 
 
 def _whole_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Return tables of whole buckets: of `PIECE_ROWS` or some more, or of one larger bucket."""
+    """Return tables of complete buckets: with about `PIECE_ROWS` rows, or with one larger bucket."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -47,7 +47,7 @@ def _whole_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             continue
         table = pa.Table.from_batches(held)
         starts = table["bucket_start_ms"]
-        # The last bucket may go on in the next batch.
+        # The last bucket may continue in the next batch.
         last = pc.index(starts, starts[-1]).as_py()
         if last:
             yield table.slice(0, last)
@@ -58,7 +58,7 @@ def _whole_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def levels(operations: pa.Table, bucket_ms: int) -> pa.Table:
-    """Return the levels of operations: `PLACE`, `keys`, parked_at_ms, ended_at_ms (null if open)."""
+    """Return the levels of operations with `PLACE`, `keys`, parked_at_ms and ended_at_ms (null if open)."""
     count, keys = len(operations), _column(operations, "keys")
     # A row for the whole purgatory (key null), and one for each key.
     row = np.concatenate([np.arange(count), pc.list_parent_indices(keys).to_numpy()])
@@ -68,7 +68,7 @@ def levels(operations: pa.Table, bucket_ms: int) -> pa.Table:
     start_ms = _column(operations, "bucket_start_ms").to_numpy()[row]
     steps, at_ms, change = [], [], []
     for name, by in (("parked_at_ms", 1), ("ended_at_ms", -1)):
-        # An operation that has not ended never does so in its bucket.
+        # An operation that has not ended does not end in its bucket.
         times = pc.fill_null(_column(operations, name), LOWEST).to_numpy()[row]
         inside = np.flatnonzero((start_ms <= times) & (times < start_ms + bucket_ms))
         steps.append(inside)
@@ -83,7 +83,7 @@ def levels(operations: pa.Table, bucket_ms: int) -> pa.Table:
 
 
 def _by_series(steps: Any, series: Any, at_ms: Any, change: Any, end_ms: Any) -> dict[str, Any]:
-    """Return `LEVELS` of each series, and one of its `steps`; `series` and `end_ms` are looked up by step."""
+    """Return `LEVELS` of each series, and one of its `steps`; `series` and `end_ms` are indexed by step."""
     order = np.lexsort((at_ms, series[steps]))
     steps, at_ms, change = steps[order], at_ms[order], change[order]
     its_series = series[steps]
@@ -93,7 +93,7 @@ def _by_series(steps: Any, series: Any, at_ms: Any, change: Any, end_ms: Any) ->
     level -= np.repeat(level[begins] - change[begins], np.diff(begins, append=len(steps)))
     ends_series = np.append(begins_series[1:], True)
     lasted_ms = np.where(ends_series, end_ms[steps], np.append(at_ms[1:], 0)) - at_ms
-    # What happens within one millisecond is one change: only the level after the last of it counts.
+    # All changes within one millisecond count as one: only the level after the last of them counts.
     reached = np.where(ends_series | (lasted_ms > 0), level, LOWEST)
     return {
         "step": steps[begins],
@@ -105,7 +105,7 @@ def _by_series(steps: Any, series: Any, at_ms: Any, change: Any, end_ms: Any) ->
 
 
 def _numbered(columns: Sequence[pa.Array]) -> Any:
-    """Return a number for each row: rows with equal values (nulls too) have the same, from 0 on."""
+    """Return a number from 0 for each row: rows with equal values (including nulls) have the same number."""
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         code = column.dictionary_encode(null_encoding="encode")

@@ -1,11 +1,11 @@
 """Lifecycle: one row per delayed operation from its events, and the broken ones.
 
-An operation is tried, perhaps parked, and ends once. On a large trace that checks the broker: a
-purgatory that forgets an operation, or completes one twice, shows up here.
+An operation is tried, perhaps parked, and ends once. On a large trace that checks the broker: a purgatory that
+loses an operation, or completes one twice, is visible here.
 
     run_id side broker purgatory operation_id | api client_id keys delay_ms
     tried_at_ms parked_at_ms ended_at_ms | outcome completed_by error_code waited_ms lateness_ms
-    tried parked ended (how often each was reported)
+    tried parked ended (number of events of each kind)
 
 `outcome`: immediate (never waited), completed, expired, cancelled, or open (not ended so far).
 """
@@ -30,11 +30,12 @@ OPERATION: Final = (*RUN, "broker", "purgatory", "operation_id")
 """The key of an operation."""
 
 GROUPED: Final = ("operation_id", "broker", "purgatory", *RUN)
-"""The same key in the order to group by: rows are sorted by it, and Spark compares the first eight bytes
-without looking at the row. Those of a run's name would be the same everywhere."""
+"""The same key in the order for grouping: rows are sorted by it, and Spark compares the first eight bytes
+without looking at the row. Those of a run's name would be the same everywhere.
+"""
 
 GRACE_MS: Final = 60_000
-"""Time after its deadline that an operation may be open: a paused broker expires nothing."""
+"""Time in ms after its deadline for which an operation may be open: a paused broker expires nothing."""
 
 PARTITIONS: Final = ("side", "purgatory")
 
@@ -83,14 +84,14 @@ def _outcome() -> Column:
 
 
 def run_spans(events: DataFrame) -> DataFrame:
-    """Return when the first and the last event of each run was: from_ms, to_ms."""
+    """Return the times of the first and the last event of each run: from_ms, to_ms."""
     return events.groupBy(*RUN).agg(sf.min("ts_ms").alias("from_ms"), sf.max("ts_ms").alias("to_ms"))
 
 
 def broken_lifecycles(lives: DataFrame, spans: DataFrame) -> DataFrame:
     """Return the operations whose events are not possible in a correct purgatory, with `problems`.
 
-    An open one is broken only when its run continued for `GRACE_MS` after its deadline.
+    An open one is broken only if its run continued for more than `GRACE_MS` after its deadline.
     """
     named = [sf.when(is_so, name) for name, is_so in _problems(sf.col("to_ms")).items()]
     return (
@@ -102,7 +103,7 @@ def broken_lifecycles(lives: DataFrame, spans: DataFrame) -> DataFrame:
 
 
 def _problems(run_end_ms: Column) -> dict[str, Column]:
-    """Return each problem of an operation, and when it has it."""
+    """Return the condition of each problem of an operation, by name."""
     parked_at, ended_at = sf.col("parked_at_ms"), sf.col("ended_at_ms")
     overdue = (sf.col("ended") == 0) & (_deadline_ms() + GRACE_MS < run_end_ms)
     return {
@@ -124,7 +125,7 @@ def _deadline_ms() -> Column:
 
 
 def _signs() -> dict[str, Column]:
-    """Return columns of an operation that tell, over all of them, whether one may be broken."""
+    """Return columns of an operation whose aggregates show whether any operation may be broken."""
     unknown = sf.lit(None).cast("bigint")
     return {
         "is_broken": reduce(or_, _problems(run_end_ms=unknown).values()),
@@ -136,15 +137,15 @@ def _signs() -> dict[str, Column]:
 def run(spark: SparkSession, directory: str, output: str) -> str:
     """Write `lifecycles` and `broken_lifecycles` from the table `events`.
 
-    What is counted while `lifecycles` is written tells whether it has to be read again to find broken
-    ones. Every step of an operation that is not broken is one of its three times, so without broken
-    ones `last_ms` is the end of the last run.
+    The aggregates collected while `lifecycles` is written show whether it has to be read again to find broken
+    operations. Each step of an unbroken operation is one of its three times, so without broken ones `last_ms` is
+    the end of the last run.
     """
     events = tables.read(spark, directory, "events")
     lives = lifecycles(events)
     with counting(spark):
         seen = Counted(
-            # Columns of their own, as Spark compiles these, and not what it counts.
+            # As separate columns, because Spark compiles these, but not the expressions that it counts.
             lives.withColumns(_signs()),
             {
                 "operations": sf.count("*"),

@@ -1,15 +1,15 @@
-"""Occupancy: how many operations were parked, over time, per purgatory and per key.
+"""Occupancy: the number of parked operations over time, per purgatory and per key.
 
-An operation counts from the event `parked` to its end. What happens within one millisecond counts
-as one change. Time is cut into buckets:
+An operation counts from the event `parked` to its end. All changes within one millisecond count as one. Time is
+cut into buckets:
 
     time     0   1   2   3   4   5   6   7   8   9      bucket of 5 ms   opening  peak  mean
     change  +1      +1      -2              +1                  0           0       2    1.2
     level    1   1   2   2   0   0   0   0   1   1              5           0       1    0.4
 
-The running sum is computed within each bucket (`levels`, by whole columns in the executors' Python) and then over
-the buckets, so that no single task has to sort all events of a purgatory. Buckets in which nothing changed have no
-row: their level is the `closing` of the row before them. A row with `key` null is the whole purgatory.
+The running sum is computed within each bucket (`levels`, with whole columns in the executors' Python) and then over
+the buckets, so that no single task has to sort all events of a purgatory. Buckets without a change have no row:
+their level is the `closing` of the row before them. A row with `key` null is the whole purgatory.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ SHARES: Final = 64
 PURGATORY: Final = (*RUN, "broker", "purgatory")
 SERIES: Final = (*PURGATORY, "key")
 KEY_FIRST: Final = ("key", "broker", "purgatory", *RUN)
-"""A series in the order to sort by: what differs most comes first."""
+"""A series in the order for sorting: the columns that differ most come first."""
 
 
 def dealt_out(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
     """Return the parked operations, once for each bucket in which they began or ended.
 
-    What happened to a purgatory in one bucket is in one task, as everything that follows needs it, and
-    a task has one bucket after the other, so that it need not hold all that it gets.
+    All rows of a purgatory in one bucket are in one task, which the following steps need, and a task gets one
+    bucket after the other, so that it need not hold all its rows.
     """
     began, ended = (sf.col(name) - sf.col(name) % bucket_ms for name in ("parked_at_ms", "ended_at_ms"))
     buckets = sf.when(began == ended, sf.array(began)).otherwise(sf.array(began, ended))
@@ -102,7 +102,7 @@ def occupancy(lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
 
 
 def _spans(lives: DataFrame) -> DataFrame:
-    """Return when the first and the last step of each run's operations was."""
+    """Return the times of the first and the last step of each run's operations."""
     return lives.groupBy(*RUN).agg(
         sf.min(sf.least("tried_at_ms", "parked_at_ms")).alias("from_ms"),
         sf.max(sf.greatest("tried_at_ms", "parked_at_ms", "ended_at_ms")).alias("to_ms"),
@@ -112,11 +112,11 @@ def _spans(lives: DataFrame) -> DataFrame:
 def occupancy_summary(buckets: DataFrame, lives: DataFrame, bucket_ms: int = BUCKET_MS) -> DataFrame:
     """Return peak and mean of each series over its whole run, and the rank of keys by heat.
 
-    The mean is over the run's time, so the means of keys add up to that of their purgatory where
-    every operation has one key. `heat` 1 is the key with the most parked milliseconds among those
-    of its side and purgatory; null for a whole purgatory and for keys behind the first `HOTTEST`.
+    The mean is over the run's time, so the means of keys add up to that of their purgatory if every operation has
+    one key. `heat` 1 is the key with the most parked milliseconds among those of its side and purgatory; null for
+    a whole purgatory and for keys after the first `HOTTEST`.
     """
-    # What a bucket changed lasts until the run's end, so each stands for itself: no row needs its neighbours.
+    # A bucket's change lasts until the run's end, so each row is independent of its neighbours.
     left_ms = sf.col("to_ms") - sf.col("bucket_start_ms")
     carried_ms = sf.col("opening") * sf.least(sf.lit(bucket_ms), left_ms)
     later_ms = sf.greatest(left_ms - bucket_ms, sf.lit(0))
@@ -137,8 +137,8 @@ def occupancy_summary(buckets: DataFrame, lives: DataFrame, bucket_ms: int = BUC
 def _with_heat(summary: DataFrame) -> DataFrame:
     """Add the rank of the hottest keys of each side and purgatory.
 
-    Keys are dealt out first, and only the hottest of each share go on. So a task ranks its share of
-    the keys, and the last one at most `SHARES * HOTTEST`, however many there are.
+    Keys are distributed first, and only the hottest of each share remain. So a task ranks its share of the keys,
+    and the last one at most `SHARES * HOTTEST`, however many there are.
     """
     hottest_first = (sf.desc("parked_ms"), "run_id", "broker", "key")
     share = sf.pmod(sf.xxhash64(*SERIES), sf.lit(SHARES))
@@ -167,6 +167,6 @@ def run(spark: SparkSession, directory: str, output: str, bucket_ms: int = BUCKE
         written = tables.overwrite(buckets.frame, output, "occupancy")
         summary = Counted(occupancy_summary(written, lives, bucket_ms), rows)
         tables.overwrite(summary.frame, output, "occupancy_summary")
-        found, series = (counted.counts()["rows"] for counted in (buckets, summary))
+        bucket_count, series_count = (counted.counts()["rows"] for counted in (buckets, summary))
     spans.unpersist()
-    return f"{found} buckets of {bucket_ms} ms in {series} series"
+    return f"{bucket_count} buckets of {bucket_ms} ms in {series_count} series"

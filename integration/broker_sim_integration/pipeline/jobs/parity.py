@@ -1,9 +1,9 @@
 """Parity: the simulator's observations compared with those of a real Kafka.
 
-Tables: `parity` (one row per step, attempt and repeat: agreement and difference in time),
-`parity_scenarios` (how much of each scenario agrees) and `parity_timing` (per timing family the
-two-sample Kolmogorov-Smirnov distance between the sides' lateness: the largest gap between their
-cumulative distributions, with the gap that 5 % of equal ones exceed).
+Tables: `parity` (one row per step, attempt and repeat: agreement and difference in time), `parity_scenarios`
+(agreement of each scenario) and `parity_timing` (per class of timing the two-sample Kolmogorov-Smirnov distance
+between the sides' lateness: the largest gap between their cumulative distributions, with the gap that 5 % of
+equal distributions exceed).
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 STEP: Final = ("run_id", "scenario", "repeat", "step", "attempt")
 EXACT: Final = ("error_code", "base_offset", "high_watermark", "records", "bytes", "fields")
 ACCURACY: Final = 10_000
-"""A median is that of the order, give or take a 10 000th of the steps: no task holds all differences."""
+"""Accuracy of medians: their rank is off by at most a 10 000th of the steps, so no task holds all differences."""
 KS_AT_5_PERCENT: Final = 1.3581
-"""sqrt(-ln(0.05 / 2) / 2): times sqrt((n + m) / (n m)) the critical distance of large samples."""
+"""sqrt(-ln(0.05 / 2) / 2): times sqrt((n + m) / (n m)) this is the critical distance of large samples."""
 
 
 def parity(observations: DataFrame) -> DataFrame:
-    """Return one row per step with what differs; nulls for a side that lacks the step."""
+    """Return one row per step with the names of the differing fields; nulls for a side that lacks the step."""
     kafka, sim = _side(observations, "kafka"), _side(observations, "sim")
     both = kafka.join(sim, [*STEP], "full_outer")
     differing = sf.array_compact(
@@ -81,7 +81,7 @@ def _in_time(side: str) -> Column:
 
 
 def scenario_agreement(steps: DataFrame) -> DataFrame:
-    """Return per scenario how many steps agree, what differs, and the median difference in time."""
+    """Return per scenario the number of agreeing steps, the differing fields, and the median difference in time."""
     return steps.groupBy("scenario").agg(
         sf.count("*").alias("steps"),
         sf.count_if("agrees").alias("agreed"),
@@ -95,8 +95,7 @@ def scenario_agreement(steps: DataFrame) -> DataFrame:
 def ks_distance(observations: DataFrame, family: str = "timing") -> DataFrame:
     """Return per family the sides' sample sizes and the distance of their lateness.
 
-    `same` is whether the distance is below the critical one at 5 %; a family that only one side
-    has is left out.
+    `same` is whether the distance is at most the critical one at 5 %; a family that only one side has is left out.
     """
     lateness = sf.col("elapsed_ms") - sf.col("due_ms")
     per_value = (
@@ -104,8 +103,8 @@ def ks_distance(observations: DataFrame, family: str = "timing") -> DataFrame:
         .groupBy(family, lateness.alias("lateness_ms"))
         .agg(sf.count_if(sf.col("side") == "kafka").alias("kafka"), sf.count_if(sf.col("side") == "sim").alias("sim"))
     )
-    # First within each millisecond, then over the milliseconds: no task has all values of a family.
-    # A gap is linear in what came before its millisecond, so only two of each have to be kept.
+    # First within each millisecond, then over the milliseconds: no task has all values of a family. A gap is
+    # linear in the values before its millisecond, so only two of each are needed.
     slots = per_value.withColumn("slot", sf.floor("lateness_ms"))
     sizes = per_value.groupBy(family).agg(sf.sum("kafka").alias("all_kafka"), sf.sum("sim").alias("all_sim"))
     within = Window.partitionBy(family, "slot").orderBy("lateness_ms")
@@ -138,7 +137,7 @@ def ks_distance(observations: DataFrame, family: str = "timing") -> DataFrame:
 
 
 def _gap(kafka: Column, sim: Column) -> Column:
-    """Return the difference of two shares; null where a side has nothing at all."""
+    """Return the difference of two shares; null if a side has no rows at all."""
     gap: Column = sf.try_divide(kafka, "all_kafka") - sf.try_divide(sim, "all_sim")
     return gap
 

@@ -1,6 +1,6 @@
-"""Traces that are Parquet (`broker-sim run --trace FILE.parquet`): events without a parse.
+"""Parquet traces (`broker-sim run --trace FILE.parquet`): events without parsing.
 
-The columns have the contract's types already, so only its rules are checked.
+The columns already have the contract's types, so only its rules are checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_parquet(path: str) -> bool:
-    """Whether an input is a Parquet trace; its name says so, as it does when it is written."""
+    """Whether an input is a Parquet trace, by the end of its name."""
     return path.rstrip("/").endswith(".parquet")
 
 
@@ -35,7 +35,7 @@ def read_events(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
             case "PATH_NOT_FOUND":
                 raise PipelineError(f"no such input: {names}") from error
             case "UNABLE_TO_INFER_SCHEMA":
-                raise PipelineError(f"{names}: there is no whole file in it yet") from error
+                raise PipelineError(f"{names}: it contains no complete file yet") from error
         raise
     if differences := _differences(rows.schema):
         raise PipelineError(f"{', '.join(paths)}: not a trace: {', '.join(differences)}")
@@ -53,7 +53,7 @@ def read_events(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _differences(schema: StructType) -> list[str]:
-    """Return which columns of the contract are absent or of another type."""
+    """Return the contract's columns that are missing or have another type."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     return [
         f"{field.name} is {kinds.get(field.name, 'missing')}"

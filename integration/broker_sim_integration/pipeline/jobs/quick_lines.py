@@ -1,19 +1,20 @@
 """Quick reading of a trace's lines: pyarrow in the executors' Python, a batch of lines at a time.
 
-It takes a line only if `schema.parse` reads the same event from it, and leaves all others to `parse`. So
-it may leave an event, but never takes what is none:
+It takes a line only if `schema.parse` reads the same event from it, and leaves all others to `parse`. So it
+may leave an event, but never takes a line that is none:
 
-A. a line begins with `{`, ends with `}`, and has no other brace, no backslash and nothing but ASCII. The
-   reader goes on from line to line as if they were one text, but no string crosses the end of a line, so
-   with these braces each line is one object, and each object one line;
-B. the reader knows the types of the contract, and refuses other fields, a field that is there twice,
-   and a number that is no integer of its column's size;
-C. the contract's rules hold, asked of whole columns.
+A. a line begins with `{`, ends with `}`, and has no other brace, no backslash and only ASCII. The reader treats
+   the lines as one text, but no string crosses the end of a line, so with these braces each line is one object,
+   and each object one line;
+B. the reader knows the types of the contract, and rejects other fields, a repeated field, and a number that is
+   not an integer of its column's size;
+C. the contract's rules hold, checked on whole columns.
 
-The reader refuses a batch as a whole. Then its halves are tried, and theirs, until only the lines are left
-that it refuses, or too much was tried.
+The reader rejects a batch as a whole. Then its halves are tried, and their halves, until only the rejected
+lines are left, or too many attempts were made.
 
-Spark sends these functions with all they use to the executors; they need nothing of this project there.
+Spark sends these functions with all their dependencies to the executors, which need no other code of this
+project.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ if TYPE_CHECKING:
 
 SLOT: Final = "slot"
 LONGEST_BYTES: Final = 4_096
-"""A longer line is left, so that a batch has a bound."""
+"""Length in bytes above which a line is left, so that the size of a batch is bounded."""
 MOST_REFUSALS: Final = 64
-"""Maximum number of halvings of a batch; a single refused line takes 14 of them."""
+"""Maximum number of halvings of a batch; a single rejected line takes 14 of them."""
 PLAIN: Final = r"^\{[^{}\\]*\}$"
 OBJECT_BEGINS: Final = b"{"
 OBJECT_ENDS: Final = b"}"
@@ -48,7 +49,7 @@ ESCAPE: Final = b"\\"
 QUICK_SCHEMA: Final = StructType(
     [*(StructField(field.name, field.dataType) for field in EVENT_SCHEMA), StructField(SLOT, IntegerType())]
 )
-"""An event, or of a line that is left only the slot."""
+"""An event, or only the slot of a line that is left."""
 ARROW_TYPES: Final = {
     "bigint": pa.int64(),
     "int": pa.int32(),
@@ -60,7 +61,7 @@ REQUIRED: Final = tuple(field.name for field in EVENT_SCHEMA if not field.nullab
 
 
 def quick_events(lines: DataFrame) -> DataFrame:
-    """Return the events among lines (`line`, `slot`), or for a line that is left a row with its slot only."""
+    """Return the events among lines (`line`, `slot`), and for each line that is left a row with only its slot."""
     fitting = sf.when(sf.octet_length("line") <= LONGEST_BYTES, sf.col("line"))
     return lines.select(fitting.alias("line"), SLOT).mapInArrow(_quick_batches, QUICK_SCHEMA)
 
@@ -78,7 +79,7 @@ def _quick_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def take(lines: pa.StringArray) -> tuple[pa.Table, pa.BooleanArray]:
-    """Return the events among lines, in their order, and for each line whether it was taken."""
+    """Return the events among lines, in their order, and whether each line was taken."""
     everything = _plain_whole(lines)
     plain = None if everything else pc.fill_null(_plain(lines), False)
     candidates = lines if everything else lines.filter(plain)
@@ -106,7 +107,7 @@ def take(lines: pa.StringArray) -> tuple[pa.Table, pa.BooleanArray]:
 
 
 def _plain_whole(lines: pa.StringArray) -> bool:
-    """Return whether all lines keep rule A, with a few looks at their bytes as one text."""
+    """Return whether all lines fulfil rule A, with a few scans of their bytes as one text."""
     if lines.null_count:
         return False
     text = _joined(lines).to_pybytes()
@@ -120,7 +121,7 @@ def _plain_whole(lines: pa.StringArray) -> bool:
 
 
 def _plain(lines: pa.StringArray) -> pa.BooleanArray:
-    """Return for each line whether it keeps rule A; null for a null."""
+    """Return whether each line fulfils rule A; null for a null."""
     return pc.and_(pc.string_is_ascii(lines), pc.match_substring_regex(lines, PLAIN))
 
 
@@ -131,11 +132,11 @@ def _joined(lines: pa.StringArray) -> pa.Buffer:
 
 
 def _read(lines: pa.StringArray) -> pa.Table:
-    """Return the events of lines that keep rule A; raises ArrowInvalid for rule B."""
+    """Return the events of lines that fulfil rule A; raise ArrowInvalid if rule B is broken."""
     text = _joined(lines)
     table = arrow_json.read_json(
         pa.BufferReader(text),
-        # All in one block: the reader cuts blocks in threads of its own.
+        # All in one block, because the reader cuts several blocks in threads of its own.
         arrow_json.ReadOptions(use_threads=False, block_size=text.size + 1),
         arrow_json.ParseOptions(
             explicit_schema=ARROW_SCHEMA, newlines_in_values=False, unexpected_field_behavior="error"
@@ -147,7 +148,7 @@ def _read(lines: pa.StringArray) -> pa.Table:
 
 
 def _fits(events: pa.Table) -> pa.BooleanArray:
-    """Return for each event whether rule C holds: the rules of `schema.event_reason`."""
+    """Return whether each event fulfils rule C: the rules of `schema.event_reason`."""
     event = events["event"]
     ended = pc.is_in(event, pa.array(ENDINGS))
     late = pc.not_equal(event, "expired")
@@ -165,7 +166,7 @@ def _fits(events: pa.Table) -> pa.BooleanArray:
 
 
 def _has_no_null(lists: pa.ListArray) -> pa.BooleanArray:
-    """Return for each list whether none of its elements is null."""
+    """Return whether each list has no null element."""
     elements = lists.flatten()
     if not elements.null_count:
         return pc.is_valid(lists)

@@ -1,8 +1,8 @@
-"""The contract of the pipeline's input: trace events and observations, one JSON object a line.
+"""The contract of the pipeline's input: trace events and observations, one JSON object per line.
 
-The fields are those of `broker_sim.trace.FIELDS` and of observations.jsonl of the comparison. A line
-that does not fit goes, with its reason, to the quarantine; fields beyond the contract are ignored,
-so that a newer simulator can add some. A line with `scenario` is an observation.
+The fields are those of `broker_sim.trace.FIELDS` and of the comparison's observations.jsonl. A line that does
+not fit goes to the quarantine, with the reason; fields beyond the contract are ignored, so that a newer
+simulator may add some. A line with `scenario` is an observation.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ QUARANTINE_SCHEMA: Final = StructType(
         _required("times", LongType()),
     ]
 )
-"""A line that does not fit, its source, the reason, and how often it occurred."""
+"""A line that does not fit, its source, the reason, and the number of its occurrences."""
 
 _CORRUPT: Final = "_corrupt"
 _VARIANT_TYPES: Final[Mapping[str, str]] = {
@@ -106,28 +106,28 @@ _VARIANT_TYPES: Final[Mapping[str, str]] = {
 
 
 def parse(lines: DataFrame) -> DataFrame:
-    """Parse lines of `LINE_SCHEMA`; works on batches and streams alike.
+    """Parse lines of `LINE_SCHEMA`; works on batches and streams.
 
-    Returns `source`, `line`, `goes_to` (events, observations or quarantine), `reason` (null
-    when the line fits) and the structs `event` and `observation`, null where they do not apply.
+    Return `source`, `line`, `goes_to` (events, observations or quarantine), `reason` (null if the line fits) and
+    the structs `event` and `observation`, null where they do not apply.
     """
-    told_apart = lines.withColumn("is_observation", is_observation())
-    observed = sf.col("is_observation")
-    # Each line is parsed once: the parser does nothing for a null.
-    parsed = told_apart.select(
+    marked = lines.withColumn("is_observation", is_observation())
+    is_observed = sf.col("is_observation")
+    # Each line is parsed once: the parser skips nulls.
+    parsed = marked.select(
         "*",
-        _from_json(sf.when(~observed, sf.col("line")), EVENT_SCHEMA).alias("event"),
-        _from_json(sf.when(observed, sf.col("line")), OBSERVATION_SCHEMA).alias("observation"),
+        _from_json(sf.when(~is_observed, sf.col("line")), EVENT_SCHEMA).alias("event"),
+        _from_json(sf.when(is_observed, sf.col("line")), OBSERVATION_SCHEMA).alias("observation"),
     )
-    reason = sf.when(observed, _reason("observation", OBSERVATION_SCHEMA, _observation_rules())).otherwise(
+    reason = sf.when(is_observed, _reason("observation", OBSERVATION_SCHEMA, _observation_rules())).otherwise(
         _reason("event", EVENT_SCHEMA, _event_rules())
     )
-    return _judged(parsed.withColumn("reason", _once(reason)), observed)
+    return _judged(parsed.withColumn("reason", _once(reason)), is_observed)
 
 
 def is_observation() -> Column:
     """Return whether the text `line` is an observation, without parsing it."""
-    # An escaped quote is followed by no colon, so the pattern cannot match inside a text.
+    # An escaped quote is not followed by a colon, so the pattern cannot match inside a text.
     line = sf.col("line")
     return line.contains('"scenario"') & line.rlike(r'"scenario"\s*:')
 
@@ -147,11 +147,11 @@ def _judged(frame: DataFrame, is_observation: Column) -> DataFrame:
 
 
 def _once(column: Column) -> Column:
-    """Return a column that is computed once for each row, however often it is used.
+    """Return a column that is computed once per row, however often it is used.
 
-    The optimizer copies the expression of a column to the filters and fields that use it: from_json
-    would run for each of them, and planning would take seconds. It does not copy one that depends on
-    where it runs, so this one asks for the partition's number, which is never negative.
+    The optimizer copies the expression of a column to the filters and fields that use it: from_json would run for
+    each of them, and planning would take seconds. It does not copy an expression that depends on where it runs, so
+    this one includes the partition's number, which is never negative.
     """
     return sf.when(sf.spark_partition_id() >= 0, column)
 
@@ -166,7 +166,7 @@ def _plain(struct: str, schema: StructType) -> Column:
 
 
 def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Column:
-    """Return why the parsed struct does not fit, or null."""
+    """Return the reason why the parsed struct does not fit, or null."""
     return (
         sf.when(~_is_one_object(sf.col("line")), "not one JSON object")
         .when(sf.col(f"{struct}.{_CORRUPT}").isNotNull(), _corruption(schema))
@@ -175,10 +175,10 @@ def _reason(struct: str, schema: StructType, rules: Mapping[str, Column]) -> Col
 
 
 def _is_one_object(line: Column) -> Column:
-    """Return whether no text follows the line's object: from_json reads on behind no `}`.
+    """Return whether no text follows the line's object: from_json does not read beyond a `}`.
 
-    A line whose only `}` is its last character is sure. Any other is put into an array, which then
-    must have one element, and into an object: a text that closes one of them does not close both.
+    A line whose only `}` is its last character is certain. Any other line is put into an array, which then must
+    have one element, and into an object: a text that closes one of them does not close both.
     """
     trimmed = sf.rtrim(line)
     sure = sf.instr(line, "}") == sf.length(trimmed)
@@ -188,7 +188,7 @@ def _is_one_object(line: Column) -> Column:
 
 
 def event_reason() -> Column:
-    """Return why the struct `event`, whose types are right, does not fit, or null."""
+    """Return the reason why the struct `event`, whose types are correct, does not fit, or null."""
     return _once(_broken_rule("event", EVENT_SCHEMA, _event_rules()))
 
 
@@ -203,7 +203,7 @@ def _broken_rule(struct: str, schema: StructType, rules: Mapping[str, Column]) -
 
 
 def _corruption(schema: StructType) -> Column:
-    """Return what from_json could not read; evaluated for corrupt lines only."""
+    """Return the part that from_json could not read; evaluated for corrupt lines only."""
     document = sf.try_parse_json("line")
     mistyped = sf.array_compact(
         sf.array(
@@ -222,7 +222,7 @@ def _corruption(schema: StructType) -> Column:
 
 
 def _json_type(document: Column, name: str) -> Column:
-    """Return the type of a member; null for one that is absent or null."""
+    """Return the type of a member; null if it is absent or null."""
     kind = sf.schema_of_variant(sf.try_variant_get(document, f"$.{name}", "variant"))
     return sf.nullif(kind, sf.lit("VOID"))
 
@@ -232,8 +232,8 @@ def _event_rules() -> Mapping[str, Column]:
     return {
         "unknown side": ~sf.col("event.side").isin(*SIDES),
         "unknown event": ~event.isin(*EVENTS),
-        # It is false that a text is among keys only if none is null; else nulls are sorted to the front. A function
-        # with a lambda would not be compiled.
+        # array_contains is false only if no key is null; otherwise nulls are sorted to the front. A function with a
+        # lambda would not be compiled.
         "keys: one is null": sf.coalesce(sf.array_contains("event.keys", ""), sf.lit(True))
         & sf.sort_array("event.keys")[0].isNull(),
         "ts_ms is not positive": sf.col("event.ts_ms") <= 0,

@@ -3,13 +3,13 @@
 Three queries, each with its own checkpoint, append to tables:
 
 - `live_latency`: per window, side, purgatory, outcome and API: count and percentiles of waiting;
-- `live_occupancy`: per window and purgatory of a broker: how many were parked, how many of those
-  ended, and the most that its timer held at once;
+- `live_occupancy`: per window and purgatory of a broker: the number of parked operations, the number of those
+  that ended, and the maximum number in its timer;
 - `live_quarantine`: records that do not fit the contract.
 
-A window is written by the first batch after the watermark has passed its end. Offsets, state and
-output are committed together, so a stopped stream continues without loss or double count. An event
-that occurs twice counts once. One that comes after the watermark is not counted, but reported.
+A window is written by the first batch after the watermark has passed its end. Offsets, state and output are
+committed together, so a stopped stream continues without loss or double count. A repeated event counts once. An
+event after the watermark is not counted, but reported.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ OCCUPANCY: Final = "live_occupancy"
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """Where the events come from and how they are grouped into windows."""
+    """The source of the events, and their windows."""
 
     bootstrap_servers: str
     topic: str
@@ -57,12 +57,12 @@ class StreamSettings:
     """Maximum lateness of an event."""
     trigger: str = "5 seconds"
     available_now: bool = False
-    """Process the records that the topic has now, and end."""
+    """Process the present records of the topic, then end."""
     max_offsets_per_trigger: int | None = None
 
 
 def kafka_lines(spark: SparkSession, settings: StreamSettings) -> DataFrame:
-    """Return the topic's records as lines, from its beginning; raises PipelineError."""
+    """Return the topic's records as lines, from its beginning; raise PipelineError."""
     _require_broker(settings.bootstrap_servers)
     reader = (
         spark.readStream.format("kafka")
@@ -138,7 +138,7 @@ def live_latency(events: DataFrame, window: str) -> DataFrame:
 
 
 def live_occupancy(events: DataFrame, window: str) -> DataFrame:
-    """Return per window and purgatory how many were parked and how many parked ones ended."""
+    """Return the number of parked operations, and of those that ended, per window and purgatory."""
     is_end = sf.col("event").isin(*ENDINGS)
     immediate = sf.col("completed_by").eqNullSafe("immediate")
     return (
@@ -167,7 +167,7 @@ def live_occupancy(events: DataFrame, window: str) -> DataFrame:
 
 
 def start_queries(spark: SparkSession, settings: StreamSettings, output: str) -> list[StreamingQuery]:
-    """Start the three queries, each from its checkpoint if it has one; raises PipelineError."""
+    """Start the three queries, each from its checkpoint if it has one; raise PipelineError."""
     parsed = parse(kafka_lines(spark, settings))
     events = live_events(parsed, settings.watermark)
     frames = {
@@ -192,10 +192,10 @@ def _start(frame: DataFrame, name: str, settings: StreamSettings, output: str) -
 
 
 class LateEvents:
-    """Counts the events that came after the watermark, so that they are not lost silently.
+    """Counts the events after the watermark, so that they are not lost silently.
 
-    The count is that of the query which sees every event. Its progress is polled: a listener would
-    be called some time after the batch, perhaps after the end.
+    The count comes from the query that reads every event. Its progress is polled: a listener would be called some
+    time after the batch, perhaps after the end.
     """
 
     def __init__(self, queries: Sequence[StreamingQuery]) -> None:
@@ -203,7 +203,7 @@ class LateEvents:
         self._by_batch: dict[int, int] = {}
 
     def count(self) -> int:
-        """Return how many there were; to be called before the query forgets its last 100 batches."""
+        """Return the number of late events; must be called before the query discards its last 100 batches."""
         for progress in self._query.recentProgress:
             if dropped := sum(state.numRowsDroppedByWatermark for state in progress.stateOperators):
                 self._by_batch[progress.batchId] = dropped
@@ -211,7 +211,7 @@ class LateEvents:
 
 
 def run(spark: SparkSession, settings: StreamSettings, output: str, for_s: int | None = None) -> str:
-    """Run until the topic is read (`available_now`), for a time, or until interrupted."""
+    """Run until the topic is read (`available_now`), for `for_s` seconds, or until interrupted; return a summary."""
     queries = start_queries(spark, settings, output)
     late = LateEvents(queries)
     try:
@@ -228,11 +228,11 @@ def run(spark: SparkSession, settings: StreamSettings, output: str, for_s: int |
 
 
 def why_ended(settings: StreamSettings, error: str) -> str:
-    """Return the text for a stream that ended with what Spark said."""
+    """Return the message for a stream that ended with `error` of Spark."""
     if "UnknownTopicOrPartitionException" in error:
         return (
-            f"there is no topic {settings.topic} at {settings.bootstrap_servers}: start the cluster "
-            f"with --trace-topic {settings.topic}, or name its topic"
+            f"unknown topic {settings.topic} at {settings.bootstrap_servers}: start the cluster "
+            f"with --trace-topic {settings.topic}, or pass its topic by --topic"
         )
     # awaitTermination puts Spark's own words before the cause; the query's exception does not have them.
     reason = TERMINATED.sub("", error).splitlines()[0]
@@ -240,7 +240,7 @@ def why_ended(settings: StreamSettings, error: str) -> str:
 
 
 def _wait(queries: Sequence[StreamingQuery], late: LateEvents, for_s: int | None) -> None:
-    """Wait until all queries have ended, or for a time; raises the exception of one that fails."""
+    """Wait until all queries have ended, or for `for_s` seconds; raise the exception of a failed one."""
     ends_ms = None if for_s is None else now_ms() + for_s * 1_000
     while running := [query for query in queries if query.isActive]:
         if ends_ms is not None and now_ms() >= ends_ms:

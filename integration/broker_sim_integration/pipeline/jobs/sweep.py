@@ -1,15 +1,15 @@
-"""Sweep: how often would acks=all time out with these settings? Many seeded runs on executors.
+"""Sweep: how often acks=all times out with given settings, by many seeded runs on executors.
 
-The settings are a grid, or a sample that is drawn from hashes of row numbers, so that it does not
-depend on Spark's partitions. Each row is one run in virtual time with its own seed; results depend
-on nothing else but the code. Tables: `sweep` (a row per run), `sweep_summary`.
+The settings are a grid, or a sample drawn from hashes of row numbers, so that it does not depend on Spark's
+partitions. Each row is one run in virtual time with its own seed; results depend on nothing else but the code.
+Tables: `sweep` (a row per run), `sweep_summary`.
 
-Seeds are simulated in waves, and the results of a wave are in the table when it ends. So a sweep that
-fails or is stopped keeps what it has, and when it is run again it simulates only what is missing.
-Results of other code are kept too, by their `code`, and are no part of the summary.
+Seeds are simulated in waves, and the results of a wave are written when it ends. So a sweep that fails or is
+stopped keeps its finished waves, and a repeated sweep simulates only the missing ones. Results of other code
+stay in the table, marked by their `code`, and are ignored.
 
-The specification is a JSON object from settings (`SweepSettings`) to lists of values, or, for a
-sample, also to {"from": low, "to": high}:
+The specification is a JSON object from settings (`SweepSettings`) to lists of values or, for a sample, also to
+{"from": low, "to": high}:
 
     {"replica_lag_time_max_ms": [5000, 30000], "failures_per_minute": {"from": 0, "to": 4}}
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost by an order of magnitude; with more tasks the cores share them evenly."""
 RUNS_PER_TASK: Final = 32
-"""The most, so that a task which is lost with its executor is repeated in a minute."""
+"""Maximum number of runs per task, so that one lost with its executor is repeated within a minute."""
 MANTISSA_BITS: Final = 53
 
 DEFAULT_SPECIFICATION: Final[Mapping[str, Any]] = {
@@ -70,7 +70,7 @@ RESULT_SCHEMA: Final = _schema(SweepSettings, SweepOutcome)
 
 @dataclass(frozen=True, slots=True)
 class SweepPlan:
-    """What to simulate: a grid, or `sample_size` draws; each with `repeats` seeds."""
+    """The simulated settings: a grid, or `sample_size` draws; each with `repeats` seeds."""
 
     specification: Mapping[str, Any]
     sample_size: int | None = None
@@ -79,12 +79,12 @@ class SweepPlan:
 
     @property
     def settings(self) -> int:
-        """How many settings there are, without their seeds."""
+        """Number of settings, without their seeds."""
         return self.sample_size or math.prod(map(len, self.specification.values()))
 
 
 def read_specification(path: str) -> dict[str, Any]:
-    """Read a specification; raises PipelineError naming what is wrong with it."""
+    """Read a specification; raise PipelineError with the faulty part."""
     try:
         specification = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -103,7 +103,7 @@ def read_specification(path: str) -> dict[str, Any]:
 
 
 def grid(spark: SparkSession, plan: SweepPlan) -> DataFrame:
-    """Return every combination of the listed values, with every seed; raises PipelineError."""
+    """Return every combination of the listed values, with every seed; raise PipelineError."""
     ranged = [name for name, values in plan.specification.items() if isinstance(values, dict)]
     if ranged:
         raise PipelineError(f"{', '.join(ranged)}: a range needs --sample, a grid needs values")
@@ -114,7 +114,7 @@ def grid(spark: SparkSession, plan: SweepPlan) -> DataFrame:
 
 
 def sample(spark: SparkSession, plan: SweepPlan) -> DataFrame:
-    """Return `sample_size` settings drawn at random, with every seed; raises PipelineError."""
+    """Return `sample_size` settings drawn at random, with every seed; raise PipelineError."""
     draws = spark.range(plan.sample_size or 0)
     for name, values in plan.specification.items():
         share = _uniform(sf.lit(name), sf.lit(plan.seed), sf.col("id"))
@@ -136,7 +136,7 @@ def _pick(share: Column, values: Any) -> Column:
 
 
 def _with_seeds(rows: DataFrame, plan: SweepPlan) -> DataFrame:
-    """Give every row the same seeds, so that settings are compared under the same random events."""
+    """Add the same seeds to each row, so that settings are compared under the same random events."""
     seeds = sf.sequence(sf.lit(plan.seed), sf.lit(plan.seed + plan.repeats - 1))
     seeded = rows.withColumn("seed", sf.explode(seeds))
     defaults = SweepSettings()
@@ -156,7 +156,7 @@ def simulate_all(settings: DataFrame, tasks: int) -> DataFrame:
 
 
 def sweep_summary(results: DataFrame) -> DataFrame:
-    """Return per settings, over all seeds, what share of requests timed out or was refused."""
+    """Return per settings, over all seeds, the shares of requests that timed out or got an error."""
     settings = [name for name in SETTINGS_SCHEMA.names if name != "seed"]
     share = sf.try_divide(sf.col("timed_out"), sf.col("requests"))
     return results.groupBy(*settings).agg(
@@ -175,14 +175,14 @@ def sweep_summary(results: DataFrame) -> DataFrame:
 
 
 def waves(plan: SweepPlan, at_once: int) -> list[tuple[int, int]]:
-    """Return the first and last seed of each wave: so many that `at_once` tasks have something to do."""
+    """Return the first and last seed of each wave, which is large enough to occupy `at_once` tasks."""
     seeds = math.ceil(at_once / plan.settings)
     end = plan.seed + plan.repeats
     return [(first, min(first + seeds, end) - 1) for first in range(plan.seed, end, seeds)]
 
 
 def run(spark: SparkSession, plan: SweepPlan, output: str, tasks: int | None = None) -> str:
-    """Simulate what of the plan is missing, and write `sweep` and `sweep_summary`."""
+    """Simulate the missing runs of the plan, and write `sweep` and `sweep_summary`; return a summary."""
     code = ship_code(spark)
     settings = sample(spark, plan) if plan.sample_size else grid(spark, plan)
     at_once = tasks or TASKS_PER_CORE * driver.cores(spark)

@@ -1,7 +1,7 @@
-"""One simulated run of a sweep: how acks=all fares under given settings, in virtual time.
+"""One simulated run of a sweep: the results of acks=all under given settings, in virtual time.
 
-Knows nothing of Spark. Everything follows from the settings, `seed` among them: the same settings
-give the same outcome, digest for digest, on every machine and in every process.
+It does not depend on Spark. Everything follows from the settings, including `seed`: the same settings give the
+same outcome, digest for digest, on every machine and in every process.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DELAYS: Final[dict[str, Callable[[random.Random, float], float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class SweepSettings:
-    """A cluster and its load; the defaults are a healthy cluster of three under light load."""
+    """The settings of a cluster and its load; the defaults are a healthy cluster of three under light load."""
 
     seed: int = 0
     replica_lag_time_max_ms: int = 30_000
@@ -48,18 +48,18 @@ class SweepSettings:
     min_insync_replicas: int = 2
     follower_delay: str = "exponential"
     follower_delay_ms: float = 1.0
-    """Mean, one way."""
+    """Mean one-way delay between leader and follower in ms."""
     requests_per_s: float = 20.0
     failures_per_minute: float = 0.0
     """Rate at which a follower is paused, as a Poisson process."""
     outage_ms: int = 10_000
-    """Duration of a follower's pause."""
+    """Duration of a follower's pause in ms."""
     duration_ms: int = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class SweepOutcome:
-    """How the requests ended; the four counts after `requests` add up to it."""
+    """Number of requests by outcome; the four counts after `requests` add up to it."""
 
     requests: int
     acknowledged: int
@@ -67,7 +67,7 @@ class SweepOutcome:
     refused: int
     failed: int
     waited_p50_ms: float | None
-    """Median wait of the acknowledged requests; null if there are none."""
+    """Median wait of the acknowledged requests in ms; None if there are none."""
     waited_p99_ms: float | None
     waited_max_ms: int | None
     outages: int
@@ -140,7 +140,7 @@ class _Run:
         )
 
     def partition_epoch(self) -> int:
-        """Return the partition epoch, which rises by one with every change of the ISR."""
+        """Return the partition epoch, which rises by one with each change of the ISR."""
         image = self.cluster.nodes.controller.image
         return image.topics[TOPIC].partitions[0].partition_epoch
 
@@ -149,7 +149,7 @@ class _Run:
         self.cluster.scheduler.call_later(round(gap_ms), self.send)
 
     def send(self) -> None:
-        """Send one request on an idle connection, so that none waits for another's answer."""
+        """Send one request on an idle connection, so that none waits for the response of another."""
         if not self.running:
             return
         self.sent += 1
@@ -191,7 +191,7 @@ class _Run:
 
 
 def simulate(settings: SweepSettings) -> SweepOutcome:
-    """Run to the end; raises ValueError for invalid settings."""
+    """Run to the end and return the outcome; raise ValueError for invalid settings."""
     if settings.follower_delay not in DELAYS:
         raise ValueError(f"follower_delay {settings.follower_delay}: choose one of {', '.join(DELAYS)}")
     if settings.requests_per_s <= 0 or settings.duration_ms <= 0:
@@ -200,7 +200,7 @@ def simulate(settings: SweepSettings) -> SweepOutcome:
 
 
 def simulate_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of settings with its outcome beside them."""
+    """Return the row of settings, extended by its outcome."""
     return row | asdict(simulate(SweepSettings(**row)))
 
 

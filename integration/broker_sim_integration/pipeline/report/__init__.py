@@ -1,1 +1,1 @@
-"""The report: one HTML page with charts of what the tables say."""
+"""The report: one HTML page with charts of the tables."""

@@ -1,4 +1,4 @@
-"""The charts of the report, as SVG elements. They get rows and do not need Spark."""
+"""The charts of the report, as SVG elements. They take rows and do not need Spark."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ STYLE: Final[dict[Any, Any]] = {
     "axes.titlelocation": "left",
 }
 WIDTH_IN: Final = 8.0
-"""A wide window shows it larger, a narrow one smaller; the texts can be read in both."""
+"""A wide window enlarges the chart, a narrow one shrinks it; the texts are readable in both."""
 PANEL_IN: Final = 1.9
 LEGEND_IN: Final = 0.4
 COLUMNS: Final = 3
 KILO: Final = 1_000
 LINE_WIDTHS: Final[Mapping[str, float]] = {"sim": 1.3, "kafka": 3.5}
-"""Kafka's line is drawn first and wide: where the sides agree, both can be seen."""
+"""Kafka's line is drawn first and wide: where the sides agree, both are visible."""
 
 
 P = ParamSpec("P")
 
 
 def _drawn(name: str) -> Callable[[Callable[P, Figure]], Callable[P, str]]:
-    """Turn a function that makes a figure into one that returns it as an SVG element.
+    """Return a decorator that turns a function returning a figure into one returning an SVG element.
 
-    `name` goes into the ids within it, so that several can stand on one page.
+    `name` becomes part of the ids in it, so that several charts can be on one page.
     """
 
     def decorate(draw: Callable[P, Figure]) -> Callable[P, str]:
@@ -66,7 +66,7 @@ def _drawn(name: str) -> Callable[[Callable[P, Figure]], Callable[P, str]]:
 def _small_multiples(
     groups: Mapping[str, Sequence[Any]], *, sharex: bool = True
 ) -> tuple[Figure, dict[tuple[str, Any], Any]]:
-    """Return a figure with a panel for each member of each group, each group from a new row on."""
+    """Return a figure with a panel for each member of each group; each group begins a new row."""
     columns = min(COLUMNS, max(map(len, groups.values())))
     rows = [
         (group, members[first : first + columns])
@@ -84,7 +84,7 @@ def _small_multiples(
 
 
 def _name_axes(figure: Figure, panels: Mapping[tuple[str, Any], Any], x: str, y: str) -> None:
-    """Name the axes of every panel, and number all x axes; a legend of the sides is below."""
+    """Label the axes of every panel, and add a legend of the sides below."""
     sides: dict[str, Any] = {}
     for axes in panels.values():
         axes.tick_params(labelbottom=True)
@@ -105,7 +105,7 @@ def _counts(axis: Any) -> None:
 
 
 def _milliseconds(axis: Any) -> None:
-    """Write 1k and not a power of ten; with all zeros the numbers of small panels would touch."""
+    """Format 1000 as 1k and not as a power of ten; with all zeros the labels of small panels would touch."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < KILO else f"{value / KILO:,g}k"))
     axis.set_minor_formatter(NullFormatter())
 
@@ -118,7 +118,7 @@ def _grouped(rows: Sequence[Any], *names: str) -> dict[tuple[Any, ...], list[Any
 
 
 def _cumulative(axes: Any, rows: Sequence[Any], **style: Any) -> None:
-    """Draw which share of the operations lies below each value."""
+    """Draw the share of operations below each value."""
     total = sum(row["operations"] for row in rows)
     shares = [count / total for count in accumulate(row["operations"] for row in rows)]
     values = [row["up_to_ms"] for row in rows]
@@ -164,7 +164,7 @@ def lateness(rows: Sequence[Any]) -> Figure:
 
 
 def _filled(rows: Sequence[Any], bins: int) -> list[int]:
-    """Return the peak of every bin; a bin without a row keeps the closing level before it."""
+    """Return the peak of each bin; a bin without a row has the closing level of the row before it."""
     by_bin = {row["bin"]: row for row in rows}
     peaks, level = [], 0
     for number in range(bins):
@@ -193,14 +193,14 @@ def occupancy(rows: Sequence[Any], width_ms: int) -> Figure:
 
 @_drawn("timeline")
 def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
-    """Draw one band per key, the hottest on top, darker where more was parked."""
+    """Draw one band per key, the hottest on top, darker where more operations were parked."""
     names = ("run_id", "side", "purgatory", "broker", "key")
     bins = max(row["bin"] for row in rows) + 1
     lines = _grouped(rows, *names)
     bands = [_filled(lines.get(tuple(key[n] for n in names), []), bins) for key in keys]
     figure = Figure((WIDTH_IN, 0.9 + 0.27 * len(keys)), layout="constrained")
     axes = figure.subplots()
-    # One image: between many rectangles thin gaps would be visible.
+    # As one image, because thin gaps would be visible between many rectangles.
     mesh = axes.imshow(
         bands,
         extent=(0, bins * width_ms / 1000, len(keys), 0),
@@ -221,7 +221,7 @@ def timeline(keys: Sequence[Any], rows: Sequence[Any], width_ms: int) -> Figure:
 
 @_drawn("sweep")
 def heat_map(cells: Sequence[Any], names: Sequence[str]) -> Figure:
-    """Draw `share` over the first two of the named settings, a panel per value of the third."""
+    """Draw `share` over the first two of the named settings, with a panel per value of the third."""
     x_name, y_name, panel_name = names
     by_panel = _grouped(cells, panel_name)
     xs = sorted({cell[x_name] for cell in cells})

@@ -1,4 +1,4 @@
-"""One HTML page that needs no other file: style, charts and tables are inside."""
+"""One HTML page that needs no other file: it contains style, charts and tables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Table:
 
     @classmethod
     def of_rows(cls, columns: Sequence[str], rows: Sequence[Row]) -> Self:
-        """Take the named columns of Spark's rows."""
+        """Return a table with the named columns of Spark's rows."""
         return cls(columns, [[row[name] for name in columns] for row in rows])
 
 

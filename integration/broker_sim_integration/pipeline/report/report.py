@@ -1,7 +1,7 @@
 """Report: the tables as one HTML page with charts.
 
-Spark aggregates first; the driver gets only what is drawn. A section whose table does not exist yet
-says which job writes it.
+Spark aggregates first; the driver gets only the drawn values. A section whose table does not exist yet names
+the job that writes it.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class _Source:
     frames: dict[str, DataFrame | None] = field(default_factory=dict)
 
     def table(self, name: str) -> DataFrame | None:
-        """Return a table, None without it; its files are looked for once, which is a job of Spark."""
+        """Return a table, or None if it does not exist; looking for its files, a job of Spark, happens only once."""
         if name not in self.frames:
             self.frames[name] = tables.read_or_none(self.spark, self.directory, name)
         return self.frames[name]
 
 
 def run(spark: SparkSession, directory: str, output: str) -> str:
-    """Write the page to `output`, an HTML file or a directory; returns where it is."""
+    """Write the page to `output`, an HTML file or a directory; return its path and the number of charts."""
     path = Path(output) if output.endswith(".html") else Path(output) / REPORT
     source = _Source(spark, directory)
     sections = [
         section for make in (_parity, _latency, _occupancy, _keys, _health, _sweep, _chaos) for section in make(source)
     ]
-    sections.sort(key=lambda section: not section.is_filled)  # what there is comes first
+    sections.sort(key=lambda section: not section.is_filled)  # filled sections come first
     if not any(section.is_filled for section in sections):
         raise PipelineError(f"{directory} has no table to report on: run ingest and lifecycle first")
     page = render("Waiting in the broker", _facts(source), sections)
@@ -126,7 +126,7 @@ def _latency(source: _Source) -> list[Section]:
 
 
 def _binned(buckets: DataFrame) -> tuple[int, int, Column]:
-    """Return first bin's start, bin width in ms, and the number of the bin of a row."""
+    """Return the start of the first bin, the width of a bin in ms, and the bin number of a row."""
     span = buckets.agg(sf.min("bucket_start_ms").alias("first"), sf.max("bucket_start_ms").alias("last")).first()
     assert span is not None
     first = int(span["first"] or 0)

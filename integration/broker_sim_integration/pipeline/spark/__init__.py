@@ -1,1 +1,1 @@
-"""What the jobs run on: the session, tables, and this project's code as an archive."""
+"""The base of the jobs: the session, tables, and this project's code as an archive."""

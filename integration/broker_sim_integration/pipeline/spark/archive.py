@@ -33,11 +33,11 @@ DATE: Final = (1980, 1, 1, 0, 0, 0)
 DIGEST_DIGITS: Final = 16
 LEFT_OUT: Final = {".pyc"}
 _NOT_A_USERS: Final = {"broker_sim", "broker_sim_integration", "broker_sim_purgatory", "site-packages"}
-"""Folders whose modules executors have, or are sent by `ship_code`."""
+"""Folders whose modules executors already have, or get from `ship_code`."""
 
 
 def write_archive(directory: Path) -> tuple[Path, Path]:
-    """Write the archive and the program for spark-submit; returns their paths."""
+    """Write the archive and the program for spark-submit; return their paths."""
     directory.mkdir(parents=True, exist_ok=True)
     archive, program = directory / ARCHIVE, directory / PROGRAM
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as bundle:
@@ -53,11 +53,11 @@ def write_archive(directory: Path) -> tuple[Path, Path]:
 
 
 def ship_code(spark: SparkSession) -> str:
-    """Send this code to the executors, unless they run in the driver's process; returns its digest.
+    """Send this code to the executors, unless they run in the driver's process; return its digest.
 
-    Their Python must have what the code imports (crc32c, pyarrow).
+    Their Python must have the packages that the code imports (crc32c, pyarrow).
     """
-    # An archive is written without pyspark too.
+    # The archive can also be written without pyspark.
     from broker_sim_integration.pipeline.spark.driver import needs_code, send_code  # noqa: PLC0415
 
     submitted = getattr(integration.__loader__, "archive", None)
@@ -70,27 +70,27 @@ def ship_code(spark: SparkSession) -> str:
 
 
 def ship_modules(spark: SparkSession) -> str:
-    """Send the modules of the current directory that are imported by now; returns their digest.
+    """Send all modules of the current directory that are imported by now; return their digest.
 
-    They are a user's own code. What is imported later, or from elsewhere, is not sent.
+    They are a user's own code. Modules imported later, or from elsewhere, are not sent.
     """
     from broker_sim_integration.pipeline.spark.driver import send_code  # noqa: PLC0415 - as above
 
     here = Path.cwd()
-    found = {
+    paths = {
         path.relative_to(here)
         for module in tuple(sys.modules.values())
         if (name := getattr(module, "__file__", None)) is not None
         and (path := Path(name)).suffix == ".py"
         and path.is_relative_to(here)
     }
-    own = sorted(path for path in found if not _NOT_A_USERS.intersection(path.parts))
+    own = sorted(path for path in paths if not _NOT_A_USERS.intersection(path.parts))
     archive = _directory_of_process() / "modules.zip"
     with zipfile.ZipFile(archive, "w") as bundle:
         for path in own:
             bundle.writestr(zipfile.ZipInfo(path.as_posix(), DATE), (here / path).read_bytes())
     digest = _digest(archive)
-    # Each content has a name of its own: executors keep what they have fetched under its name.
+    # Each content has a name of its own, because executors cache fetched files by name.
     send_code(spark, archive.rename(archive.with_name(f"modules-{digest}.zip")))
     return digest
 

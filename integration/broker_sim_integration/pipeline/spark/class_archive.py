@@ -1,7 +1,7 @@
-"""An archive of Spark's classes in the user's cache, which halves what the start of its JVM costs.
+"""An archive of Spark's classes in the user's cache, which halves the startup cost of its JVM.
 
-The first run of all jobs writes it when it ends, which takes some seconds; every later session on this machine reads
-it. A JVM reads only what one of the same version with the same jars has written; both are in the archive's name.
+The first run of all jobs writes it at its end, which takes some seconds; every later session on this machine reads
+it. A JVM reads only an archive written by the same version with the same jars; both are part of the archive's name.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 READ: Final = "-XX:SharedArchiveFile="
 WRITE: Final = "-XX:ArchiveClassesAtExit="
 SILENT: Final = "-Xlog:cds*=off"
-"""Some classes cannot be archived, and a JVM has a line for each."""
+"""Some classes cannot be archived, and a JVM prints a line for each."""
 
 
 def archive_path(java: str) -> Path:
-    """Return where the archive is for a Java that prints `java` as its version, and this Spark."""
+    """Return the path of the archive for this Spark and for a Java that prints `java` as its version."""
     home = os.environ.get("SPARK_HOME") or str(Path(pyspark.__file__).parent)
     key = hashlib.sha256(f"{java}\n{home}".encode()).hexdigest()[:12]
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -37,7 +37,7 @@ def archive_path(java: str) -> Path:
 def class_archive(java: str, *, write: bool) -> Iterator[tuple[str, ...]]:
     """Yield the JVM's options for the archive: to read it, or with `write` to write it if there is none.
 
-    A JVM that got options to write has to end before this context does.
+    A JVM with the options to write has to end before this context does.
     """
     path = archive_path(java)
     if path.exists():
@@ -49,7 +49,7 @@ def class_archive(java: str, *, write: bool) -> Iterator[tuple[str, ...]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         directory = tempfile.TemporaryDirectory(dir=path.parent)
-    except OSError:  # The cache cannot be written: it goes without.
+    except OSError:  # The cache is not writable: the session starts without an archive.
         yield ()
         return
     with directory:

@@ -1,4 +1,4 @@
-"""Rows that are counted on their way into a table, so that nothing has to be read to count it."""
+"""Counting of rows while they are written into a table, so that no table is read only to count it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLAN_CACHE: Final = "spark.connect.session.planCache.enabled"
 
 
 class Counted:
-    """A frame and what is counted of it; write `frame` once, inside `counting`, then ask."""
+    """A frame with aggregates; write `frame` once, inside `counting`, then call `counts`."""
 
     def __init__(self, frame: DataFrame, counts: Mapping[str, Column]) -> None:
         self._observation = Observation()
@@ -26,17 +26,17 @@ class Counted:
         self.frame = frame.observe(self._observation, *columns)
 
     def counts(self) -> dict[str, Any]:
-        """Return the counts and what else was asked for, of the first time that the frame was computed."""
+        """Return the aggregates, by name, of the first time that the frame was computed."""
         return dict(self._observation.get)
 
 
 @contextmanager
 def counting(spark: SparkSession) -> Iterator[None]:
-    """Let Spark keep what counts, also where it finds out that a part of a plan has no rows.
+    """Keep the counting parts of a plan, even if Spark finds out that a part of the plan has no rows.
 
-    The rule would replace that part by an empty relation while the query runs. The counts would
-    be gone with it, and `Counted.counts` would wait for them for ever. A Spark Connect server must
-    not take a counted frame from its cache of plans: it forgets there that the frame is counted.
+    A rule of Spark would replace that part by an empty relation while the query runs. The counts would be gone with
+    it, and `Counted.counts` would wait for them for ever. A Spark Connect server must not take a counted frame from
+    its cache of plans, which loses the counting.
     """
     before = {name: spark.conf.get(name, None) for name in (EXCLUDED_RULES, PLAN_CACHE)}
     excluded = ",".join(filter(None, (before[EXCLUDED_RULES], EMPTY_RELATIONS)))

@@ -1,9 +1,9 @@
-"""What only a driver in this process can do; a client of Spark Connect does without it.
+"""Operations that need a driver in this process; a client of Spark Connect works without them.
 
-Everything else of the pipeline asks the session, and runs in both. Here is what no session offers:
-Hadoop's file systems (`_jvm`, `_jsc`), and of the context the log level and the number of cores. A
-Spark Connect server has all of these in its own process: it makes directories when it writes
-to them, logs to its own log, and spreads work as it is set up to.
+All other parts of the pipeline use the session, and run in both. This module has the parts that no session
+offers: Hadoop's file systems (`_jvm`, `_jsc`), and of the context the log level and the number of cores. A
+Spark Connect server has all of these in its own process: it creates directories when it writes to them, writes
+its own log, and distributes work according to its own configuration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_directory(spark: SparkSession, directory: str) -> None:
-    """Create the directory of the tables, on any file system; PipelineError if that fails."""
+    """Create the directory of the tables, on any file system; raise PipelineError if that fails."""
     if is_remote():
         return
     context: Any = spark.sparkContext
@@ -37,14 +37,14 @@ def make_directory(spark: SparkSession, directory: str) -> None:
 
 
 def cores(spark: SparkSession) -> int:
-    """Return how many tasks run at once, or what a server is set up for."""
+    """Return the number of tasks that run at once, or that a server is configured for."""
     if is_remote():
         return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     return spark.sparkContext.defaultParallelism
 
 
 def log_level(spark: SparkSession, level: str | None = None) -> None:
-    """Set the log level; None is the session's own."""
+    """Set the log level; None restores the session's own."""
     if is_remote():
         return
     context = spark.sparkContext
@@ -52,7 +52,7 @@ def log_level(spark: SparkSession, level: str | None = None) -> None:
 
 
 def needs_code(spark: SparkSession) -> bool:
-    """Return whether executors run elsewhere and were not sent this project's code yet."""
+    """Return whether executors run elsewhere and do not have this project's code yet."""
     if is_remote():
         return True
     context = spark.sparkContext
@@ -61,7 +61,7 @@ def needs_code(spark: SparkSession) -> bool:
 
 
 def send_code(spark: SparkSession, archive: Path) -> None:
-    """Send an archive to the executors, where Python will find it."""
+    """Send an archive to the executors, and add it to their Python path."""
     if is_remote():
         spark.addArtifacts(str(archive), pyfile=True)
     else:

@@ -1,7 +1,7 @@
-"""The output of Spark's own process, kept back and shown only when it is needed.
+"""The output of Spark's own process, stored and shown only when it is needed.
 
-When something is missing, Spark, Ivy and the JVM print pages with stack traces; the one line with
-the remedy would follow after them.
+If something is missing, Spark, Ivy and the JVM print pages with stack traces; the one line with the remedy
+would follow after them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class KeptOutput:
     """
 
     def __init__(self) -> None:
-        # A file and not a pipe, so that nothing has to read while the process writes.
+        # A file and not a pipe, so that no reader is needed while the process writes.
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed at the context's end
         self._gateway: Any = None
 
@@ -50,7 +50,7 @@ class KeptOutput:
         self._file.close()
 
     def launch(self, conf: SparkConf) -> Any:
-        """Start Spark's process and return its gateway; PySparkRuntimeError if it ends too early."""
+        """Start Spark's process and return its gateway; raise PySparkRuntimeError if it ends too early."""
         self._gateway = LAUNCH(conf, {"stdout": self._file, "stderr": self._file})
         return self._gateway
 
@@ -59,22 +59,22 @@ class KeptOutput:
         if self._gateway is None:
             return
         self._gateway.shutdown()
-        # It ends by itself when its input does.
+        # The process ends by itself when its stdin is closed.
         self._gateway.proc.stdin.close()
         self._gateway.proc.wait()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - Spark has no other way to forget a process
 
     def text(self) -> str:
-        """Return all that has been printed so far."""
+        """Return the output so far."""
         # The process writes at this file's position, so reading must not move it.
         file = self._file.fileno()
         return os.pread(file, os.fstat(file).st_size, 0).decode(errors="replace")
 
     def show(self) -> None:
-        """Print what was kept back."""
+        """Print the stored output."""
         sys.stderr.write(self.text())
 
     def not_fetched(self) -> str | None:
-        """Return the package that could not be fetched, as group:name:version, if any."""
+        """Return the package that could not be fetched, as group:name:version, or None."""
         match = NOT_FETCHED.search(self.text())
         return None if match is None else ":".join(match.groups())

@@ -1,4 +1,4 @@
-"""Rows that a Python function makes of rows, on the executors."""
+"""Rows that a Python function computes from rows, on the executors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def map_rows(frame: DataFrame, function: RowFunction, schema: StructType, tasks: int) -> DataFrame:
-    """Return a row of that schema for each row, made in `tasks` tasks; a long run is one row at a time."""
+    """Return a row of `schema` for each row, computed in `tasks` tasks; each row is returned as soon as it is done."""
     kinds = [(field.name, field.dataType.simpleString()) for field in schema.fields]
     return frame.repartition(tasks).mapInArrow(partial(_map_batches, function, kinds), schema)
 

@@ -1,4 +1,4 @@
-"""The Spark session of a command: requirements, and defaults that the user may change.
+"""The Spark session of a command: requirements, and defaults that users may change.
 
 Missing Java, a wrong version or a missing Kafka connector is one line with its remedy.
 """
@@ -36,26 +36,26 @@ KAFKA_CONNECTOR: Final = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark_v
 COLLECTOR: Final = "-XX:+UseParallelGC"
 CHOSEN_COLLECTOR: Final = re.compile(r"-XX:\+Use\w*GC\b")
 OPTIONS_FOR_ANY_JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
-"""Variables whose options the driver's JVM gets too; it does not start with two collectors."""
+"""Variables whose options the driver's JVM also gets; it does not start with two collectors."""
 JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 JVM_OPTIONS: Final = (
-    # A third of the time of a JVM that runs every job once goes to its compilers: what is hot is so for long,
-    # and Spark's large methods are not made larger.
+    # A third of the time of a JVM that runs every job once goes to its compilers: hot code stays hot for long,
+    # and Spark's large methods are not enlarged.
     "-XX:CompileThresholdScaling=3",
     "-XX:FreqInlineSize=150",
     "-XX:InlineSmallCode=1500",
 )
 LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.driver.memory": "2g",
-    # State of a stream is kept in so many parts, and each is written with each batch.
+    # The state of a stream is stored in this many parts, and each is written with each batch.
     "spark.sql.shuffle.partitions": "2",
-    # Other shuffles begin with many parts, and Spark puts small ones together: so one fits into memory.
+    # Other shuffles begin with many parts, and Spark merges small ones, so that one fits into memory.
     "spark.sql.adaptive.coalescePartitions.initialPartitionNum": "32",
 }
 SMALL_BYTES: Final = 8 << 20
-"""Size of input on this machine up to which a session starts for little work."""
+"""Size of local input in bytes up to which a session is configured for little work."""
 SMALL_CONF: Final[Mapping[str, str]] = {
-    # To compile the code of a query, or to plan it anew after each shuffle, costs more than to run it.
+    # Compiling the code of a query, or planning it again after each shuffle, costs more than running it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -68,32 +68,33 @@ COMMON_CONF: Final[Mapping[str, str]] = {
     # Dates of partitions and minutes of groups must not depend on the driver's time zone.
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.enabled": "false",
-    # A task has few directories to write to; to sort its rows by them costs more than to open some files.
+    # A task writes to few directories; sorting its rows by directory costs more than opening some files.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.ui.showConsoleProgress": "false",
-    # Which line of a program made a column matters to who writes it; to find out, each column looks at the stack.
+    # The program line of a column matters only to its author; to find it, Spark looks at the stack for each column.
     "spark.sql.dataFrameQueryContext.enabled": "false",
     "spark.sql.lightweightPlanChangeValidation": "false",
 }
 TIMEOUT_S: Final = 30
-"""Time limit for a program to print its version."""
+"""Time limit in seconds for a program to print its version."""
 IVY_SETTINGS: Final = """\
 <ivysettings>
   <settings defaultResolver="central"/>
   <resolvers><ibiblio name="central" m2compatible="true"{root}/></resolvers>
 </ivysettings>
 """
-"""Repository from which Spark fetches the connector: not the user's local Maven one, Spark's default, because
-Ivy fails on one that has a library's description without its jar."""
+"""The repository from which Spark fetches the connector. It is not the user's local Maven repository, Spark's
+default, because Ivy fails on one that has a library's description without its jar.
+"""
 REPOSITORY_VARIABLE: Final = "DEFAULT_ARTIFACT_REPOSITORY"
-"""The variable by which Spark lets users name a mirror of Maven Central."""
+"""The variable by which Spark lets users set a mirror of Maven Central."""
 SPARK_CORE: Final = re.compile(r"spark-core_[\d.]+-(.+)\.jar")
 PYTHON_PACKAGES: Final = ("numpy", "pandas", "pyarrow")
 """Packages that the jobs import in the executors' Python."""
 
 
 def require_java() -> str:
-    """Return what the Java that Spark runs on prints as its version; PipelineError if there is none."""
+    """Return the version output of the Java that Spark uses; raise PipelineError if there is none."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
     where = f"JAVA_HOME={home}" if home else "the PATH"
@@ -112,7 +113,7 @@ def require_java() -> str:
 
 
 def require_home() -> None:
-    """Raise PipelineError if SPARK_HOME is another Spark than the one that pyspark belongs to."""
+    """Raise PipelineError if SPARK_HOME is another Spark than that of pyspark."""
     home = os.environ.get("SPARK_HOME")
     if not home:
         return
@@ -158,7 +159,7 @@ def are_small(paths: Iterable[str]) -> bool:
 
 
 def default_conf(master: str | None, *, kafka: bool = False, small: bool = False) -> dict[str, str]:
-    """Return what a session gets unless the user sets it; `kafka` asks for the connector, `small` is for few data."""
+    """Return a session's default configuration; `kafka` adds the connector, `small` is for little data."""
     conf = dict(COMMON_CONF)
     if _is_here(master):
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -187,12 +188,12 @@ def spark_session(
     small: bool = False,
     writes_archive: bool = False,
 ) -> Iterator[SparkSession]:
-    """Start a session and stop it at the end.
+    """Start a session; it is stopped at the end of the context.
 
-    `master` None is local[*], with `small` local[1], or what spark-submit was given if it runs this program. `quiet`
-    keeps back the output of Spark's process and shows it only with an unexpected error; it is for a
-    program's first session, which starts that process; its JVM reads the `class_archive`, and with `writes_archive`
-    writes it if there is none. Raises PipelineError for what is missing.
+    `master` None means local[*], with `small` local[1], or the master of spark-submit if it runs this program.
+    `quiet` stores the output of Spark's process and shows it only with an unexpected error; it is for a program's
+    first session, which starts that process; its JVM reads the `class_archive`, and with `writes_archive` writes it
+    if there is none. Raise PipelineError if something is missing.
     """
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     java = ""
@@ -252,12 +253,12 @@ def _is_here(master: str | None) -> bool:
 
 
 def _prepare_environment(master: str | None) -> None:
-    """Let driver and workers on this machine use the loopback address and this Python."""
+    """Make driver and workers on this machine use the loopback address and this Python."""
     if _is_here(master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        # The program that puts the command line of Spark's JVM together is one too.
+        # The program that builds the command line of Spark's JVM is a JVM, too.
         os.environ.setdefault("SPARK_LAUNCHER_OPTS", f"{SMALL_COLLECTOR} {' '.join(SMALL_JVM_OPTIONS)}")
 
 

@@ -1,6 +1,6 @@
-"""Tables: directories of Parquet beside each other in one output directory.
+"""Tables: Parquet directories in one output directory.
 
-Writing twice with `append_new` is the same as writing once. Derived tables are replaced whole.
+Writing twice with `append_new` has the same result as writing once. Derived tables are replaced completely.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENT_PARTITIONS: Final = ("date", "side", "purgatory")
 
 
 def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
-    """Return a table; raises PipelineError with the job that makes it, if it is not there."""
+    """Return a table; if it does not exist, raise PipelineError with a hint at the job that writes it."""
     frame = read_or_none(spark, directory, table)
     if frame is None:
         raise PipelineError(f"no table {table} in {directory}: run the job that writes it (docs/operate/pipeline.md)")
@@ -30,10 +30,10 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
 
 
 def read_or_none(spark: SparkSession, directory: str, table: str, *, of_versions: bool = False) -> DataFrame | None:
-    """Return a table, or None if it was not written yet; `of_versions` may have written different columns."""
+    """Return a table, or None if it was not written yet; with `of_versions` its files may have different columns."""
     try:
         frame = spark.read.option("mergeSchema", of_versions).parquet(f"{directory}/{table}")
-        # A client of Spark Connect looks for the files only when it is asked what is in them.
+        # A client of Spark Connect looks for the files only when it needs the columns.
         columns = frame.columns
     except AnalysisException as error:
         if error.getCondition() in {"PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"}:
@@ -43,7 +43,7 @@ def read_or_none(spark: SparkSession, directory: str, table: str, *, of_versions
 
 
 def overwrite(frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()) -> DataFrame:
-    """Replace a table and return it as it was written."""
+    """Replace a table and return it as written."""
     path = f"{directory}/{table}"
     frame.write.mode("overwrite").partitionBy(*partitions).parquet(path)
     return frame.sparkSession.read.schema(frame.schema).parquet(path)
@@ -57,11 +57,11 @@ def append(frame: DataFrame, directory: str, table: str) -> None:
 def append_new(
     frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = (), *, gathered: bool = False
 ) -> int:
-    """Append rows that the table does not have yet; returns how many, inside `counting`.
+    """Append rows that the table does not contain yet; return their number, inside `counting`.
 
-    Before they are written, the rows of a partition come together, and large ones are split: so there
-    are few files, and no task writes more than Spark's advisory size, however uneven the partitions.
-    `gathered` rows have come together already.
+    Before they are written, the rows of a partition are brought together, and large partitions are split: so there
+    are few files, and no task writes more than Spark's advisory size, however uneven the partitions. `gathered`
+    means that the rows have been brought together already.
     """
     if partitions and not gathered:
         frame = frame.hint("rebalance", *map(sf.col, partitions))
@@ -79,7 +79,7 @@ def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:
 
 
 def _same_row(frame: DataFrame) -> Column:
-    """Return the condition that all columns are the same, hashable where none may be null."""
+    """Return the condition that all columns are equal, hashable where none may be null."""
     same = sf.lit(True)
     for field in frame.schema.fields:
         ours, theirs = sf.col(f"left.{field.name}"), sf.col(f"right.{field.name}")

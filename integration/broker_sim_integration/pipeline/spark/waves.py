@@ -1,4 +1,4 @@
-"""Rows that are made wave by wave, so that what fails or is stopped keeps what it has."""
+"""Rows that are computed wave by wave, so that a failed or stopped run keeps its finished waves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_code(spark: SparkSession, directory: str, table: str, code: str) -> DataFrame | None:
-    """Return what this code has written into a table, None without the table."""
+    """Return the rows of a table that this code has written, or None if there is no table."""
     rows = tables.read_or_none(spark, directory, table, of_versions=True)
     return None if rows is None else rows.where(sf.col("code") == code).drop("code")
 
@@ -28,7 +28,7 @@ def append_missing(
     table: str,
     code: str,
 ) -> int:
-    """Append what `make(rows, count)` makes of the rows that are not known; returns how many those are."""
+    """Append `make(rows, count)` for the rows of the wave that are not known; return their number."""
     missing = tables.without(wave, known)
     count = missing.count()
     if count:

@@ -135,5 +135,5 @@ def test_input_that_is_not_a_trace_is_one_line(ingest, event, tmp_path):
     with pytest.raises(PipelineError, match=r"no such input: .*nowhere\.parquet"):
         ingest(tmp_path / "nowhere.parquet")
     (tmp_path / "empty.parquet").mkdir()
-    with pytest.raises(PipelineError, match=r"empty\.parquet: there is no whole file in it yet"):
+    with pytest.raises(PipelineError, match=r"empty\.parquet: it contains no complete file yet"):
         ingest(tmp_path / "empty.parquet")

@@ -175,7 +175,7 @@ def test_a_topic_that_is_not_there_is_named(spark, tmp_path, cluster):
     from broker_sim_integration.pipeline.jobs.stream import StreamSettings, run
 
     settings = StreamSettings(cluster.bootstrap_servers, "absent", available_now=True)
-    there = re.escape(f"there is no topic absent at {cluster.bootstrap_servers}: start")
+    there = re.escape(f"unknown topic absent at {cluster.bootstrap_servers}: start")
     with pytest.raises(PipelineError, match=there):
         run(spark, settings, str(tmp_path))
 

@@ -227,7 +227,7 @@ def a_fetch_above_its_quota_is_answered_empty(cluster: ClusterUnderTest) -> Iter
 
 @scenario(topology="1 partition x 1 replica")
 def a_fetch_reads_no_more_than_the_window_allows(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Of ten records of a third of the window each, three are read, which exceeds the quota with their overhead."""
+    """Three of ten records, each a third of the window, are read; with their overhead they exceed the quota."""
     clients = Clients(cluster)
     for _ in range(10):
         produce(cluster.clients.ask(cluster.first), clients.topic)
