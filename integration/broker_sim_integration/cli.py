@@ -62,14 +62,14 @@ FILES: Final = {
 @click.group("broker-sim-compare", cls=Program, invoke_without_command=True)
 @click.option(
     "--reference",
-    "asked",
+    "reference",
     default="auto",
     show_default=True,
     help="auto, containers, jvm, recorded or bootstrap=HOST:PORT.",
 )
 @click.option(
     "--simulator",
-    "asked_simulator",
+    "simulator_command",
     default="own",
     show_default=True,
     help="own (this Python's) or a command.",
@@ -95,8 +95,8 @@ FILES: Final = {
 @click.pass_context
 def main(
     context: click.Context,
-    asked: str,
-    asked_simulator: str,
+    reference: str,
+    simulator_command: str,
     release: str,
     out: Path,
     patterns: tuple[str, ...],
@@ -120,8 +120,8 @@ def main(
         last = _read_last(out) if last_failed else None
         scenarios = scenarios if last is None else last.failed_of(scenarios)
         _require_client()
-        simulator = select_simulator(asked_simulator, release)
-        selection = select_reference(asked, version=KAFKA_VERSIONS[release])
+        simulator = select_simulator(simulator_command, release)
+        selection = select_reference(reference, version=KAFKA_VERSIONS[release])
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     except ReferenceClusterError as error:

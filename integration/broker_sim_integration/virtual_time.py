@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker_sim import VirtualCluster
 
     Listener = Callable[[str, "raw_client.RawConnection", Any, int], None]
-    """Called with `send` or `answer`, the connection, the message and its version."""
+    """Called with `send` or `answer` (a response), the connection, the message and its version."""
 
 NS_PER_MS: Final = 1_000_000
 CLIENTS: Final = "comparison"

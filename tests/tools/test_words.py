@@ -29,7 +29,7 @@ def test_docstrings_can_be_read_alone(package):
     assert answers == []
 
 
-@pytest.mark.parametrize("package", ["broker_sim", "purgatory", "tools"])
+@pytest.mark.parametrize("package", ["broker_sim", "purgatory", "integration", "tools"])
 def test_docstrings_name_the_thing_instead_of_asking_what_it_is(package):
     questions = [
         f"{path.relative_to(ROOT)}: {match[0].strip()}"

@@ -1,4 +1,4 @@
-"""Record a real Kafka's answers (needs Docker): `python -m broker_sim_integration.acls` writes `recorded.jsonl`."""
+"""Record a real Kafka's responses (needs Docker): `python -m broker_sim_integration.acls` writes `recorded.jsonl`."""
 
 from __future__ import annotations
 

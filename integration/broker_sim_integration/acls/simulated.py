@@ -56,7 +56,7 @@ class _Connection:
     end_throttling = start_throttling
 
     def when_lost(self, callback: Callable[[], object]) -> None:
-        """Do nothing: it stays."""
+        """Do nothing: the connection stays open."""
 
     def close(self, reason: str = "") -> None:
         raise AssertionError(f"closed: {reason}")
@@ -81,7 +81,7 @@ class SimulatedBroker:
         return self._ask(self._admin, message, version)
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Let virtual time pass until `condition()`, which sends requests itself, is true."""
+        """Advance virtual time until `condition()`, which sends requests itself, is true."""
         end_ms = self.cluster.now_ms + WAIT_MS
         while not condition():
             assert self.cluster.now_ms < end_ms, "not reached"

@@ -86,7 +86,7 @@ class Pending(Generic[R]):
         return self._answered_ms - self.sent_ms
 
     def arrive(self, frame: bytes | None, at_ms: float) -> None:
-        """Store the response's bytes, or None for the end of the connection, and wake those who wait."""
+        """Store the response's bytes, or None for the end of the connection, and wake the waiting threads."""
         self._frame = frame
         self._answered_ms = at_ms
         self._arrived.set()

@@ -175,7 +175,7 @@ async def created_topic(shop: Shop) -> list[Any]:
 
 
 async def released_too_often(shop: Shop) -> list[Any]:
-    """Release a record once too often: its letter has the other cause."""
+    """Release a record once more than share.delivery.count.limit allows: its letter has the other cause."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure({**_group(queue.name), **LIMITED})
@@ -188,7 +188,7 @@ async def released_too_often(shop: Shop) -> list[Any]:
 
 
 async def locks_timed_out(shop: Shop) -> list[Any]:
-    """Let a lock time out once too often."""
+    """Make a lock time out once more than share.delivery.count.limit allows."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure({**_group(queue.name, copies=True), **LIMITED})
@@ -213,7 +213,7 @@ async def session_ended(shop: Shop) -> list[Any]:
 
 
 async def behind_an_unfinished_record(shop: Shop) -> list[Any]:
-    """Reject records behind an acquired one: they are in the share partition's state."""
+    """Reject records after an acquired one: they are in the share partition's state."""
     queue = await shop.make("dlq.letters", 1, ENABLED)
     source = await shop.make("orders")
     await shop.configure(_group(queue.name))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def observe_sequence(cluster: ClusterUnderTest, sequence: Sequence) -> Iterator[Observation]:
-    """Play a sequence; yields what became of each action."""
+    """Play a sequence; yield the outcome of each action."""
 
     async def verb(name: str, broker: int) -> None:
         await asyncio.to_thread(getattr(cluster.faults, name), broker)

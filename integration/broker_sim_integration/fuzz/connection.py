@@ -19,7 +19,7 @@ _SIZE = Struct(">i")
 
 
 class AsyncConnection:
-    """One connection to a broker, which answers in the order of the requests. For a single event loop."""
+    """One connection to a broker, which responds in the order of the requests. For a single event loop."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -56,11 +56,11 @@ class AsyncConnection:
 
     @property
     def waits(self) -> bool:
-        """Whether a request is unanswered."""
+        """Whether a request has no response yet."""
         return bool(self._awaited)
 
     async def close(self) -> None:
-        """Close at once; unanswered requests get None."""
+        """Close at once; requests without a response get None."""
         self._task.cancel()
         await asyncio.wait([self._task])
 

@@ -33,7 +33,7 @@ class Difference:
 
     area: str
     index: int
-    """The number of the action, from 0."""
+    """The index of the action, from 0."""
     action: str
     """The request's API and version, or a text for another action."""
     path: str

@@ -210,7 +210,7 @@ class Lookup:
         await self.until(is_shown, "the groups can be seen")
 
     async def hear(self, broker: int, group: str) -> None:
-        """Wait until a broker has answered a request about a group, without a time limit."""
+        """Wait until a broker has responded to a request about a group, without a time limit."""
         with suppress(OSError, TimeoutError):
             await self.ask(broker, messages.DescribeGroupsRequest([group]), 5)
 

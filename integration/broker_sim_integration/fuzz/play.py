@@ -138,7 +138,7 @@ class _Player:
         if request.api in CHANGES_GROUPS:
             await self.lookup.settle_groups(broker, references.prefix)
         elif not pending.done() and request.api in PATIENCE_S:
-            # The broker may be slow: then this response is late too, and comes after the other one.
+            # The broker may be slow: then this response is late, too, and comes after the other one.
             await self.lookup.hear(broker, message.group_id)  # type: ignore[attr-defined]
         if not pending.done():
             self._parked[request.client] = parked

@@ -42,7 +42,7 @@ class References:
     """The names of one play and the values that its clients have received."""
 
     def __init__(self, prefix: str, broker: Callable[[str], int]) -> None:
-        """Names get the `prefix`; `broker` returns a broker's number by its role."""
+        """Names get the `prefix`; `broker` returns a broker's id by its role."""
         self.prefix = prefix
         self.topic_ids: dict[str, bytes] = {}
         self._broker = broker

@@ -9,7 +9,7 @@ Values in a request's body may be references, which are resolved during the play
     <a.share_session_epoch>   the next epoch of the client's share session
     <a.active_tasks>          the last assigned tasks of a streams group's member
     <a.acquired_first>        the first record of the client's last acquisition
-    <first>                   the number of a broker, by its role
+    <first>                   the id of a broker, by its role
 """
 
 from __future__ import annotations

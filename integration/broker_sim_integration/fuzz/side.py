@@ -26,7 +26,7 @@ class FuzzedSide:
     """Whether the cluster ends with the run; otherwise topics are deleted."""
 
     def broker(self, role: str) -> int:
-        """Return a broker's number by its role."""
+        """Return a broker's id by its role."""
         number: int = getattr(self.brokers, role)
         return number
 
@@ -34,7 +34,7 @@ class FuzzedSide:
 def fuzzed_side(name: str, running: RunningCluster, first: int | None = None) -> FuzzedSide:
     """Return the side of a running cluster; its verbs are called on a thread, one at a time.
 
-    `first` is the number of the first broker, so that both sides can have the same one, which texts contain.
+    `first` is the id of the first broker, so that it can be the same on both sides: messages contain it.
     """
     lock = asyncio.Lock()
 

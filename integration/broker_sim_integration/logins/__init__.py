@@ -1,1 +1,1 @@
-"""What a login gets: frames of good and bad clients, played on a simulated and a real broker."""
+"""The table of logins: frames of valid and invalid clients, played on a simulated and a real broker."""

@@ -1,17 +1,17 @@
-"""The listeners of the broker that logins are tried at, real or simulated."""
+"""The listeners of the broker, real or simulated, on which the logins are played."""
 
 from __future__ import annotations
 
 from typing import Final
 
 ADMIN: Final = "ADMIN"
-"""Nobody logs in there."""
+"""The listener without logins."""
 LISTENERS: Final = ("LOGIN", "SHORT", "SMALL")
-"""LOGIN has the defaults, at SHORT sessions are short, and at SMALL requests before the login are."""
+"""LOGIN has the defaults, SHORT has short sessions, and SMALL accepts only small requests before the login."""
 SESSION_MS: Final = 3_000
 MAX_BYTES: Final = 200
 DELAY_MS: Final = 1_000
-"""A second tells what is delayed from what is not on any machine."""
+"""Delay in ms of failed logins: long enough to distinguish delayed responses on any machine."""
 USERS: Final = {"billing": "secret", "audit": "other"}
 
 _PACKAGE = "org.apache.kafka.common.security"

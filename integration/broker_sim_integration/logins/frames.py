@@ -1,4 +1,4 @@
-"""The frames that clients send when they log in, good ones and bad ones."""
+"""The frames that clients send when they log in, valid and invalid ones."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 CORRELATION_ID: Final = 7
 CLIENT_NONCE: Final = "nonce-of-the-client"
 FOR_EVER_S: Final = 4_000_000_000
-"""Tokens end in the year 2096, so that no clock is asked."""
+"""Tokens expire in the year 2096, so that the outcome does not depend on a clock."""
 
 
 class Sent(NamedTuple):
-    """A frame with its size, and how its answer is read; without an API it is a bare token."""
+    """A frame with its size, and the API and version of its response; without an API it is a bare token."""
 
     data: bytes
     api_key: ApiKey | None = None
@@ -32,13 +32,13 @@ class Sent(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Nothing is sent for this time."""
+    """A time in ms in which nothing is sent."""
 
     ms: int
 
 
 def request(message: Message, version: int) -> Sent:
-    """Return a whole request."""
+    """Return the frame of a complete request."""
     assert message.API_KEY is not None
     api_key = ApiKey(message.API_KEY)
     header = RequestHeader(api_key, version, CORRELATION_ID, "client")
@@ -47,38 +47,38 @@ def request(message: Message, version: int) -> Sent:
 
 
 def handshake(mechanism: str = "PLAIN", version: int = 1) -> Sent:
-    """Return a SaslHandshake."""
+    """Return a SaslHandshake request."""
     return request(messages.SaslHandshakeRequest(mechanism), version)
 
 
 def token(data: bytes, version: int = 2) -> Sent:
-    """Return a SaslAuthenticate."""
+    """Return a SaslAuthenticate request."""
     return request(messages.SaslAuthenticateRequest(data), version)
 
 
 def with_tags(data: bytes, *, of_header: int = 0, of_body: int = 0) -> Sent:
-    """Return a SaslAuthenticate 2 with so many tagged fields that nobody knows."""
+    """Return a SaslAuthenticate request of version 2 with these numbers of unknown tagged fields."""
     body = _tags(of_header) + varint(len(data) + 1) + data + _tags(of_body)
     return raw(ApiKey.SASL_AUTHENTICATE, 2, body)._replace(api_key=ApiKey.SASL_AUTHENTICATE, answer_version=2)
 
 
 def _tags(count: int) -> bytes:
-    """Return empty tagged fields with their number before them."""
+    """Return `count` empty tagged fields, after their number."""
     return varint(count) + b"".join(varint(100 + number) + b"\0" for number in range(count))
 
 
 def bare(data: bytes) -> Sent:
-    """Return a token as clients before Kafka 1.0 send it."""
+    """Return a token in the form of clients before Kafka 1.0."""
     return Sent(len(data).to_bytes(4, "big") + data)
 
 
 def raw(api_key: int, version: int, rest: bytes = b"") -> Sent:
-    """Return a request with any body; its answer, which does not come, is read as bytes."""
+    """Return a request with any body; a response, which is not expected, is read as bytes."""
     return bare(struct.pack(">hhih", api_key, version, CORRELATION_ID, 1) + b"c" + rest)
 
 
 def bearer(claims: dict[str, Any] | None = None, *, authzid: str = "", scheme: str = "Bearer", **header: str) -> bytes:
-    """Return a client's first message by OAUTHBEARER, with a token that nobody has signed."""
+    """Return a client's first message by OAUTHBEARER, with an unsigned token."""
     said = {"sub": "billing", "exp": FOR_EVER_S} | (claims or {})
     parts = [header or {"alg": "none"}, said]
     encoded = (base64.urlsafe_b64encode(json.dumps(each).encode()).decode() for each in parts)
@@ -88,7 +88,7 @@ def bearer(claims: dict[str, Any] | None = None, *, authzid: str = "", scheme: s
 
 
 class ScramClient:
-    """A client by RFC 5802."""
+    """A SCRAM client (RFC 5802)."""
 
     def __init__(self, user: str, password: str, mechanism: str = "SCRAM-SHA-256", *, header: str = "n,,") -> None:
         self._password = password
@@ -102,7 +102,7 @@ class ScramClient:
         return f"{self._header}{self._bare}".encode()
 
     def final(self, challenge: bytes, *, nonce: str | None = None, cut: int = 0) -> bytes:
-        """Return the answer to the server's first message; with less of the proof by `cut`."""
+        """Return the client's final message; `cut` shortens the proof."""
         text = challenge.decode()
         parts = dict(part.split("=", 1) for part in text.split(","))
         digest = self._digest

@@ -1,8 +1,7 @@
-"""Play the table on a broker, whichever it is; on the virtual loop that takes no time.
+"""Play the table on a broker, real or simulated; in virtual time on a virtual event loop.
 
-What is compared of each frame: the answer, or that the connection is closed, and whether either came at
-once or after `connection.failed.authentication.delay.ms`. Behind the last frame: whether the connection
-stays.
+Compared for each frame: the response, or that the connection is closed, and whether it came at once or after
+`connection.failed.authentication.delay.ms`. After the last frame: whether the connection stays open.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ if TYPE_CHECKING:
 
 ANSWER_S: Final = 30
 AT_ONCE: Final = 20
-"""Cases at a time; Kafka's backlog has room for 50 connections, and others are a second late."""
+"""Number of cases at a time; Kafka's backlog has room for 50 connections, and others are a second late."""
 SALT: Final = b"a salt of the table."
 _NOW, _LATER = "at once", "after the delay"
 _CLOSED: Final = "is closed"
 _FIRST = re.compile(rf"r={CLIENT_NONCE}[0-9a-z]+,")
 LONG_MS: Final = 10**9
-"""Remaining lifetime above which a token counts as endless: its exact value depends on the clock."""
+"""Remaining lifetime in ms above which a token counts as endless: its exact value depends on the clock."""
 
 
 class _Got(NamedTuple):
     data: bytes
-    """The answer without its size; empty when the connection was closed instead."""
+    """The response without its size; empty if the connection was closed instead."""
     is_closed: bool
     when: str
 
@@ -49,7 +48,7 @@ class _Client:
         self.writer = writer
 
     async def exchange(self, data: bytes) -> _Got:
-        """Send a frame and wait for what comes back."""
+        """Send a frame and wait for the response or the end of the connection."""
         loop = asyncio.get_running_loop()
         before_s = loop.time()
         try:
@@ -74,7 +73,7 @@ class _Client:
 
 
 async def play(addresses: Mapping[str, tuple[str, int]]) -> dict[str, list[Any]]:
-    """Return what came back, by case; `addresses` are those of the listeners."""
+    """Return the outcomes by case; `addresses` are those of the listeners."""
     await _make_users(addresses[ADMIN])
     room = asyncio.Semaphore(AT_ONCE)
 
@@ -87,9 +86,9 @@ async def play(addresses: Mapping[str, tuple[str, int]]) -> dict[str, list[Any]]
 
 
 def earliest(plays: Sequence[Mapping[str, list[Any]]]) -> dict[str, list[Any]]:
-    """Return the outcomes of the last play, each frame when it came in any of them.
+    """Return the outcomes of the last play, each at the earliest time in any of the plays.
 
-    A busy machine makes an answer or an end late, and never early.
+    A busy machine may delay a response or the end of a connection, but never make it early.
     """
     *before, last = plays
     return {case: _earliest(got, [play[case] for play in before]) for case, got in last.items()}
@@ -137,7 +136,7 @@ def _decoded(sent: Sent, data: bytes) -> Any:
 
 
 def _token_of(sent: Sent, data: bytes) -> bytes:
-    """Return what the server's side of the mechanism has said."""
+    """Return the message of the mechanism's server side."""
     if sent.api_key is None:
         return data
     return bytes(getattr(_decoded(sent, data), "auth_bytes", b""))
@@ -150,11 +149,11 @@ def _outcome(sent: Sent, reply: _Got) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Return plain values, without what is drawn by chance. Of lists of structures only their presence counts."""
+    """Return plain values, without random parts; lists of structures are reduced to whether they are empty."""
     if isinstance(value, Struct):
         fields = {}
         for name in value.__slots__:
-            if name == "finalized_features_epoch":  # it counts what has happened
+            if name == "finalized_features_epoch":  # it counts changes of features
                 continue
             inner = getattr(value, name)
             fields[name] = ErrorCode(inner).name if name == "error_code" else _plain(inner)
@@ -170,11 +169,11 @@ def _plain(value: Any) -> Any:
 
 
 async def _make_users(address: tuple[str, int]) -> None:
-    """Set the users' credentials for SCRAM, and return when the broker knows them."""
+    """Set the users' SCRAM credentials; returns when the broker knows them."""
     client = _Client(*await asyncio.open_connection(*address))
     alter = messages.AlterUserScramCredentialsRequest
     for mechanism in SCRAM_MECHANISMS.values():
-        # A user can be named once in a request.
+        # A request can contain each user only once.
         upsertions = [
             alter.ScramCredentialUpsertion(
                 name,

@@ -14,10 +14,10 @@ PLAYS = 3
 
 
 def play_on_real() -> dict[str, list[Any]]:
-    """Return what came back, by case."""
+    """Return the outcomes by case."""
     protocols = {"CONTROLLER": "PLAINTEXT", ADMIN: "PLAINTEXT", OWN: "PLAINTEXT"}
     protocols |= dict.fromkeys(LISTENERS, "SASL_PLAINTEXT")
     with single_node(protocols, ADMIN, OWN, CONFIGS) as node:
         addresses = {name: ("127.0.0.1", port) for name, port in node.ports.items()}
-        # The first time much of a JVM is slow, and a busy machine is slow at any time.
+        # Much of a JVM is slow the first time, and a busy machine is slow at any time.
         return earliest([asyncio.run(play(addresses)) for _ in range(PLAYS)])

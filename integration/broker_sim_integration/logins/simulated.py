@@ -10,7 +10,7 @@ from broker_sim_integration.logins.play import play
 
 
 def play_on_simulated(as_version: str | None = None) -> dict[str, list[Any]]:
-    """Return what came back from a broker of that release, by case."""
+    """Return the outcomes on a broker of release `as_version`, by case."""
     names = ADMIN, *LISTENERS
     protocols = [f"{ADMIN}:PLAINTEXT", *(f"{name}:SASL_PLAINTEXT" for name in LISTENERS)]
     configs = {**CONFIGS, "listener.security.protocol.map": ",".join(protocols)}

@@ -1,4 +1,4 @@
-"""The cases: what a client sends, one frame after the other, as a function of what came back."""
+"""The cases: the frames of a client, one after the other, as a function of the responses."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     Steps = Generator[Sent | Pause, bytes, None]
 
 RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
-"""What came of the cases on a real broker."""
+"""The recorded outcomes of the cases on a real broker."""
 GOOD: Final = b"\0billing\0secret"
 WRONG: Final = b"\0billing\0wrong"
 GROUPS: Final = request(messages.ListGroupsRequest(), 2)
 """Any request that needs a login; there is no group."""
 METADATA: Final = request(messages.MetadataRequest([]), 1)
 FUTURE: Final = Sent(raw(18, 99, b"\0").data, ApiKey.API_VERSIONS)
-"""ApiVersions of a version to come, which is answered in version 0."""
+"""ApiVersions of a future version, whose response has version 0."""
 SCRAMS: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 AGAIN: Final = Pause(1_100)
-"""Clients may log in again once a second."""
+"""Clients may log in again once per second."""
 
 
 class Case(NamedTuple):
-    """What a client does at a listener."""
+    """The frames of a client on a listener."""
 
     steps: Callable[[], Steps]
     listener: str = "LOGIN"
@@ -49,7 +49,7 @@ class Case(NamedTuple):
 
 def _says(*steps: Sent | Pause, listener: str = "LOGIN") -> Case:
     def generate() -> Steps:
-        for step in steps:  # noqa: UP028 - a tuple takes no answers
+        for step in steps:  # noqa: UP028 - a tuple takes no responses
             yield step
 
     return Case(generate, listener)
@@ -219,7 +219,7 @@ def _sizes() -> dict[str, Case]:
 
 
 def _tagged() -> dict[str, Case]:
-    """Kafka takes 10 000 tagged fields from 4.4 on, and any number before."""
+    """Kafka accepts up to 10 000 tagged fields since 4.4, and any number before."""
     return {
         f"{count} tagged fields in the {place} of a token": _says(
             handshake(), with_tags(GOOD, **{f"of_{place}": count}), GROUPS
@@ -275,4 +275,4 @@ TABLE: Final = {
     **_known(),
     **_again(),
 }
-"""Logins by what the client does."""
+"""The logins by name."""

@@ -3,7 +3,7 @@
 `auto` selects containers, else local Java processes, else the recording, with the reason.
 """
 
-# ruff: noqa: PLC0415 - what a reference needs may not be installed, so it is imported when chosen
+# ruff: noqa: PLC0415 - packages of a reference may be missing, so they are imported when it is selected
 
 from __future__ import annotations
 
@@ -74,24 +74,24 @@ class Selection:
 
 
 def select_reference(
-    asked: str = "auto", *, version: str = KAFKA_VERSION, make_image: bool = True, progress: Progress = silent
+    reference: str = "auto", *, version: str = KAFKA_VERSION, make_image: bool = True, progress: Progress = silent
 ) -> Selection:
-    """Return the reference for `asked`: auto, containers, jvm, bootstrap=ADDRESS or recorded, with that version.
+    """Return the selection for `reference`: auto, containers, jvm, bootstrap=ADDRESS or recorded, with that version.
 
     A reference requested by name is returned without a check of the machine; its start reports what is
     missing. `make_image=False` keeps `auto` from pulling or building an image, which may take minutes.
     Raise `ValueError` for any other word.
     """
-    if asked == "auto":
+    if reference == "auto":
         return _best(version, make_image=make_image, progress=progress)
-    if asked.startswith(BOOTSTRAP_PREFIX):
-        address = asked.removeprefix(BOOTSTRAP_PREFIX)
+    if reference.startswith(BOOTSTRAP_PREFIX):
+        address = reference.removeprefix(BOOTSTRAP_PREFIX)
         if ":" not in address:
-            raise ValueError(f"--reference {asked}: give HOST:PORT after bootstrap=")
-        return Selection(ReferenceKind.BOOTSTRAP, "asked for", address)
-    if asked in {ReferenceKind.CONTAINERS, ReferenceKind.JVM, ReferenceKind.RECORDED}:
-        return Selection(ReferenceKind(asked), "asked for", version=version)
-    raise ValueError(f"--reference {asked}: choose auto, containers, jvm, bootstrap=HOST:PORT or recorded")
+            raise ValueError(f"--reference {reference}: give HOST:PORT after bootstrap=")
+        return Selection(ReferenceKind.BOOTSTRAP, "as requested", address)
+    if reference in {ReferenceKind.CONTAINERS, ReferenceKind.JVM, ReferenceKind.RECORDED}:
+        return Selection(ReferenceKind(reference), "as requested", version=version)
+    raise ValueError(f"--reference {reference}: choose auto, containers, jvm, bootstrap=HOST:PORT or recorded")
 
 
 def kafka_in_containers(configs: Mapping[str, str]) -> ReferenceCluster:
@@ -100,7 +100,7 @@ def kafka_in_containers(configs: Mapping[str, str]) -> ReferenceCluster:
     pytest's option `--kafka-containers` finds this function by its entry point. Raise
     `ReferenceUnavailableError` like `Selection.cluster`.
     """
-    selection = Selection(ReferenceKind.CONTAINERS, "asked for")
+    selection = Selection(ReferenceKind.CONTAINERS, "as requested")
     return selection.cluster(configs, progress=to_stderr)
 
 

@@ -149,15 +149,15 @@ def _differences(result: ScenarioResult) -> Iterator[str]:
     if result.trouble:
         yield f"<p>{html.escape(result.trouble)}</p>"
     seen: set[tuple[str, int, int]] = set()
-    for found in undocumented(result):
-        yield f"<p><b>{html.escape(found.step)}</b> #{found.attempt}, {html.escape(found.field)}: "
-        yield f"Kafka <code>{html.escape(str(found.kafka))}</code>, "
-        yield f"simulator <code>{html.escape(str(found.sim))}</code></p>"
-        key = (found.step, found.attempt, found.repeat)
+    for difference in undocumented(result):
+        yield f"<p><b>{html.escape(difference.step)}</b> #{difference.attempt}, {html.escape(difference.field)}: "
+        yield f"Kafka <code>{html.escape(str(difference.kafka))}</code>, "
+        yield f"simulator <code>{html.escape(str(difference.sim))}</code></p>"
+        key = (difference.step, difference.attempt, difference.repeat)
         if key not in seen:
             seen.add(key)
-            yield from _both(result, found)
-    reasons = Counter(found.reason for found in result.differences if found.reason)
+            yield from _both(result, difference)
+    reasons = Counter(difference.reason for difference in result.differences if difference.reason)
     for reason, count in reasons.most_common():
         yield f"<p>{count} documented: <i>{html.escape(reason)}</i></p>"
 

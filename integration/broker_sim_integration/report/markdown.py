@@ -76,14 +76,14 @@ def _not_played(report: Report) -> Iterator[str]:
 
 
 def _differences(report: Report) -> Iterator[str]:
-    found = [result for result in report.results if undocumented(result)]
-    if found:
+    differing = [result for result in report.results if undocumented(result)]
+    if differing:
         yield ""
         yield "## Differences"
         yield ""
         yield from _row("scenario", "step", "field", "Kafka", "simulator")
         yield from _row(*["---"] * 5)
-    for result in found:
+    for result in differing:
         if result.flakiness:
             yield from _row(result.scenario.name, "", "flaky", result.flakiness, "")
         for difference in undocumented(result):

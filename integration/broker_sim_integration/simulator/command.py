@@ -27,17 +27,17 @@ def own_command(release: str = DEFAULT_RELEASE) -> SimulatorCommand:
     return SimulatorCommand((sys.executable, "-P", "-m", "broker_sim", *_run(release)), "of this Python")
 
 
-def select_simulator(asked: str, release: str = DEFAULT_RELEASE) -> SimulatorCommand:
+def select_simulator(command: str, release: str = DEFAULT_RELEASE) -> SimulatorCommand:
     """Return the command that runs a cluster of `release`: own, or a command line in place of `broker-sim`.
 
     Raise ValueError for an empty one.
     """
-    if asked == "own":
+    if command == "own":
         return own_command(release)
-    arguments = tuple(shlex.split(asked))
+    arguments = tuple(shlex.split(command))
     if not arguments:
         raise ValueError("--simulator: give own or a command")
-    return SimulatorCommand((*arguments, *_run(release)), "asked for")
+    return SimulatorCommand((*arguments, *_run(release)), "as requested")
 
 
 def _run(release: str) -> tuple[str, ...]:

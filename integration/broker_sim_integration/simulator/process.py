@@ -129,7 +129,7 @@ class SimulatorProcess:
             raise SimulatorError(f"the simulator keeps its data in memory; configure {ON_DISK}")
         return Path(self._data.name) / f"broker-{broker}"
 
-    # -- what it says -----------------------------------------------------------------------------
+    # -- its output ------------------------------------------------------------------------------
 
     def how_it_ended(self) -> str | None:
         """Return one line if the process has ended by itself: its exit code and the end of its log."""

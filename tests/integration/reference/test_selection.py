@@ -27,9 +27,9 @@ def install_java(programs, version):
 
 
 def test_reference_that_is_asked_for_is_taken_unchecked(bare_machine):
-    assert select_reference("containers") == Selection(ReferenceKind.CONTAINERS, "asked for")
-    assert select_reference("jvm") == Selection(ReferenceKind.JVM, "asked for")
-    assert select_reference("recorded") == Selection(ReferenceKind.RECORDED, "asked for")
+    assert select_reference("containers") == Selection(ReferenceKind.CONTAINERS, "as requested")
+    assert select_reference("jvm") == Selection(ReferenceKind.JVM, "as requested")
+    assert select_reference("recorded") == Selection(ReferenceKind.RECORDED, "as requested")
     assert select_reference("bootstrap=kafka:9092").address == "kafka:9092"
 
 

@@ -32,7 +32,7 @@ def report_of(result_of):
             run_id="run",
             catalogue_version="abc",
             reference="jvm",
-            reason="asked for",
+            reason="as requested",
             facts={"kafka_version": "4.3.1"},
             results=list(results),
             lateness=compare_lateness(results, Machines()),

@@ -133,8 +133,8 @@ def _fields_in(spec: StructSpec, version: int, body: Mapping[str, Any]) -> dict[
         if value is None and version not in field.nullable_versions:
             continue
         values[name] = value
-        is_told = isinstance(value, str)  # a reference to what an answer told
-        if field.struct is not None and value is not None and not is_told:
+        is_reference = isinstance(value, str)  # to a value of an earlier response
+        if field.struct is not None and value is not None and not is_reference:
             inner = partial(_fields_in, field.struct, version)
             values[name] = [inner(one) for one in value] if field.is_array else inner(value)
     return values

@@ -113,7 +113,7 @@ def fetch(rng: random.Random) -> Request:
 
 
 def list_offsets(rng: random.Random) -> Request:
-    """Ask for offsets by time, or for the ends."""
+    """Look up offsets by timestamp, or the ends of partitions."""
     topics = [
         {
             "name": _topic(rng)[0],

@@ -53,8 +53,8 @@ class BootstrapCluster(ReferenceCluster):
         """Request the list of brokers; raise `ReferenceUnavailableError` if no broker responds."""
         for address in self._address.split(","):
             with suppress(OSError):
-                found = listed_brokers(address, timeout_s=ANSWER_TIMEOUT_S)
-                self._addresses = dict(sorted(found.items()))
+                brokers = listed_brokers(address, timeout_s=ANSWER_TIMEOUT_S)
+                self._addresses = dict(sorted(brokers.items()))
                 return
         raise ReferenceUnavailableError(f"no Kafka responds at {self._address}; check the address and the listeners")
 

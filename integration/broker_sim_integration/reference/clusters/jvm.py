@@ -50,7 +50,7 @@ def find_java() -> str:
     java = shutil.which("java")
     if java is None:
         raise ReferenceUnavailableError(f"Java is missing: {JAVA_REMEDY}")
-    done = subprocess.run(  # noqa: S603 - asks the Java on the user's own path
+    done = subprocess.run(  # noqa: S603 - the Java on the PATH of the user
         [java, "-version"], capture_output=True, text=True, timeout=30, check=False
     )
     version = re.search(r'version "(\d+)', done.stderr)

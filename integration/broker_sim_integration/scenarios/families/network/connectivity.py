@@ -126,7 +126,7 @@ def a_paused_leader_answers_its_parked_requests_when_it_continues(cluster: Clust
 
 @scenario(needs={Fault.KILL}, configs=QUICK_FENCING)
 def a_killed_broker_refuses_connections_until_it_is_back(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Connections are refused; after the start its topics are back, with their records."""
+    """Connections are rejected; after the start its topics are back, with their records."""
     topic = cluster.topics.create([cluster.third])
     cluster.connect(cluster.third).produce(topic, b"kept")
     cluster.faults.kill(cluster.third)

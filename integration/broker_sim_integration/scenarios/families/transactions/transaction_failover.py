@@ -110,7 +110,6 @@ def a_transaction_that_ends_is_ended_by_the_next_coordinator(cluster: ClusterUnd
     seen = transactions.read("second partition", other, topic, partition=1)
     # The marker of the old coordinator was waiting, too. If it is written before that of the next coordinator, the
     # partition has two markers; after it, it is rejected.
-    # marker, after it it is refused.
     yield concluded("second partition", found=seen.fields["found"][:2])
     yield produced("next", producer.produce(leader, topic, b"2"), MOVED, topic=topic)
     _prefer(cluster, STATE_TOPIC, partition, cluster.second, cluster.first, cluster.third)
