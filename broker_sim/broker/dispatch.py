@@ -18,6 +18,7 @@ from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, decode_request_header, encode_response
+from broker_sim.protocol.release import last_release_with
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -130,15 +131,19 @@ class RequestDispatcher:
 
     def _encode_unsupported_version(self, header: RequestHeader) -> list[Chunk]:
         """Return the response to an ApiVersions request that is too new (KIP-511); raise for other APIs."""
-        if self._api_table.get(header.api_key) is None:
+        served = self._api_table.get(header.api_key)
+        if served is None:
             raise ProtocolError(
                 f"{header.api_key.api_name} of client {header.client_id!r} is not served, see {DOCUMENT}"
             )
         if header.api_key is not ApiKey.API_VERSIONS:
-            raise ProtocolError(
-                f"{header.api_key.name} version {header.api_version} is not served; "
-                f"client {header.client_id!r} should send ApiVersions first"
+            older = last_release_with(header.api_key, header.api_version)
+            remedy = (
+                f"client {header.client_id!r} needs a cluster with as_version={older.name!r} or older"
+                if older is not None and header.api_version < served.min_version
+                else f"client {header.client_id!r} should send ApiVersions first"
             )
+            raise ProtocolError(f"{header.api_key.name} version {header.api_version} is not served; {remedy}")
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, UNSUPPORTED_API_VERSIONS, header.correlation_id, response)
 

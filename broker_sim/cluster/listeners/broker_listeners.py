@@ -218,8 +218,10 @@ def _check_ports(key: str, endpoints: Iterable[Endpoint]) -> None:
 def with_listeners(
     configs: Mapping[str, GivenValue] | None, listeners: object, advertised: object, protocol: str = PLAINTEXT
 ) -> Mapping[str, GivenValue] | None:
-    """Return the configurations with these listeners, all of `protocol` unless a protocol map is configured.
+    """Return the configurations with these listeners.
 
+    Unless a protocol map is configured, a listener with the name of a protocol, such as SASL_SSL, has that protocol
+    as in Kafka, and all others have `protocol`.
     The first advertised listener is the one between brokers unless another is configured. Raises ConfigError.
     """
     texts: dict[str, GivenValue] = {}
@@ -239,7 +241,9 @@ def with_listeners(
         advertised_text = {**(configs or {}), **texts}.get(ADVERTISED_LISTENERS)
         advertised_names = names if advertised_text is None else listener_names(str(advertised_text))
         every_name = dict.fromkeys([*names, *advertised_names])
-        texts[PROTOCOL_MAP] = ",".join(f"{name}:{protocol}" for name in every_name)
+        texts[PROTOCOL_MAP] = ",".join(
+            f"{name}:{name if name in SECURITY_PROTOCOLS else protocol}" for name in every_name
+        )
         texts.update((INTER_BROKER_LISTENER, name) for name in advertised_names[:1])
     return {**texts, **(configs or {})} if texts else configs
 
@@ -254,10 +258,10 @@ def listeners_by_id(
     listeners = {
         broker_id: make(config, port=port) for (broker_id, config), port in zip(configs.items(), own_ports, strict=True)
     }
-    return _without_used_ports_ports(listeners)
+    return _without_used_ports(listeners)
 
 
-def _without_used_ports_ports(listeners: Mapping[int, BrokerListeners]) -> dict[int, BrokerListeners]:
+def _without_used_ports(listeners: Mapping[int, BrokerListeners]) -> dict[int, BrokerListeners]:
     """Leave out controllers' listeners whose port another listener has; brokers' listeners have precedence."""
     used_ports = {
         endpoint.port
@@ -296,7 +300,7 @@ class Security(NamedTuple):
         """Return the configurations, completed by those that the protocol implies."""
         explicit = configs or {}
         implied: dict[str, GivenValue] = {}
-        if self.protocol in SASL_PROTOCOLS:
+        if self.protocol in SASL_PROTOCOLS or self.users is not None:
             from broker_sim.security.sasl_listener import PASSWORD_MECHANISMS  # noqa: PLC0415 - only for logins
 
             implied[MECHANISMS] = ",".join(PASSWORD_MECHANISMS)
@@ -360,4 +364,7 @@ def _credential(mechanism: ScramMechanism, user: str, password: str, rng: random
 def check_users(security: Security, listeners: Iterable[BrokerListeners]) -> None:
     """Raise ConfigError if there are users but no listener with logins."""
     if security.users is not None and not any(each.sasl for each in listeners):
-        raise ConfigError("users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl' too")
+        raise ConfigError(
+            "users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl', or name a listener"
+            " SASL_PLAINTEXT or SASL_SSL"
+        )

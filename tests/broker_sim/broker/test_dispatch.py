@@ -101,11 +101,17 @@ def test_api_that_is_not_served_is_a_protocol_error(setup):
         setup.client.send(request, 0)
 
 
-@pytest.mark.parametrize("version", [2, 14])
-def test_version_that_is_not_served_is_a_protocol_error_that_names_the_client(setup, version):
+@pytest.mark.parametrize(
+    ("version", "remedy"),
+    [
+        (2, "'test' needs a cluster with as_version='3.9' or older"),
+        (14, "'test' should send ApiVersions first"),
+    ],
+)
+def test_version_that_is_not_served_is_a_protocol_error_with_a_remedy(setup, version, remedy):
     frame = bytearray(frame_of(produce_request(("t", 0)), 9))
     frame[2:4] = version.to_bytes(2, "big")
-    with pytest.raises(ProtocolError, match=f"PRODUCE version {version} is not served.*'test'"):
+    with pytest.raises(ProtocolError, match=f"PRODUCE version {version} is not served; client {remedy}"):
         setup.client.send_frame(frame, header(ApiKey.PRODUCE, version))
 
 

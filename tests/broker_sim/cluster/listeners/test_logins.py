@@ -237,11 +237,21 @@ def test_listeners_may_differ():
         assert metadata(cluster, client) is not None
 
 
+def test_a_listener_with_the_name_of_a_protocol_has_that_protocol():
+    text = "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0"
+    with VirtualCluster(1, listeners=text, users=USERS) as cluster:
+        assert metadata(cluster, cluster.client(listener="PLAINTEXT")) is not None
+        assert metadata(cluster, cluster.client(listener="SASL_PLAINTEXT")) is None
+        client = cluster.client(listener="SASL_PLAINTEXT")
+        log_in(cluster, client, PLAIN)
+        assert metadata(cluster, client) is not None
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"security": "tls"}, "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'"),
-        ({"users": USERS}, "users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl' too"),
+        ({"users": USERS}, "users need a listener with logins; pass security='sasl_plaintext' or 'sasl_ssl'"),
         ({"security": "sasl_plaintext"}, "listener SASL_PLAINTEXT has no users for PLAIN"),
         ({"users": ["billing"]}, "users must be a mapping such as {'billing': 'secret'}"),
         ({"users": {"": "secret"}}, "a name must be a non-empty text, not ''"),
