@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.chaos import Chaos
     from broker_sim.chaos.timeline import Timeline
+    from broker_sim.chaos.worker import Worker
     from broker_sim.cluster.async_cluster import AsyncCluster
     from broker_sim.runtime.virtual import VirtualEventLoop
 
@@ -48,7 +49,7 @@ def observed(chaos: Chaos, loop: VirtualEventLoop) -> Iterator[None]:
             yield
     finally:
         logging.disable(disabled)
-        note_failed_requests(chaos.kafka, chaos.timeline, loop)
+        note_failed_requests(chaos.kafka, chaos.timeline, loop, chaos.workers)
 
 
 @contextmanager
@@ -173,12 +174,16 @@ def _error_of(record: logging.LogRecord) -> BaseException | None:
     return next((each for each in arguments if isinstance(each, BaseException)), None)
 
 
-def note_failed_requests(kafka: AsyncCluster, timeline: Timeline, loop: VirtualEventLoop) -> None:
-    """Note the requests of the run that were answered with an error."""
+def note_failed_requests(
+    kafka: AsyncCluster, timeline: Timeline, loop: VirtualEventLoop, workers: Sequence[Worker] = ()
+) -> None:
+    """Note the requests answered with an error, with the worker that sent them, or the id of another client."""
     began_ms = loop.clock.wall_clock_ms() - loop.clock.now_ms()
+    names = {worker.name for worker in workers}
     for request in kafka.requests():
         if request.errors and request.elapsed_ms is not None:
             at_s = (request.received_ms + request.elapsed_ms - began_ms) / 1000
             errors = ", ".join(error.name for error in request.errors)
             text = f"{request.api} to broker {request.broker}: {errors}"
-            timeline.moments.append(Moment(at_s, request.client_id or "client", text))
+            host = loop.network.host_of_client.get((request.client_host, request.client_port))
+            timeline.moments.append(Moment(at_s, host if host in names else request.client_id or "client", text))

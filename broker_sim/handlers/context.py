@@ -94,6 +94,10 @@ class ClientConnection(Protocol):
         """The client's address."""
 
     @property
+    def port(self) -> int:
+        """The client's port; 0 if it is unknown."""
+
+    @property
     def listener(self) -> str:
         """Name of the broker's listener that accepted the connection."""
 

@@ -32,6 +32,7 @@ class RequestStatus(NamedTuple):
     api_version: int
     client_id: str | None
     client_host: str
+    client_port: int
     request: Any
     """The message, with the fields of Kafka's definitions in snake_case."""
     response: Any
@@ -53,6 +54,7 @@ class RequestStatus(NamedTuple):
             "api_version": self.api_version,
             "client_id": self.client_id,
             "client_host": self.client_host,
+            "client_port": self.client_port,
             "request": repr(self.request),
             "response": None if self.response is None else repr(self.response),
             "elapsed_ms": self.elapsed_ms,
@@ -105,6 +107,7 @@ class LogEntry:
             context.api_version,
             context.client_id,
             context.connection.ip,
+            context.connection.port,
             self._request,
             self._response,
             self._elapsed_ms,

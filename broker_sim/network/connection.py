@@ -112,6 +112,7 @@ class Connection(asyncio.BufferedProtocol):
         """The header of the last request that its broker has handled."""
         self.last_use = next(_USES)
         """Sequence number of the connection's last use, higher than those of all connections used earlier."""
+        self.port = 0
         self.peer = "unknown"
         self.ip = "unknown"
 
@@ -127,8 +128,8 @@ class Connection(asyncio.BufferedProtocol):
             asyncio.get_running_loop().call_soon(self._link.begin_turns)
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
-            self.ip = peer[0]
-            self.peer = f"{peer[0]}:{peer[1]}"
+            self.ip, self.port = peer[:2]
+            self.peer = f"{self.ip}:{self.port}"
         self._on_made(self)
         if self._process.state is ProcessState.DEAD:
             # The client was accepted while the broker was dying.

@@ -16,6 +16,7 @@ class FrameClient:
     listener = "PLAINTEXT"
     principal = ANONYMOUS
     ip = "127.0.0.1"
+    port = 40_000
     peer = "127.0.0.1:9"
 
     def __init__(self, handle_frame):

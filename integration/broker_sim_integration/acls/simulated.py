@@ -41,6 +41,7 @@ class _Connection:
     """A connection of a client that has logged in."""
 
     ip = peer = "127.0.0.1"
+    port = 40_000
     listener = "PLAINTEXT"
     may_ask_for_tokens = True
     sends_files = False

@@ -1,9 +1,11 @@
 """The time line: what is folded, what is left out with advice, and what of the application's logs is in it."""
 
+import asyncio
 import logging
 import sys
+from importlib.metadata import version
 
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from broker_sim.chaos import Schedule, run_chaos
 from broker_sim.chaos.timeline import Moment, timeline_text
@@ -113,6 +115,22 @@ def test_clients_of_the_test_itself_are_in_it():
             await sent
 
     assert "test" in {who for who, _, _ in observed_moments(send)}
+
+
+def test_refused_requests_have_the_worker_that_sent_them():
+    async def work(chaos, me):
+        options = {"bootstrap_servers": chaos.kafka.bootstrap_servers, "group_id": "shop"}
+        async with AIOKafkaConsumer("orders", **options):
+            await asyncio.sleep(1 if me is None else 0.1)
+
+    async def test(chaos):
+        await chaos.kafka.create_topic("orders", partitions=1, replication_factor=1)
+        chaos.start(lambda me: work(chaos, me), count=2)
+        await work(chaos, None)
+        await chaos.faults_over()
+
+    joins = [who for who, what, _ in observed_moments(test) if what.startswith("JoinGroup")]
+    assert {*joins} == {"worker-1", "worker-2", "aiokafka-" + version("aiokafka")}
 
 
 def test_leaders_that_change_together_are_one_line():

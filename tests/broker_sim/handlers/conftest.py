@@ -54,6 +54,7 @@ class AlwaysOpen:
     listener = "PLAINTEXT"
     principal = ANONYMOUS
     ip = "127.0.0.1"
+    port = 40_000
 
     def close(self, reason=""):
         raise AssertionError(f"closed: {reason}")

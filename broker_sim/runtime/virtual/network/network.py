@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.runtime.virtual.core.clock import NS_PER_US
-from broker_sim.runtime.virtual.network.hosts import Hosts
+from broker_sim.runtime.virtual.network.hosts import Address, Hosts
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -68,6 +68,8 @@ class Network:
         self._connections: dict[Pipe, None] = {}
         """The clients' pipes of all established connections, oldest first."""
         self._made = 0
+        self.host_of_client: dict[Address, str] = {}
+        """The host of the last connection from each address and port."""
 
     # -- latency ----------------------------------------------------------------------------------
 

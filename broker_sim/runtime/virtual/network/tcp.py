@@ -174,6 +174,7 @@ class Tcp:
         if local is None:
             own = LOOPBACK if address == LOOPBACK else network.hosts.add(network.current_host)
             local = (own, self.ports.draw_free())
+        network.host_of_client[local] = network.current_host
         forth = network.make_pipe(host, address, port)
         transport = MemoryTransport(network, forth, local, (address, port), copy_context())
         transport.pair(MemoryTransport(network, forth.back, (address, port), local, copy_context()))

@@ -31,7 +31,7 @@ DAY_MS, WEEK_MS = 86_400_000, 604_800_000
 class Client:
     """A connection of somebody who has logged in."""
 
-    sends_files, listener, ip = False, "SASL", "127.0.0.1"
+    sends_files, listener, ip, port = False, "SASL", "127.0.0.1", 40_000
 
     def __init__(self, broker, name, *, may_ask_for_tokens=True):
         self.broker = broker
