@@ -112,7 +112,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "slow": Kind("worker", 1, values=("50", "300", "2000"), beside_a_command=False),
     "fail": Kind("worker", 2, beside_a_command=False),
     "clock": Kind("worker", 0.5, values=("-3600", "-2", "2", "3600"), beside_a_command=False),
-    "deploy": Kind("workers", 0, lasts=False, values=("rolling", "all"), beside_a_command=False),
+    "deploy": Kind("workers", 1, lasts=False, values=("rolling", "all"), beside_a_command=False),
     "scale": Kind("workers", 0, values=("1", "-1"), beside_a_command=False),
     "pause": Kind("broker", 1),
     "kill": Kind("broker", 1),

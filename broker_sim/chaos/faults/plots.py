@@ -1,7 +1,7 @@
 """Plots: combinations of faults aimed at the leader or coordinator of the moment.
 
-Chance alone rarely makes two faults coincide at the moment that matters. Random runs draw plots, and so do users'
-searches that name plots among the kinds of faults.
+Chance alone rarely makes two faults coincide at the moment that matters. Random runs draw plots, and so do searches
+for applications: those of `PLOT_WEIGHTS`, or those that they name among the kinds of faults.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FAULT_DURATIONS_MS: Final = (50, 300, 1_000, 2_000, 3_000)
 LONG_FREEZES_MS: Final = (8_000, 12_000, 20_000)
 """Durations that exceed the session timeouts of clients under chaos, also aiokafka's default."""
+LONG_FALLS_MS: Final = (4_000, 8_000)
+"""Durations that exceed the sessions of brokers under chaos, so that another replica leads."""
 _SMALL_DELAYS_MS: Final = ("2", "5", "20", "40", "100")
 _PAIRS: Final = ((LEADER, FOLLOWER), (LEADER, THIRD))
 
@@ -191,6 +193,14 @@ class Plots:
             Action(at_ms + self.ms(200, held_ms), "roll", (role,)),
         ]
 
+    def leader_ahead(self, at_ms: int) -> list[Action]:
+        """Cut the followers off, and make the leader fall while they are in the ISR without its records."""
+        for_ms = self.ms(1_000, 4_000)
+        return [
+            *(Action(at_ms, "cut_link", pair, for_ms) for pair in _PAIRS),
+            Action(at_ms + self.ms(500, for_ms), self._fall(), (LEADER,), self._rng.choice(LONG_FALLS_MS)),
+        ]
+
     def _worker(self) -> str:
         return f"worker-{self._rng.randint(1, self._setting.workers)}"
 
@@ -205,6 +215,7 @@ PLOTS: Final[Mapping[str, Plot]] = MappingProxyType(
             Plots.long_freeze,
             Plots.overlapping_deploys,
             Plots.roll_in_a_transaction,
+            Plots.leader_ahead,
             Plots.deaf_followers,
             Plots.alone,
             Plots.failovers,
@@ -218,6 +229,10 @@ PLOTS: Final[Mapping[str, Plot]] = MappingProxyType(
     }
 )
 """The plots that a search can name besides kinds of faults."""
+PLOT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
+    {"crash_in_a_move": 0.5, "long_freeze": 0.5, "overlapping_deploys": 0.5, "leader_ahead": 1}
+)
+"""Weights with which plots are drawn for applications; others happen only if they are named."""
 
 
 def draw_plot(rng: random.Random, name: str, setting: Setting) -> list[Action]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker_sim.chaos.faults.kinds import KINDS
-from broker_sim.chaos.faults.plots import PLOTS
+from broker_sim.chaos.faults.plots import PLOT_WEIGHTS, PLOTS
 from broker_sim.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -16,16 +16,13 @@ if TYPE_CHECKING:
 def weights_of(faults: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
     """Return the weight of each kind and plot, in the order of `KINDS` and `PLOTS`.
 
-    None stands for all kinds with a default weight. Names get their default weight, or 1 if they have none; a mapping
+    None stands for all that have a default weight. Names get their default weight, or 1 if they have none; a mapping
     has explicit weights. Raises ValueError for an unknown kind, a negative weight, or no weight above 0.
     """
+    usual = {**{name: kind.weight for name, kind in KINDS.items() if kind.weight}, **PLOT_WEIGHTS}
     if faults is None:
-        return {name: kind.weight for name, kind in KINDS.items() if kind.weight}
-    weights = (
-        dict(faults)
-        if isinstance(faults, Mapping)
-        else {name: (KINDS[name].weight if name in KINDS else 0) or 1 for name in faults}
-    )
+        faults = usual
+    weights = dict(faults) if isinstance(faults, Mapping) else {name: usual.get(name, 1) for name in faults}
     names = (*KINDS, *PLOTS)
     unknown = sorted(set(weights) - set(names))
     if unknown:

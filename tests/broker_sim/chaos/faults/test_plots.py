@@ -7,7 +7,7 @@ import pytest
 
 from broker_sim.chaos import draw_schedule, run_chaos
 from broker_sim.chaos.faults.checks import check_action
-from broker_sim.chaos.faults.plots import PLOTS, Setting, draw_plot
+from broker_sim.chaos.faults.plots import PLOT_WEIGHTS, PLOTS, Setting, draw_plot
 from broker_sim.chaos.faults.weights import kinds_beside_a_command, weights_beside_a_command, weights_of
 
 DURATION_MS = 20_000
@@ -32,6 +32,7 @@ def test_plot_has_possible_actions_that_are_over_when_the_run_is(name):
         ("long_freeze", {"freeze"}),
         ("overlapping_deploys", {"deploy"}),
         ("roll_in_a_transaction", {"hold", "roll"}),
+        ("leader_ahead", {"cut_link", "isolate", "kill", "pause", "stop"}),
     ],
 )
 def test_named_plot_is_drawn_and_alone(name, kinds):
@@ -67,10 +68,10 @@ def test_second_deploy_begins_before_the_first_is_over():
     assert second - first < 8_000
 
 
-def test_plots_are_named_beside_kinds_and_not_drawn_by_default():
-    assert weights_of(["crash", "long_freeze"]) == {"crash": 3, "long_freeze": 1}
+def test_some_plots_are_drawn_by_default_and_all_can_be_named():
+    assert weights_of(["crash", "long_freeze", "alone"]) == {"crash": 3, "long_freeze": 0.5, "alone": 1}
     assert weights_of({"long_freeze": 2}) == {"long_freeze": 2}
-    assert not PLOTS.keys() & weights_of(None).keys()
+    assert PLOTS.keys() & weights_of(None).keys() == PLOT_WEIGHTS.keys()
     assert not PLOTS.keys() & set(kinds_beside_a_command())
     with pytest.raises(ValueError, match="virtual time only"):
         weights_beside_a_command(["alone"])
