@@ -32,9 +32,9 @@ HEAD = """# The Python API
 """
 PURGATORY_HEAD = """# The purgatory's API
 
-`from broker_sim.purgatory import ...` gives these names, `from broker_sim_purgatory import ...` where the library is
-installed alone. This page is made from their docstrings by `python -m tools.api_page`; see
-[the purgatory and the timing wheel](../how/purgatory.md) for what they are for, with examples.
+`from broker_sim_purgatory import ...` gives these names; with broker-sim `broker_sim.purgatory` does too. This page is
+made from their docstrings by `python -m tools.api_page`; see [the purgatory and the timing wheel](../how/purgatory.md)
+for what they are for, with examples.
 """
 HTTP_HEAD = """# HTTP and `broker-sim ctl`
 
