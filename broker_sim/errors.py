@@ -227,7 +227,7 @@ class UnknownBrokerError(LookupError):
     """There is no broker with that id; the text lists the existing ids."""
 
     def __init__(self, broker_id: int, broker_ids: Iterable[int]) -> None:
-        super().__init__(f"there is no broker {broker_id!r}; there are {_listed(broker_ids)}")
+        super().__init__(f"unknown broker {broker_id!r}; brokers: {_listed(broker_ids)}")
 
 
 class UnknownPartitionError(LookupError):
@@ -235,7 +235,7 @@ class UnknownPartitionError(LookupError):
 
     def __init__(self, topic: str, partition: int | None, alternatives: Iterable[object]) -> None:
         if partition is None:
-            super().__init__(f"there is no topic {topic!r}; there are {_listed(alternatives)}")
+            super().__init__(f"unknown topic {topic!r}; topics: {_listed(alternatives)}")
         else:
             super().__init__(f"topic {topic!r} has no partition {partition}; it has {_listed(alternatives)}")
 

@@ -58,7 +58,9 @@ class Schedule(FaultSchedule):
         for action in self.actions:
             for name in action.on:
                 if name.startswith("worker-") and name not in names:
-                    raise ScheduleError(f"{action}: there is no {name}: workers={self.workers} are {', '.join(names)}")
+                    raise ScheduleError(
+                        f"{action}: unknown worker {name!r}; workers={self.workers} are {', '.join(names)}"
+                    )
 
     def as_taken(self, deviations: Sequence[Deviation]) -> Self:
         """Return the schedule with the deviations of its run; a seeded schedule stays as it is."""

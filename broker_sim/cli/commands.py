@@ -16,7 +16,7 @@ class Commands(click.Group):
         if not name.startswith("-") and self.get_command(ctx, name) is None:
             from broker_sim.errors import did_you_mean  # noqa: PLC0415 - only for a mistake
 
-            raise click.UsageError(f"there is no command '{name}'{did_you_mean(name, self.list_commands(ctx))}", ctx)
+            raise click.UsageError(f"unknown command '{name}'{did_you_mean(name, self.list_commands(ctx))}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -27,7 +27,7 @@ def one_line(error: click.ClickException) -> str:
 
         parameters = error.ctx.command.get_params(error.ctx)
         options = [name for each in parameters for name in (*each.opts, *each.secondary_opts) if name[:1] == "-"]
-        text = f"there is no option '{error.option_name}'{did_you_mean(error.option_name, options)}"
+        text = f"unknown option '{error.option_name}'{did_you_mean(error.option_name, options)}"
     else:
         text = " ".join(error.format_message().split())
     if isinstance(error, click.UsageError) and error.ctx is not None:

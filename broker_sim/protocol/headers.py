@@ -48,7 +48,7 @@ class _Apis(dict[int, _Api]):
         try:
             key = ApiKey(api_key)
         except ValueError:
-            raise ProtocolError(f"there is no API with the key {api_key}") from None
+            raise ProtocolError(f"unknown API key {api_key}") from None
         request_min = request_class(key).FLEXIBLE_VERSIONS_MIN
         response_min = response_class(key).FLEXIBLE_VERSIONS_MIN
         if key is ApiKey.API_VERSIONS:

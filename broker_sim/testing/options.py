@@ -86,7 +86,9 @@ class VirtualTimeOptions(ClusterOptions):
             raise ConfigError(f"broker_configs={self.broker_configs!r}: pass a mapping by broker id")
         for broker_id, configs in (self.broker_configs or {}).items():
             if broker_id not in broker_ids(self.brokers, self.first_broker_id):
-                raise ConfigError(f"broker_configs: there is no broker {broker_id!r}, only {self.brokers} brokers")
+                raise ConfigError(
+                    f"broker_configs: unknown broker {broker_id!r}; the cluster has {self.brokers} brokers"
+                )
             check_configs(f"broker_configs[{broker_id}]", configs)
         if self.as_version is not None:
             find_release(self.as_version)

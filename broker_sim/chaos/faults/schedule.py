@@ -52,7 +52,7 @@ class FaultSchedule:
         for action in self.actions:
             for name in filter(is_broker, action.on):
                 if name not in names:
-                    raise ScheduleError(f"{action}: there is no {name}: the cluster has {', '.join(names)}")
+                    raise ScheduleError(f"{action}: unknown broker {name!r}; brokers: {', '.join(names)}")
 
     def __str__(self) -> str:
         words = [f"{name}={_written(getattr(self, name))}" for name in self.HEAD]

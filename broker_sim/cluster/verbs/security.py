@@ -52,7 +52,7 @@ class SecurityVerbs(BaseVerbs):
         acl = parse_acl(principal, operation, resource, host, deny=deny)
         (deleted,) = self.nodes.controller.delete_acls([AclFilter(*acl)])
         if not deleted.acls:
-            raise LookupError(f"there is no such ACL: {acl}")
+            raise LookupError(f"unknown ACL: {acl}")
         await self._until_acls_are_known(f"the brokers to forget rights of {acl.principal}")
 
     @verb("GET", "/denials")
@@ -93,7 +93,7 @@ class SecurityVerbs(BaseVerbs):
         controller = self.nodes.controller
         by_scram = controller.image.scram.get(user, {})
         if not by_plain and not by_scram:
-            raise LookupError(f"there is no user {user!r}")
+            raise LookupError(f"unknown user {user!r}")
         for users in by_plain:
             users.set_password(user, password)
         for upsertion in with_password(user, by_scram, password):

@@ -187,8 +187,8 @@ def served_api(api: object) -> ApiKey:
                 raise ValueError(f"{key.api_name} is not served; Produce, for example, is")
             return key
     served = [key.api_name for key in ApiKey if _API_TABLE.get(key) is not None]
-    hint = did_you_mean(name.replace("_", ""), served) or "; there are, for example, Produce and ListOffsets"
-    raise ValueError(f"there is no API {api!r}{hint}")
+    hint = did_you_mean(name.replace("_", ""), served) or "; write, for example, Produce or ListOffsets"
+    raise ValueError(f"unknown API {api!r}{hint}")
 
 
 def _name(field: str, value: object) -> str | None:
@@ -216,8 +216,8 @@ def _error_code(error: object) -> ErrorCode | None:
     name = error.upper() if isinstance(error, str) else ""
     if name in ErrorCode.__members__ and ErrorCode[name]:
         return ErrorCode[name]
-    hint = did_you_mean(name, ErrorCode.__members__) or "; one is NOT_LEADER_OR_FOLLOWER"
-    raise ValueError(f"there is no error {error!r}{hint}")
+    hint = did_you_mean(name, ErrorCode.__members__) or "; write, for example, NOT_LEADER_OR_FOLLOWER"
+    raise ValueError(f"unknown error {error!r}{hint}")
 
 
 def _member(field: str, value: object, kind: type[M]) -> M | None:

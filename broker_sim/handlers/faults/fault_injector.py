@@ -143,7 +143,7 @@ class FaultInjector:
             if injected.id == fault_id:
                 injected.remove()
                 return
-        raise LookupError(f"there is no fault {fault_id}")
+        raise LookupError(f"unknown fault {fault_id}")
 
     def clear(self) -> None:
         """End all faults."""

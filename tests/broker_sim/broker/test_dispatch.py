@@ -91,7 +91,7 @@ def test_bytes_behind_a_request_are_ignored(setup):
 
 def test_unknown_api_is_a_protocol_error(setup):
     frame = (999).to_bytes(2, "big") + frame_of(messages.MetadataRequest(), 12)[2:]
-    with pytest.raises(ProtocolError, match="no API with the key 999"):
+    with pytest.raises(ProtocolError, match="unknown API key 999"):
         setup.client.send_frame(frame, header(ApiKey.METADATA, 12))
 
 

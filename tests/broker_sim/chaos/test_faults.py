@@ -270,10 +270,10 @@ def test_leadership_moves_to_the_broker():
     [
         ("100 error broker-1 for=1000 value=ApiVersions/INVALID_REQUEST", None),
         ("100 error broker-1 for=1000 value=ApiVersions/NOT_CONTROLLER", "ApiVersions cannot return NOT_CONTROLLER"),
-        ("100 lose broker-1 for=1000 value=Prodoose", "there is no API 'Prodoose'"),
-        ("100 delay broker-1 for=1000 value=Prodoose/5", "there is no API 'Prodoose'"),
+        ("100 lose broker-1 for=1000 value=Prodoose", "unknown API 'Prodoose'"),
+        ("100 delay broker-1 for=1000 value=Prodoose/5", "unknown API 'Prodoose'"),
         ("100 hold brokers for=1000 value=EndTxn", None),
-        ("100 hold brokers for=1000 value=EndTx", "there is no API 'EndTx'"),
+        ("100 hold brokers for=1000 value=EndTx", "unknown API 'EndTx'"),
         ("100 damage brokers for=1000 value=half", "damage must be crc or cut, not 'half'"),
         ("100 lose brokers for=1000 value=Produce", None),
         ("100 explode broker-1", "unknown kind 'explode'"),

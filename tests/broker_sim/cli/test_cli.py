@@ -210,9 +210,9 @@ def test_wrong_option_is_one_line_that_names_it(broker_sim, arguments, reason):
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        ("kaos", "there is no command 'kaos' (did you mean chaos?)"),
-        ("xyz", "there is no command 'xyz'"),
-        ("--frobnicate", "there is no option '--frobnicate'"),
+        ("kaos", "unknown command 'kaos' (did you mean chaos?)"),
+        ("xyz", "unknown command 'xyz'"),
+        ("--frobnicate", "unknown option '--frobnicate'"),
     ],
 )
 def test_wrong_command_is_one_line_that_names_the_nearest(broker_sim, command, reason):

@@ -45,7 +45,7 @@ def test_several_brokers_change_their_state_at_once(ctl, cluster):
 
 def test_password_may_come_from_the_environment_and_is_in_no_answer(ctl, monkeypatch):
     monkeypatch.setenv("BROKER_SIM_PASSWORD", "pa55word")
-    refused = (1, "", "broker-sim: there is no user 'billing'\n")
+    refused = (1, "", "broker-sim: unknown user 'billing'\n")
     assert ctl("set-password", "billing") == refused
     assert ctl("set-password", "billing", "pa55word") == refused
     monkeypatch.setenv("BROKER_SIM_PASSWORD", "")
@@ -56,7 +56,7 @@ def test_password_may_come_from_the_environment_and_is_in_no_answer(ctl, monkeyp
 
 def test_refusal_of_the_cluster_is_one_line(ctl):
     assert ctl("resume", "1") == (1, "", "broker-sim: broker 1 is running, not paused\n")
-    assert ctl("pause", "9") == (1, "", "broker-sim: there is no broker 9; there are 1, 2, 3\n")
+    assert ctl("pause", "9") == (1, "", "broker-sim: unknown broker 9; brokers: 1, 2, 3\n")
 
 
 def test_link_is_cut_slowed_and_healthy_again(ctl, cluster):

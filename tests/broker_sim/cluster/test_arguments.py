@@ -20,13 +20,13 @@ CASES = [
     ({"topics": [":1"]}, ValueError, "NAME:PARTITIONS:RF"),
     ({"configs": ["x"]}, ValueError, "configs must be a mapping"),
     ({"configs": {"num.partitions": None}}, ValueError, "num.partitions"),
-    ({"broker_configs": {4: {}}}, UnknownBrokerError, "no broker 4; there are 1, 2, 3"),
-    ({"broker_configs": {"1": {}}}, UnknownBrokerError, "no broker '1'"),
+    ({"broker_configs": {4: {}}}, UnknownBrokerError, "unknown broker 4; brokers: 1, 2, 3"),
+    ({"broker_configs": {"1": {}}}, UnknownBrokerError, "unknown broker '1'"),
     ({"broker_configs": {1: "x"}}, ValueError, r"broker_configs\[1\] must be a mapping"),
     ({"first_broker_id": -1}, ValueError, "first_broker_id must be a number from 0 on, not -1"),
     ({"first_broker_id": True}, ValueError, "not True"),
     ({"first_broker_id": 2**31 - 2}, ValueError, "broker ids end at 2147483647"),
-    ({"first_broker_id": 0, "broker_configs": {3: {}}}, UnknownBrokerError, "no broker 3; there are 0, 1, 2"),
+    ({"first_broker_id": 0, "broker_configs": {3: {}}}, UnknownBrokerError, "unknown broker 3; brokers: 0, 1, 2"),
     ({"trace": 3}, ValueError, "trace must be the path"),
 ]
 REAL_CASES = [
@@ -101,7 +101,7 @@ def test_unknown_field_of_a_fault_is_refused_with_those_that_there_are():
 
 def test_names_of_errors_are_taken_in_any_case():
     assert Fault(api="produce", error="not_leader_Or_follower").error.name == "NOT_LEADER_OR_FOLLOWER"
-    with pytest.raises(ValueError, match="there is no error 'none'"):
+    with pytest.raises(ValueError, match="unknown error 'none'"):
         Fault(api="Produce", error="none")
 
 

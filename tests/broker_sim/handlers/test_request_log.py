@@ -55,7 +55,7 @@ def test_requests_are_found_by_api_and_client(cluster, ask):
     assert [kept.api for kept in cluster.requests(client_id="shop")] == ["Produce", "Fetch"]
     assert [kept.client_id for kept in cluster.requests(api="PRODUCE")] == ["shop", "billing"]
     assert cluster.requests("fetch", "billing") == ()
-    with pytest.raises(ValueError, match="there is no API 'Frobnicate'"):
+    with pytest.raises(ValueError, match="unknown API 'Frobnicate'"):
         cluster.requests("Frobnicate")
 
 

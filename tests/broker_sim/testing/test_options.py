@@ -62,7 +62,7 @@ def test_good_arguments_are_taken(kwargs):
         ({"security": "tls"}, "security must be one of plaintext, ssl, sasl_plaintext, sasl_ssl, not 'tls'"),
         ({"users": ["a"]}, "users must be a mapping such as"),
         ({"topics": ["a:b"]}, "topics=['a:b']: 'a:b' is not NAME:PARTITIONS:RF:KEY=VALUE"),
-        ({"broker_configs": {4: {}}}, "there is no broker 4, only 3 brokers"),
+        ({"broker_configs": {4: {}}}, "unknown broker 4; the cluster has 3 brokers"),
         ({"broker_configs": {1: {"no.such": 1}}}, "Unknown broker config name: no.such"),
         ({"broker_configs": {1: None}}, "broker_configs[1]=None: pass a mapping of configurations by name"),
         ({"as_version": "9"}, "Unknown Kafka release '9'"),

@@ -180,7 +180,7 @@ def test_user_who_logs_in_by_scram_only_gets_another_password_too(cluster):
 
 
 def test_password_of_nobody_or_none_at_all_is_refused(cluster):
-    with pytest.raises(LookupError, match="there is no user 'nobody'"):
+    with pytest.raises(LookupError, match="unknown user 'nobody'"):
         cluster.set_password("nobody", "new")
     with pytest.raises(ConfigError, match="password of 'billing' must be a non-empty text"):
         cluster.set_password("billing", "")

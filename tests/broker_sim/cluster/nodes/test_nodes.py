@@ -57,7 +57,7 @@ def stop(cluster, broker_id):
 
 @pytest.mark.parametrize("verb", ["start", "pause", "resume", "stop", "kill", "isolate", "node"])
 def test_unknown_broker_is_refused_with_the_known_ones(nodes, verb):
-    with pytest.raises(UnknownBrokerError, match="there is no broker 9; there are 1, 2, 3"):
+    with pytest.raises(UnknownBrokerError, match="unknown broker 9; brokers: 1, 2, 3"):
         getattr(nodes, verb)(9)
 
 

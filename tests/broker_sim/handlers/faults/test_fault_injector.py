@@ -142,7 +142,7 @@ def test_heal_ends_one_fault_by_its_id_or_all(hit, faults):
     assert [fault.id for fault in faults.injected] == [1, 2, 3]
     faults.heal(second.id)
     assert faults.injected == (first, third)
-    with pytest.raises(LookupError, match="there is no fault 2"):
+    with pytest.raises(LookupError, match="unknown fault 2"):
         faults.heal(second.id)
     faults.heal()
     assert faults.injected == ()

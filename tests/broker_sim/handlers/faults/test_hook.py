@@ -148,7 +148,7 @@ def test_error_of_a_function_ends_a_virtual_run(cluster):
     ("arguments", "error", "reason"),
     [
         (("Produce", None), TypeError, "calls a function, not None"),
-        (("Frobnicate", print), ValueError, "there is no API 'Frobnicate'"),
+        (("Frobnicate", print), ValueError, "unknown API 'Frobnicate'"),
     ],
 )
 def test_impossible_hook_is_refused(cluster, arguments, error, reason):
