@@ -23,8 +23,8 @@ PER_TOPIC = 1_000
 WAIT_MS = 300_000
 TIMEOUT_MS = 60_000
 AT_ONCE = 200
-TOPICS_AT_ONCE = 10
-"""A request may create 10 000 partitions."""
+TOPICS_AT_ONCE = 9
+"""A request may write 10 000 records, one for each topic and each partition."""
 MOST_IDLE_MB = 45
 MOST_PARTITION_KB = 10
 

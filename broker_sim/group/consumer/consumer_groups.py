@@ -188,7 +188,7 @@ class ConsumerGroups(
         member_records += refreshed.records
         if group.has_subscription_metadata_record:
             member_records.append(records.subscription_metadata_tombstone(group.group_id))
-        return replace(refreshed, records=member_records, has_changed=has_changed)
+        return refreshed._replace(records=member_records, has_changed=has_changed)
 
     def assign(
         self, group: ConsumerGroup, updated: ConsumerMember | None, subscription: Subscription

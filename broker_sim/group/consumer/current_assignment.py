@@ -13,8 +13,8 @@ Unnecessary steps are skipped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.modern.assigned_group import MemberState
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 NOT_OWNED = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reconciliation:
+class Reconciliation(NamedTuple):
     """The input of a member's next step."""
 
     target_epoch: int

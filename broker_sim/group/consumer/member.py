@@ -6,7 +6,7 @@ Members are immutable: each change creates a new one with `dataclasses.replace`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH, MemberState
 from broker_sim.group.modern.assignment import NO_EPOCHS, Epochs
@@ -21,8 +21,7 @@ FIRST_STATE: Final = 0
 """Number of the state STABLE in records."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClassicMetadata:
+class ClassicMetadata(NamedTuple):
     """The session and protocols of a member of the classic protocol in a consumer group."""
 
     session_timeout_ms: int

@@ -5,8 +5,7 @@ Mirrors `newConsumerGroup…Record` of `GroupCoordinatorRecordHelpers`; the othe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.group import record_messages as messages
 from broker_sim.group.consumer.member import FIRST_STATE
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Epochs
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedRegex:
+class ResolvedRegex(NamedTuple):
     """The topics that match a regular expression, with the metadata version and wall-clock time of the match."""
 
     topics: frozenset[str]

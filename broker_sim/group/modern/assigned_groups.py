@@ -18,7 +18,7 @@ import base64
 import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
@@ -74,8 +74,7 @@ Request = TypeVar("Request", bound=HeartbeatRequest)
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True, slots=True)
-class ShardParts:
+class ShardParts(NamedTuple):
     """The services shared by all kinds of groups in one shard; `groups` has all its groups by id."""
 
     broker: BrokerContext
@@ -98,8 +97,7 @@ class MemberChange(Generic[G, M, R]):
     """Data from the request that step D needs: the partitions that the member owns, or the complete request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
+class Subscription(NamedTuple):
     """The outcome of step B."""
 
     group_epoch: int

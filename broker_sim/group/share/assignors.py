@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from broker_sim.hash_order.hash_codes import INT_MASK, integer_hash, uuid_hash
 from broker_sim.hash_order.java_order import HashTable, copied_capacity, table_capacity
@@ -32,16 +32,14 @@ P = TypeVar("P", bound="Hashable")
 TopicIdPartition = tuple[bytes, int]
 
 
-@dataclass(frozen=True, slots=True)
-class ShareMemberSpec:
+class ShareMemberSpec(NamedTuple):
     """One member: the existing topics that it subscribes to, in Kafka's order, and its previous target."""
 
     topic_ids: Sequence[bytes]
     target: Partitions
 
 
-@dataclass(frozen=True, slots=True)
-class ShareGroupSpec:
+class ShareGroupSpec(NamedTuple):
     """A group: its members in the order of Kafka's table, and the partitions that may be assigned."""
 
     members: Mapping[str, ShareMemberSpec]

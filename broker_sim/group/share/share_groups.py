@@ -106,7 +106,7 @@ class ShareGroups(
             bumps=bumps,
         )
         has_changed = refreshed.group_epoch > group.group_epoch
-        return replace(refreshed, records=[*member_records, *refreshed.records], has_changed=has_changed)
+        return refreshed._replace(records=[*member_records, *refreshed.records], has_changed=has_changed)
 
     def assign(
         self, group: ShareGroup, updated: ShareMember | None, subscription: Subscription

@@ -16,8 +16,8 @@ E. a copy that is to become the active task is not revoked until it does
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.modern.assigned_group import MemberState
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     IsFree = Callable[[str, int], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciliation:
+class Reconciliation(NamedTuple):
     """The input of a member's next step: its target, and the tasks that it and others own."""
 
     target_epoch: int

@@ -8,8 +8,7 @@ by the broker:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
@@ -63,8 +62,7 @@ def _topic_infos(topics: Iterable[messages.StreamsGroupHeartbeatRequest.TopicInf
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class StreamsTopology:
+class StreamsTopology(NamedTuple):
     """A topology, with its subtopologies by id in the order of Kafka's table."""
 
     topology_epoch: int

@@ -10,7 +10,6 @@ they are requested again when another broker becomes the coordinator; a group ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -58,8 +57,7 @@ class _Request(NamedTuple):
     next_ms: float
 
 
-@dataclass(frozen=True, slots=True)
-class DescribedEpochs:
+class DescribedEpochs(NamedTuple):
     """The epochs of a group's topology and its descriptions."""
 
     topology_epoch: int

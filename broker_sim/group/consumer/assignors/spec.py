@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.group.modern.assignment import AssignorError
 from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Partitions
 
 
-@dataclass(frozen=True, slots=True)
-class MemberSpec:
+class MemberSpec(NamedTuple):
     """One member: the existing topics that it subscribes to, in Kafka's order, and its previous target.
 
     `subscribed_size` is the number of names in its subscription, including topics that do not exist.
@@ -28,8 +26,7 @@ class MemberSpec:
     target: Partitions
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSpec:
+class GroupSpec(NamedTuple):
     """A group: its members in the order of Kafka's table, its topics, and the previous target."""
 
     members: Mapping[str, MemberSpec]

@@ -41,8 +41,7 @@ class MemberSpec:
     """Task offsets that the member has reported."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSpec:
+class GroupSpec(NamedTuple):
     """A group: its members in the order of Kafka's table, and the assignment configurations."""
 
     members: Mapping[str, MemberSpec]

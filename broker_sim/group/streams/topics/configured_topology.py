@@ -5,9 +5,8 @@ Mirrors `ConfiguredTopology`, `ConfiguredSubtopology`, `ConfiguredInternalTopic`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_text import text_order
@@ -57,8 +56,7 @@ CreateTopics = messages.CreateTopicsRequest
 _DEFAULT_REPLICATION: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredInternalTopic:
+class ConfiguredInternalTopic(NamedTuple):
     """The required configuration of a repartition or changelog topic; `replication_factor` 0 is the broker's default.
 
     `configs` are in the order of Kafka's table.
@@ -88,8 +86,7 @@ class ConfiguredInternalTopic:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredSubtopology:
+class ConfiguredSubtopology(NamedTuple):
     """A subtopology; all topics are in the order of Kafka's tables."""
 
     number_of_tasks: int
@@ -109,8 +106,7 @@ class ConfiguredSubtopology:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ConfiguredTopology:
+class ConfiguredTopology(NamedTuple):
     """The topology of an epoch, as configured for topics with that metadata hash.
 
     `subtopologies` are sorted by id; None if an error prevents the configuration.
