@@ -112,6 +112,22 @@ static clockid_t clock_of(const pthread_cond_t *condition) {
     return condition->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 }
 
+/* A condition that processes share counts its signals in the first word of its memory, which libc does not use here.
+ * Each signal wakes all waiters, as POSIX permits, so that none is lost to a waiter that was killed. */
+static int is_shared_condition(const pthread_cond_t *condition) { return condition->__data.__wrefs & 1; }
+
+static unsigned *signals_of(const pthread_cond_t *condition) { return (unsigned *)condition; }
+
+struct shared_wait {
+    const unsigned *signals;
+    unsigned before;
+};
+
+static int is_signalled(const void *address) {
+    const struct shared_wait *wait = address;
+    return __atomic_load_n(wait->signals, __ATOMIC_ACQUIRE) != wait->before;
+}
+
 static int wait_for_condition(const char *call, pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline_ns) {
     if (deadline_ns <= vt_now_ns) {
         pthread_mutex_unlock(mutex);
@@ -120,9 +136,20 @@ static int wait_for_condition(const char *call, pthread_cond_t *condition, pthre
         return ETIMEDOUT;
     }
     struct vt_wait wait = {.call = call, .address = condition, .deadline_ns = deadline_ns};
+    struct shared_wait shared = {signals_of(condition), *signals_of(condition)};
+    if (is_shared_condition(condition)) {
+        wait.address = &shared;
+        wait.is_over = is_signalled;
+    }
     enum vt_outcome outcome = vt_wait_releasing(wait, mutex);
     lock_mutex(call, mutex, NEVER);
     return outcome == TIMED_OUT ? ETIMEDOUT : 0;
+}
+
+static int signal_condition(pthread_cond_t *condition, int count) {
+    if (is_shared_condition(condition)) __atomic_add_fetch(signals_of(condition), 1, __ATOMIC_RELEASE);
+    else vt_wake(condition, count);
+    return 0;
 }
 
 EXPORT int pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex) {
@@ -143,14 +170,12 @@ EXPORT int pthread_cond_clockwait(
 
 EXPORT int pthread_cond_signal(pthread_cond_t *condition) {
     if (!vt_active()) return REAL_CONDITION(pthread_cond_signal)(condition);
-    vt_wake(condition, 1);
-    return 0;
+    return signal_condition(condition, 1);
 }
 
 EXPORT int pthread_cond_broadcast(pthread_cond_t *condition) {
     if (!vt_active()) return REAL_CONDITION(pthread_cond_broadcast)(condition);
-    vt_wake(condition, ALL);
-    return 0;
+    return signal_condition(condition, ALL);
 }
 
 EXPORT int cnd_wait(cnd_t *condition, mtx_t *mutex) {

@@ -132,6 +132,69 @@ static void test_shared_memory(void) {
     munmap(shared, sizeof *shared);
 }
 
+struct room {
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+    int waiting, is_open;
+};
+
+static int wait_in(struct room *room) {
+    int error = 0;
+    pthread_mutex_lock(&room->mutex);
+    room->waiting++;
+    pthread_cond_broadcast(&room->condition);
+    while (!error && !room->is_open) error = pthread_cond_wait(&room->condition, &room->mutex);
+    room->is_open--;
+    pthread_mutex_unlock(&room->mutex);
+    return error;
+}
+
+static void open_for(struct room *room, int members, int (*wake)(pthread_cond_t *)) {
+    pthread_mutex_lock(&room->mutex);
+    while (room->waiting < members) pthread_cond_wait(&room->condition, &room->mutex);
+    room->is_open = members;
+    room->waiting = 0;
+    wake(&room->condition);
+    pthread_mutex_unlock(&room->mutex);
+}
+
+static void test_shared_conditions(void) {
+    struct room *room = mmap(0, sizeof *room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pthread_mutexattr_t of_mutex;
+    pthread_mutexattr_init(&of_mutex);
+    pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED);
+    pthread_mutex_init(&room->mutex, &of_mutex);
+    pthread_condattr_t of_condition;
+    pthread_condattr_init(&of_condition);
+    pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED);
+    pthread_condattr_setclock(&of_condition, CLOCK_MONOTONIC);
+    pthread_cond_init(&room->condition, &of_condition);
+    pid_t first = fork();
+    if (!first) _exit(wait_in(room));
+    open_for(room, 1, pthread_cond_signal);
+    RESULT("signal to another process", code_of(first));
+    first = fork();
+    if (!first) _exit(wait_in(room));
+    pid_t second = fork();
+    if (!second) _exit(wait_in(room));
+    open_for(room, 2, pthread_cond_broadcast);
+    RESULT("broadcast to another process", code_of(first));
+    RESULT("broadcast to a third process", code_of(second));
+    pid_t late = fork();
+    if (!late) {
+        usleep(10000);
+        open_for(room, 1, pthread_cond_signal);
+        _exit(0);
+    }
+    WOKEN("signal of another process, later", 10, wait_in(room));
+    RESULT("end of the process that sent it", code_of(late));
+    pthread_mutex_lock(&room->mutex);
+    struct timespec until = in_ms(CLOCK_MONOTONIC, 10);
+    TIMED("shared condition without a signal", 10, pthread_cond_timedwait(&room->condition, &room->mutex, &until));
+    pthread_mutex_unlock(&room->mutex);
+    munmap(room, sizeof *room);
+}
+
 /* A child that has closed all files can wait, and end. */
 static void test_closing(void) {
     CHILD("closefrom", closefrom(3); usleep(1000); _exit(fcntl(2, F_GETFD) < 0));
@@ -143,5 +206,6 @@ void test_processes(void) {
     test_waiting();
     test_streams();
     test_shared_memory();
+    test_shared_conditions();
     test_closing();
 }
