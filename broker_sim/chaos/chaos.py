@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.processes import Process
     from broker_sim.runtime.virtual.programs import Program
 
+__tracebackhide__ = True
+"""Makes pytest end the traceback of a violated invariant at the line of the test."""
 RECOVERY_S: Final = 60
 """Seconds within which the cluster must recover after the last fault; more is a defect of the simulator."""
 WORKER_VARIABLE: Final = "WORKER"

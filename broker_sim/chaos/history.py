@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 WITHIN_S: Final = 30.0
 """Default of seconds that work may take after the faults, until a judgement fails."""
 POLL_INTERVAL_S: Final = 0.1
+__tracebackhide__ = True
+"""Makes pytest end the traceback of a failed judgement at the line of the test."""
 JUDGEMENT_FORMS: Final = ("lost=TOPIC", "lost=TOPIC:OUTPUT", "twice=TOPIC", "order=TOPIC:OUTPUT", "once=TOPIC:OUTPUT",
                      "once=TOPIC:OUTPUT:GROUP", "back=GROUP")  # fmt: skip
 """Forms of the values of `--judge`."""

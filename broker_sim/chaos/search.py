@@ -228,7 +228,7 @@ def _likely_name(name: str) -> str:
 def check_test(name: str, test: Any) -> None:
     """Raise NoSuchTestError unless the test can be run without pytest as `await test(chaos)`."""
     if not inspect.iscoroutinefunction(inspect.unwrap(test) if callable(test) else test):
-        raise NoSuchTestError(f"{name!r} is not an async function")
+        raise NoSuchTestError(f"{name!r} is not an async function: run it with pytest, or write async def")
     parameters = inspect.signature(test).parameters.values()
     needed = [each.name for each in parameters if each.default is each.empty and each.kind in _NAMED]
     others = [each for each in needed if each not in {CHAOS, TMP_PATH}]

@@ -217,7 +217,7 @@ def test_marker_of_a_test_counts_for_the_command_and_the_report_tells_of_repairs
     assert failure.to_json()["repairs"] == list(failure.small.repairs)
 
 
-def test_failure_that_a_repair_mends_is_told_as_a_bug_of_aiokafka():
+def test_failure_that_a_repair_mends_is_reported_as_bug_of_aiokafka():
     name = f"{__name__}:committed_is_known_after_an_injected_refusal"
     failure = NamedTest.of(name).examine(CALM, shrinks=False)
     assert failure.bugs_of_aiokafka == ("offset_fetch_refused",)
@@ -232,7 +232,7 @@ async def fails_by_itself(chaos):
     raise AssertionError("the application is wrong")
 
 
-def test_bug_of_the_application_is_not_told_as_one_of_aiokafka():
+def test_bug_of_the_application_is_not_reported_as_one_of_aiokafka():
     failure = NamedTest.of(f"{__name__}:fails_by_itself").examine(CALM, shrinks=False)
     assert failure.bugs_of_aiokafka == ()
     assert "bug of aiokafka" not in str(failure)

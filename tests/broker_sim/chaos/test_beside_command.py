@@ -90,7 +90,7 @@ def test_faults_wait_for_the_client_that_they_are_to_begin_with():
     assert nobody.summary.endswith("no fault happened, because no client whose id contains 'slow' sent a request")
 
 
-def test_frozen_command_stands_still_and_goes_on():
+def test_frozen_command_stops_and_continues():
     outcome = run(CONNECT + FROZEN, "100 freeze worker-1 for=300", "150 freeze worker-1 for=10")
     assert outcome.exit_code == 7
     assert "FAULT: freeze worker-1 for 0.01 s: not done, the command is not running" in told(outcome)
@@ -103,7 +103,7 @@ def test_broker_that_was_cut_off_is_reached_again():
     assert outcome.exit_code == 6
 
 
-def test_what_failed_is_told():
+def test_report_names_the_failure():
     outcome = run(CONNECT + CONNECT, "0 error brokers for=900 value=ApiVersions/UNSUPPORTED_VERSION")
     assert "client: ApiVersions to broker 1: UNSUPPORTED_VERSION" in told(outcome)
 
@@ -113,7 +113,7 @@ def notes_of(one):
     return [moment.what for moment in one._timeline.moments] if hasattr(one, "_timeline") else []
 
 
-def test_faults_end_while_the_command_goes_on(tmp_path):
+def test_faults_end_before_the_command_does(tmp_path):
     ended = tmp_path / "ended"
     program = f"{CONNECT}while not os.path.exists({str(ended)!r}): time.sleep(0.01)"
     schedule = Schedule.parse("seed=1 brokers=1 duration_ms=100\n0 pause broker-1 for=50")
@@ -191,7 +191,7 @@ def test_wrong_usage_starts_nothing(words, code, message):
     assert message in refused.value.format_message()
 
 
-def test_file_that_is_no_program_is_told(beside, tmp_path):
+def test_file_that_is_not_executable_is_named(beside, tmp_path):
     program = tmp_path / "program"
     program.write_bytes(b"\x7fELF")
     os.chmod(program, 0o755)  # noqa: PTH101 - as short
@@ -212,7 +212,7 @@ def test_what_needs_virtual_time_is_refused(line):
         check_schedule(Schedule.parse(f"seed=1\n{line}"))
 
 
-def test_a_command_is_frozen_only_if_that_is_asked_for():
+def test_command_is_frozen_only_if_freeze_is_named():
     assert "freeze" not in weights_beside_a_command(None)
     assert weights_beside_a_command(["freeze", "kill"]) == {"freeze": 2, "kill": 1}
 

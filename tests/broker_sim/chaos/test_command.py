@@ -53,7 +53,7 @@ def chaos(tmp_path):
     return run
 
 
-def test_failure_is_shrunk_told_and_repeated(chaos, tmp_path):
+def test_failure_is_shrunk_reported_and_repeated(chaos, tmp_path):
     results, told = tmp_path / "results.jsonl", tmp_path / "told.json"
     wanted = ["applications:forget", "--faults", "crash", "--seeds", "6", "--jobs", "1"]
     found = chaos(*wanted, "--results", str(results), "--json", str(told), code=1)
@@ -146,7 +146,7 @@ def test_wrong_usage_is_one_line(chaos):
         ("no_such_module:test", "No module named 'no_such_module'"),
     ],
 )
-def test_test_that_is_not_there_is_told_in_one_line(monkeypatch, name, message):
+def test_unknown_test_is_reported_in_one_line(monkeypatch, name, message):
     monkeypatch.syspath_prepend(str(HERE))
     with pytest.raises(NoSuchTestError, match=message):
         load_test(name)

@@ -82,7 +82,7 @@ def test_worker_that_crashes_comes_back_in_the_version_that_was_deployed():
     assert starts == ["new starts"]
 
 
-def test_fewer_workers_are_asked_to_stop_and_come_back():
+def test_scaled_down_workers_stop_and_start_again():
     assert [line[1:] for line in lines_of(Shop(), "5000 scale workers for=5000 value=-1")] == [
         ("worker-2", "old ends"),
         ("worker-2", "old starts"),
@@ -121,7 +121,7 @@ def test_bug_while_it_stops_fails_the_test():
     assert "ValueError: lost on the way out" in outcome.text
 
 
-def test_what_a_worker_leaves_open_is_not_heard_of():
+def test_resources_that_a_worker_leaves_open_cause_no_warning():
     class Connection:
         def __del__(self):
             warnings.warn("unclosed", ResourceWarning, stacklevel=1)
@@ -143,7 +143,7 @@ def test_what_a_worker_leaves_open_is_not_heard_of():
 
 
 @pytest.mark.parametrize("fault", ["deploy workers value=half", "scale workers value=0", "scale workers value=more"])
-def test_deploy_that_means_nothing_is_refused(fault):
+def test_invalid_deploy_is_refused(fault):
     (action,) = schedule(f"1 {fault}").actions
     with pytest.raises(ScheduleError, match="add a value"):
         check_action(action)

@@ -116,7 +116,7 @@ def test_fault_of_what_has_done_its_work_takes_none(fault):
 
 
 @pytest.mark.parametrize("test", [start_nobody, end_at_once, forget_the_faults])
-def test_fault_of_nobody_does_not_happen(test):
+def test_fault_of_a_missing_worker_does_not_happen(test):
     assert run_chaos(test, schedule("3000 freeze worker-1 for=2000")).faults == {"freeze": NOT_HAPPENED}
 
 

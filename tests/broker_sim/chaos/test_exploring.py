@@ -161,7 +161,7 @@ def test_example_fails_in_one_order_only_and_its_twin_in_none(monkeypatch):
         ),
     ],
 )
-def test_number_of_orders_is_told(found, text):
+def test_number_of_explored_orders_is_reported(found, text):
     assert str(found) == text
 
 

@@ -212,11 +212,11 @@ async def judge_late(chaos):
     return getattr(chaos, "his" + "tory")
 
 
-def test_history_that_is_asked_for_too_late_says_so():
+def test_history_read_after_workers_start_raises():
     assert "read chaos.history before chaos.start" in run_chaos(judge_late, CALM).text
 
 
 @pytest.mark.parametrize("text", ["lost", "lost=", "once=orders", "back=a:b", "sum=orders"])
-def test_judgement_that_means_nothing_is_refused(text):
+def test_invalid_judgement_is_refused(text):
     with pytest.raises(ConfigError, match="unknown judgement"):
         read_judgement(text)

@@ -52,7 +52,7 @@ def test_page_reads_the_program_its_settings_and_the_seed(program, tmp_path):
     }
 
 
-def test_what_no_link_can_carry_is_told_in_one_line(program, monkeypatch):
+def test_program_too_long_for_a_link_is_reported_in_one_line(program, monkeypatch):
     with pytest.raises(NoLinkError, match="cannot contain --topic; set them in the test's marker"):
         link_to("/", NamedTest.of(program, topics=["orders"]), 1)
     monkeypatch.setattr(link, "MOST_CHARACTERS", 100)

@@ -45,7 +45,7 @@ def test_runs_that_differ_in_the_order_of_tasks_alone_have_different_digests():
     assert passed.digest != failed.digest
 
 
-def test_order_that_a_failure_needs_is_found_shrunk_and_told(monkeypatch):
+def test_order_that_a_failure_needs_is_shrunk_and_reported(monkeypatch):
     monkeypatch.syspath_prepend(__file__.rpartition("/")[0])
     test = NamedTest.of("applications:hand_over", order="seeded", faults={"pause"}, latency_ms=20)
     failure = next(filter(None, map(test.examine, map(test.draw, range(9)))))

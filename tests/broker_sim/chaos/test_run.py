@@ -175,7 +175,7 @@ def test_claim_that_the_last_step_breaks_does_not_hold():
 
 
 @pytest.mark.parametrize(("error", "invariant"), [(OSError("cut off"), None), (ValueError("a bug"), "ValueError")])
-def test_error_of_a_future_that_nobody_awaits_is_judged_when_garbage_is_collected(error, invariant):
+def test_error_of_an_abandoned_future_fails_the_run(error, invariant):
     left = []
 
     async def worker():
@@ -212,7 +212,7 @@ def test_what_must_hold_at_every_moment_is_checked_at_every_moment():
     assert 4 <= outcome.virtual_s < 6
 
 
-def test_plain_assertion_is_told_by_its_place():
+def test_plain_assertion_is_named_by_its_place():
     async def test(chaos):
         assert chaos.workers
 

@@ -80,7 +80,7 @@ def test_bad_text_is_refused_in_one_line(text, message):
     assert "\n" not in str(refused.value)
 
 
-def test_only_the_wanted_kinds_are_drawn():
+def test_only_named_kinds_are_drawn():
     drawn = {action.kind for seed in range(50) for action in draw_schedule(seed, faults={"crash", "pause"}).actions}
     assert drawn == {"crash", "pause"}
 

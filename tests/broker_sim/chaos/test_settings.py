@@ -98,7 +98,7 @@ def test_number_of_runs_is_a_limit(monkeypatch):
     assert test.explore(test.draw(0)).orders <= 2
 
 
-def test_searches_that_differ_in_their_runs_are_told_apart():
+def test_searches_with_different_runs_have_different_reprs():
     plain, more = Settings(faults={"pause", "crash"}), Settings(faults=["crash", "pause"], seeds=500)
     assert repr(plain) == repr(more)
     for name in ("topics", "configs", "order", "brokers", "security"):

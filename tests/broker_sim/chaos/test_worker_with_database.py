@@ -61,13 +61,13 @@ def storing(path, opened, *, gives_back):
     return test
 
 
-def test_what_a_killed_process_held_is_given_back_last_first(path, opened):
+def test_resources_of_a_killed_process_are_released_last_first(path, opened):
     outcome = run_chaos(storing(path, opened, gives_back=True), CRASHES)
     assert outcome.error is None
     assert [one.what for one in outcome.moments].count("starts again") == 2
 
 
-def test_what_nobody_gives_back_stays_locked(path, opened):
+def test_lock_without_on_death_stays_locked(path, opened):
     outcome = run_chaos(storing(path, opened, gives_back=False), CRASHES)
     assert failure_text(outcome.error).startswith(
         "OperationalError: database is locked (at test_worker_with_database.py:"
@@ -75,7 +75,7 @@ def test_what_nobody_gives_back_stays_locked(path, opened):
 
 
 @pytest.mark.parametrize(("verb", "when"), [("check", "every moment"), ("eventually", "is true")])
-def test_condition_that_cannot_be_asked_is_named_with_its_place(path, verb, when):
+def test_condition_that_raises_is_named_with_its_place(path, verb, when):
     async def test(chaos):
         reader = sqlite3.connect(path)
         told = getattr(chaos, verb)(lambda: reader.execute("SELECT 1").fetchone(), "it is stored")

@@ -47,6 +47,7 @@ def test_failure_is_shrunk_and_told_once_with_the_marker_that_repeats_it(run_tes
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
     assert text.count("nothing is forgotten: not within 20 s") >= 1
+    assert "raise InvariantError(" not in text, "the traceback ends at the line of the test"
     result.stdout.fnmatch_lines(
         [
             "seed *: nothing is forgotten",
