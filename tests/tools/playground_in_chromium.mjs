@@ -35,7 +35,7 @@ const claims = {
   async "a search finds a seed that fails, makes it small and draws its course"(page) {
     await button(page, "Run").click();
     await page.waitForSelector(".course svg");
-    assert.match(await page.textContent(".said"), /Seed 0 fails\. \d+ runs made it small, .*it repeats/);
+    assert.match(await page.textContent(".said"), /Seed 0 fails\. It was shrunk in \d+ runs .*the same way/);
     assert.match(await page.textContent(".report"), /commit_before_work:test_wrong: seed 0 fails\n {2}each order is delivered/);
     assert.equal(await page.locator(".faults li").count(), 1);
   },

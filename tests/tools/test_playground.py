@@ -172,6 +172,32 @@ def test_member_of_a_share_group_answers_for_what_it_gets(modules, answer, line)
     cluster._playground.close()
 
 
+def test_markers_of_transactions_are_no_records_of_a_share_group(modules):
+    cluster = modules("playground_cluster")
+    cluster.do("new", "{}")
+    cluster.do("produce", json.dumps({"topic": "orders", "values": ["three apples"], "transaction": True}))
+    cluster.do("advance", json.dumps({"ms": 10_000}))
+    cluster.do("share", json.dumps({"topic": "orders", "group": "packing"}))
+    state = json.loads(cluster.do("advance", json.dumps({"ms": 10_000})))
+    texts = [each["text"] for each in state["said"] if each["who"] == "share-2"]
+    assert [text for text in texts if text.startswith(("acquires", "accepts"))] == [
+        "acquires 'three apples' from orders-1, offset 0, delivery 1",
+        "accepts 1 record",
+    ]
+    assert state["set"]["group/packing"]["lag"] == 0
+    cluster._playground.close()
+
+
+def test_producer_without_acknowledgements_says_so(modules):
+    cluster = modules("playground_cluster")
+    cluster.do("new", "{}")
+    cluster.do("produce", json.dumps({"topic": "orders", "values": ["three apples"], "acks": "0"}))
+    state = json.loads(cluster.do("advance", json.dumps({"ms": 10_000})))
+    assert state["said"][-1]["text"] == "'three apples' is sent: with acks=0 no broker answers"
+    assert len(cluster._playground.cluster.records("orders")) == 1
+    cluster._playground.close()
+
+
 def test_cluster_injects_the_fault_of_a_form(modules):
     cluster = modules("playground_cluster")
     verbs = {verb["name"]: verb for verb in json.loads(cluster.do("new", "{}"))["verbs"]}

@@ -33,8 +33,7 @@ export class Verbs {
     });
     const fields = new Map(verb.parameters.map((parameter) => [parameter.name, parameter.field]));
     const body = Object.fromEntries(Object.entries(left).map(([parameter, value]) => [fields.get(parameter) ?? parameter, value]));
-    const subject = Object.entries(values).filter(([, value]) => value !== "").map(([parameter, value]) => `${parameter.replaceAll("_", " ")} ${value}`).join(", ");
-    const title = `${name.replaceAll("_", " ")}${subject ? ` (${subject})` : ""}`;
+    const title = titleOf(name, values);
     try {
       const response = await fetch(path, {
         method: verb.method, body: JSON.stringify(body),
@@ -87,6 +86,12 @@ export class Verbs {
     h("footer", {}, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), h("button", { class: "primary" }, name.replaceAll("_", " "))));
     const dialog = open(name.replaceAll("_", " "), form);
   }
+}
+
+// Returns the title of a call: its verb with its arguments.
+export function titleOf(name, values) {
+  const subject = Object.entries(values).filter(([, value]) => value !== "").map(([parameter, value]) => `${parameter.replaceAll("_", " ")} ${value}`).join(", ");
+  return `${name.replaceAll("_", " ")}${subject ? ` (${subject})` : ""}`;
 }
 
 function open(title, content) {

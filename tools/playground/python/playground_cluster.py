@@ -110,6 +110,9 @@ class Playground:
                 sent = await producer.send(topic, value.encode(), key=None if key is None else key.encode())
                 self.say(name, f"sends {value!r}, acks={'all' if transaction else acks}")
                 record = await sent
+                if record is None:
+                    self.say(name, f"{value!r} is sent: with acks=0 no broker answers")
+                    continue
                 waited = (self.cluster.loop.time() - began) * 1_000
                 place = f"{topic}-{record.partition}, offset {record.offset}"
                 self.say(name, f"{value!r} is at {place}: acknowledged after {waited:.0f} ms")

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
-from broker_sim.protocol.record_batch import split_batches
+from broker_sim.protocol.record_batch import parse_header, split_batches
 from broker_sim.protocol.records import iter_records
 from broker_sim.share.partition.record_state import AcknowledgeType
 
@@ -117,12 +117,10 @@ class ShareMember:
                 self.say(self.name, f"hears {ErrorCode(error).name} from broker {broker}, and asks again")
                 return
             session += 1
-            acquired = [each for each in parts if each.acquired_records]
-            for each in acquired:
-                self._tell(each)
-            if acquired and self.answer is not None:
+            kinds = {each.partition_index: self._work_on(each) for each in parts if each.acquired_records}
+            if kinds and self.answer is not None:
                 await asyncio.sleep(self.work_s)
-                await self._acknowledge(broker, session, topic_id, acquired)
+                await self._acknowledge(broker, session, topic_id, kinds)
                 session += 1
 
     @staticmethod
@@ -131,34 +129,34 @@ class ShareMember:
         parts = [each for topic in answer.responses for each in topic.partitions]
         return parts, next((one for one in (answer.error_code, *(each.error_code for each in parts)) if one), 0)
 
-    def _tell(self, part):
+    def _work_on(self, part):
+        """Tell of the records of a partition; return how each of its offsets is acknowledged. A marker is a gap."""
         counts = {
             offset: one.delivery_count
             for one in part.acquired_records
             for offset in range(one.first_offset, one.last_offset + 1)
         }
+        kinds = dict.fromkeys(counts, AcknowledgeType.GAP)
         for batch in split_batches(part.records):
-            for record in iter_records(batch):
+            for record in () if parse_header(batch).is_control else iter_records(batch):
                 if record.offset in counts:
+                    kinds[record.offset] = self.answer
                     value = (record.value or b"").decode(errors="replace")
                     place = f"{self.topic}-{part.partition_index}, offset {record.offset}"
                     self.say(self.name, f"acquires {value!r} from {place}, delivery {counts[record.offset]}")
+        return kinds
 
-    async def _acknowledge(self, broker, session, topic_id, acquired):
+    async def _acknowledge(self, broker, session, topic_id, kinds):
         request = messages.ShareAcknowledgeRequest
         partitions = [
             request.AcknowledgePartition(
-                each.partition_index,
-                [
-                    request.AcknowledgementBatch(one.first_offset, one.last_offset, [self.answer])
-                    for one in each.acquired_records
-                ],
+                number, [request.AcknowledgementBatch(offset, offset, [kind]) for offset, kind in of_partition.items()]
             )
-            for each in acquired
+            for number, of_partition in kinds.items()
         ]
         topics = [request.AcknowledgeTopic(topic_id, partitions)]
         answer = await self._ask(broker, request(self.group, self.name, session, topics=topics), 2)
         _, error = self._result(answer)
-        count = sum(one.last_offset - one.first_offset + 1 for each in acquired for one in each.acquired_records)
+        count = sum(kind is self.answer for of_partition in kinds.values() for kind in of_partition.values())
         said = f"{self.answer.name.lower()}s" if not error else f"hears {ErrorCode(error).name} for"
         self.say(self.name, f"{said} {count} record{'s' if count != 1 else ''}")

@@ -10,6 +10,8 @@ import { drawCourse } from "./timeline.js";
 const HELPER = "shop";
 const FIRST_EXAMPLE = "commit_before_work";
 const OWN = "my_test";
+const FIRST_WORDS = "Each seed draws other faults. Run searches for one that the program does not survive.";
+const TARGETS = { worker: "on a worker", workers: "on all workers", broker: "on a broker", brokers: "on several brokers", link: "on a link" };
 const OWN_TEXT = `"""A test of your own: the cluster is chaos.kafka, workers are what faults hit."""
 
 import pytest
@@ -53,7 +55,7 @@ class ChaosTab {
       h("div", { class: "column" }, this.program.element),
       h("div", { class: "column" }, this.search.element, this.result.element));
     machine.addEventListener("seed", ({ detail }) => this.takeSeed(detail));
-    machine.addEventListener("run", ({ detail }) => setText(this.said, `seed ${this.seeds.at(-1)?.seed ?? ""} fails; it is made small: run ${detail}`));
+    machine.addEventListener("run", ({ detail }) => setText(this.said, `seed ${this.seeds.at(-1)?.seed ?? ""} fails; it is shrunk: run ${detail}`));
     machine.addEventListener("printed", ({ detail }) => this.print(detail));
     this.showFile(this.file);
     this.openLink();
@@ -82,12 +84,12 @@ class ChaosTab {
     this.brokers = h("input", { type: "number", min: 1, placeholder: "–", class: "short" });
     this.kinds = kinds.map((kind) => ({ ...kind, box: h("input", { type: "checkbox", value: kind.name, onchange: () => this.showKinds() }) }));
     const groups = Object.groupBy ? Object.groupBy(this.kinds, (kind) => kind.on) : groupBy(this.kinds, (kind) => kind.on);
-    const boxes = Object.entries(groups).map(([on, each]) => h("fieldset", {}, h("legend", {}, `on a ${on === "brokers" ? "set of brokers" : on}`),
+    const boxes = Object.entries(groups).map(([on, each]) => h("fieldset", {}, h("legend", {}, TARGETS[on] ?? on),
       ...each.map((kind) => h("label", { class: "check" }, kind.box, kind.name))));
     this.kindsSummary = h("summary", {}, "");
     this.start = h("button", { class: "primary", onclick: () => this.run(), title: "Ctrl+Enter" }, "Run");
     this.halt = h("button", { disabled: true, onclick: () => this.machine.stop() }, "Stop");
-    this.said = h("p", { class: "said", role: "status" }, "Each seed draws other faults. Run searches for one that the program does not survive.");
+    this.said = h("p", { class: "said", role: "status" }, FIRST_WORDS);
     this.strip = h("ol", { class: "strip", "aria-label": "Seeds that have run" });
     const field = (title, input) => h("label", { class: "field" }, h("span", {}, title), input);
     this.search = panel("Search", null, h("div", { class: "body" },
@@ -107,7 +109,7 @@ class ChaosTab {
 
   showKinds() {
     const names = this.kinds.filter((kind) => kind.box.checked).map((kind) => kind.name);
-    setText(this.kindsSummary, names.length ? `Faults: ${names.join(", ")}` : `Faults: all ${this.kinds.filter((kind) => kind.drawn).length} kinds that are drawn`);
+    setText(this.kindsSummary, names.length ? `Faults: ${names.join(", ")}` : `Faults: those of the test, else ${this.kinds.filter((kind) => kind.drawn).length} kinds`);
   }
 
   // -- the files of the program ------------------------------------------------------------------
@@ -117,6 +119,7 @@ class ChaosTab {
     this.files = { [name]: name === OWN ? OWN_TEXT : this.examples[name], [HELPER]: this.examples[HELPER] };
     this.showFile(name);
     this.forget();
+    setText(this.said, FIRST_WORDS);
   }
 
   showFile(name) {
@@ -176,7 +179,7 @@ class ChaosTab {
         this.showError(failure.wrong);
         setText(this.said, `Seed ${failure.seed} fails.`);
       } else if (failure) this.showFailure(failure);
-      else setText(this.said, `${plural(this.seeds.length, "seed")} passed, ${this.rate()} a second. That proves nothing; more seeds say more.`);
+      else setText(this.said, `${plural(this.seeds.length, "seed")} passed, ${this.rate()} a second. More seeds find rarer failures.`);
     } catch (error) {
       if (error instanceof StoppedError) setText(this.said, `stopped after ${plural(this.seeds.length, "seed")}; Python starts again`);
       else this.showError({ text: error.message, places: [] });
@@ -212,7 +215,7 @@ class ChaosTab {
       class: one.invariant ? "bad" : "good",
       title: `seed ${one.seed}: ${one.invariant ?? "passes"}, ${plural(one.faults, "fault")}, ${one.virtual_s.toFixed(1)} s of virtual time in ${one.s.toFixed(2)} s`,
     }, h("span", { class: "hidden" }, `seed ${one.seed} ${one.invariant ? "fails" : "passes"}`)));
-    setText(this.said, outcome.invariant ? `seed ${outcome.seed} fails; it is made small` : `seed ${outcome.seed} passes, ${this.rate()} seeds a second`);
+    setText(this.said, outcome.invariant ? `seed ${outcome.seed} fails; it is shrunk` : `seed ${outcome.seed} passes, ${this.rate()} seeds a second`);
   }
 
   print(text) {
@@ -246,7 +249,7 @@ class ChaosTab {
 
   showFailure(failure) {
     this.failure = failure;
-    setText(this.said, `Seed ${failure.seed} fails. ${plural(failure.tries, "run")} made it small, in ${failure.s.toFixed(1)} s; ${failure.repeats ? "it repeats" : "it DOES NOT REPEAT"}.`);
+    setText(this.said, `Seed ${failure.seed} fails. It was shrunk in ${plural(failure.tries, "run")} and ${failure.s.toFixed(1)} s, and ${failure.repeats ? "fails the same way when it is run again" : "DOES NOT REPEAT: it depends on more than the seed"}.`);
     const copy = h("button", { onclick: () => copyText(copy, failure.as_test) }, "Copy test");
     const replay = h("button", { onclick: () => this.openReplay(), title: "Brokers, what waits and the timing wheel at each moment, in a tab of its own" }, "Play this run");
     const again = h("button", { onclick: () => this.run("examine", failure.seed) }, "Run this seed");

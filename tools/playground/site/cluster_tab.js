@@ -3,7 +3,7 @@
 import { h, keyed, panel, setText } from "./page/dom.js";
 import { App } from "./page/app.js";
 import { eventsBetween } from "./page/events.js";
-import { Verbs } from "./page/verbs.js";
+import { titleOf, Verbs } from "./page/verbs.js";
 import { duration, rate } from "./page/words.js";
 import { endings, World } from "./page/world.js";
 
@@ -26,7 +26,7 @@ class VerbsOfTab extends Verbs {
 
   async call(name, values) {
     const error = await this.callInWorker(name, values);
-    this.notice(error ? "bad" : "good", name.replaceAll("_", " "), error ?? this.text(name));
+    this.notice(error ? "bad" : "good", titleOf(name, values), error ?? this.text(name));
     return !error;
   }
 }
@@ -49,6 +49,7 @@ class ClusterTab {
     this.clock = h("output", { class: "clock" }, "–");
     this.slider = h("input", { type: "range", min: 0, max: SPEEDS.length - 1, value: SPEEDS.indexOf(1), "aria-label": "Speed", oninput: () => this.setSpeed(SPEEDS[this.slider.value]) });
     this.speedText = h("span", { class: "speed" }, "1×");
+    this.pause = h("button", { onclick: () => this.setSpeed(this.speed ? 0 : 1) }, "Stop time");
     const brokers = h("input", { type: "number", min: 1, max: 9, value: 3, class: "short", "aria-label": "Brokers" });
     const topic = h("input", { value: "orders", class: "short", "aria-label": "Topic" });
     const value = h("input", { value: "three apples", "aria-label": "Value of the record" });
@@ -61,7 +62,7 @@ class ClusterTab {
     this.clients = h("ul", { class: "chips" });
     this.said = h("ol", { class: "moments log said-list", tabindex: 0, "aria-label": "What clients tell" });
     const time = panel("Virtual time", null, h("div", { class: "body" },
-      h("div", { class: "row" }, h("button", { onclick: () => this.setSpeed(this.speed ? 0 : 1) }, "Stop or go on"),
+      h("div", { class: "row" }, this.pause,
         h("button", { onclick: () => this.single("step") }, "To the next change"),
         h("button", { onclick: () => this.single("advance", { ms: 1_000 }) }, "1 s"), h("button", { onclick: () => this.single("advance", { ms: 30_000 }) }, "30 s")),
       h("label", { class: "row" }, this.slider, this.speedText),
@@ -110,6 +111,7 @@ class ClusterTab {
   setSpeed(speed) {
     this.speed = speed;
     this.slider.value = SPEEDS.indexOf(speed);
+    setText(this.pause, speed ? "Stop time" : "Let time pass");
     setText(this.speedText, speed ? `${speed}×` : "stopped");
   }
 
