@@ -88,6 +88,9 @@ const claims = {
     await button(page, "Step to the next bucket").click();
     await page.waitForFunction(() => document.querySelector(".wheel-tab .log li").textContent.includes("#1 runs"));
     assert.equal(await page.textContent(".wheel-tab .clock"), "8 ms");
+    await page.getByLabel("Buckets of a wheel").fill("1");
+    await button(page, "Start anew").click();
+    await page.waitForFunction(() => document.querySelector(".refusal").textContent.includes("wheel_size >= 2"));
   },
   async "the cluster's clients and verbs work, and time moves as it is told"(page) {
     await page.getByRole("tab", { name: "Cluster" }).click();
@@ -121,6 +124,9 @@ const claims = {
       await page.waitForFunction(() => document.querySelectorAll(".steps li").length === 3);
       await page.locator(".lessons-tab svg.wheel").first().press("ArrowUp"); // selects a bucket
       await button(page, "To the end").click();
+      const waiting = page.getByRole("region", { name: "Parked operations" }).last();
+      await waiting.evaluate((region) => region.scrollTo(0, 1e6)); // time stands still, and other rows come into view
+      await page.waitForFunction((region) => !region.querySelector("tbody tr:last-child td:nth-child(4):empty"), await waiting.elementHandle());
       const counts = [...(await page.textContent(".compared")).matchAll(/(\d+) of (\d+) rows?/g)];
       assert.ok(counts.length > 0 && counts.every(([, agree, rows]) => agree === rows), title);
       assert.equal(await page.locator(".row-of.bad").count(), 0);

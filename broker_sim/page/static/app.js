@@ -30,7 +30,7 @@ export class App {
       view: { purgatory: "", operation: null, bucket: null, filter: "", search: "" },
       world: new World(), ended: [], events: [], rates: null, requestRate: 0, rateWindowMs: 950, levels: [],
       redraw: () => this.draw(),
-      retick: () => { this.drawnWords = 0; },
+      retick: () => this.retick(),
       selectOperation: (key) => this.select(key),
       selectBucket: (bucket) => this.selectBucket(bucket),
       clockText: (atMs) => this.clockText(atMs),
@@ -38,6 +38,7 @@ export class App {
       ...NO_ACTIONS, ...actions,
     };
     this.drawnWords = 0;
+    this.moment = [0, 0];
     const context = this.context;
     this.panels = {
       brokers: makeBrokers(context), wheel: makeWheel(context), operations: makeOperations(context), ended: makeEnded(context),
@@ -50,7 +51,10 @@ export class App {
     this.tools = h("div", { class: "tools" });
     this.grid = h("main", { class: "grid" });
     this.arrange();
-    addEventListener("resize", () => this.arrange());
+    addEventListener("resize", () => {
+      this.arrange();
+      this.retick();
+    });
     this.head = h("header", { class: "top" }, h("h1", {}, logo(), "broker-sim"), this.title, this.state, this.tools);
     this.tools.append(themeButton());
     document.getElementById("page").append(this.head, this.figures, this.grid);
@@ -59,6 +63,7 @@ export class App {
   // Removes the panels for which a recorded run has no data.
   keep(isKept) {
     for (const [name, panel] of Object.entries(this.panels)) panel.element.hidden = !isKept(name);
+    this.arrange();
   }
 
   // Adds a panel as wide as the window above the others, for a recorded run.
@@ -69,7 +74,8 @@ export class App {
 
   // Puts the panels into as many columns as the window has room for.
   arrange() {
-    const count = innerWidth < 1040 ? 1 : innerWidth < 1640 ? 2 : 3;
+    const most = COLUMNS[3][2].every((name) => this.panels[name].element.hidden) ? 2 : 3;
+    const count = Math.min(innerWidth < 1040 ? 1 : innerWidth < 1640 ? 2 : 3, most);
     if (this.grid.childElementCount === count) return;
     this.grid.replaceChildren(...COLUMNS[count].map((names) => h("div", { class: "column" }, ...names.map((name) => this.panels[name].element))));
   }
@@ -88,11 +94,18 @@ export class App {
 
   // Animates between two pictures: the wheel's hands on every frame, ages and times left a few times a second.
   tick(nowMs, speed, frameMs) {
+    this.moment = [nowMs, speed];
     const { wheel, ...others } = this.panels;
     wheel.tick(nowMs, speed);
     if (frameMs - this.drawnWords < WORDS_EVERY_MS) return;
     this.drawnWords = frameMs;
     for (const panel of Object.values(others)) panel.tick?.(nowMs);
+  }
+
+  // Draws ages and times left again where other rows have come into view, also when time stands still.
+  retick() {
+    this.drawnWords = 0;
+    this.tick(...this.moment, performance.now());
   }
 
   drawFigures(world) {

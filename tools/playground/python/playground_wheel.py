@@ -45,7 +45,7 @@ class Wheel:
         self.counts["added"] += 1
         task.name = f"#{self.counts['added']}"
         self.tasks[task.name] = (task, self.clock.now_ms() + delay_ms)
-        heapq.heappush(self.heap, _Counted(self.clock.now_ms() + delay_ms, task.name, self.counts))
+        heapq.heappush(self.heap, _Counted(self.clock.now_ms() + delay_ms, self.counts))
         self.timer.add(task)
         if task.name in self.tasks:
             self.say(f"{task.name} is added, due at {self.clock.now_ms() + delay_ms} ms")
@@ -58,7 +58,8 @@ class Wheel:
         self.counts["ran"] += 1
         late_ms = self.clock.now_ms() - due_ms
         self.say(f"{task.name} runs" + (f", {late_ms} ms late" if late_ms else ""))
-        _remove(self.heap, task.name)
+        while self.heap and self.heap[0].due_ms <= due_ms:  # a heap drops cancelled tasks only when they are due
+            heapq.heappop(self.heap)
 
     def cancel(self, name):
         """Cancel a task; without a name the one that is due last."""
@@ -122,9 +123,9 @@ class Wheel:
             opens_ms = due_ms - due_ms % level["tick_ms"]
             queue.setdefault((opens_ms, placed.wheel_level, placed.wheel_bucket), []).append(name)
             parked.append({"id": name, "due_ms": due_ms, "level": placed.wheel_level, "bucket": placed.wheel_bucket,
-                           "keys": [name], "client_id": name})  # fmt: skip
+                           "keys": [name], "client_id": f"task {name}"})  # fmt: skip
         purgatory = {
-            "broker": 0, "name": "tasks", "num_delayed": len(parked), "watched": len(parked), "expired": 0,
+            "broker": 0, "name": "Timer", "num_delayed": len(parked), "watched": len(parked), "expired": 0,
             "wheel": [*wheels.values()], "parked": sorted(parked, key=lambda each: each["due_ms"]),
         }  # fmt: skip
         buckets = [
@@ -140,21 +141,14 @@ class Wheel:
 class _Counted:
     """An entry of a heap that counts comparisons."""
 
-    __slots__ = ("counts", "due_ms", "name")
+    __slots__ = ("counts", "due_ms")
 
-    def __init__(self, due_ms, name, counts):
-        self.due_ms, self.name, self.counts = due_ms, name, counts
+    def __init__(self, due_ms, counts):
+        self.due_ms, self.counts = due_ms, counts
 
     def __lt__(self, other):
         self.counts["comparisons"] += 1
         return self.due_ms < other.due_ms
-
-
-def _remove(heap, name):
-    """Pop up to the entry that runs: a heap drops cancelled ones only there."""
-    while heap:
-        if heapq.heappop(heap).name == name:
-            return
 
 
 _wheel = None

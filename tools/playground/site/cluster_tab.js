@@ -12,6 +12,9 @@ const MOST_ENDED = 100;
 const MOST_EVENTS = 500;
 const SPEEDS = [0, 0.01, 0.1, 0.5, 1, 2, 5, 10, 100, 1000];
 const LONGEST_FRAME_MS = 250;
+const SHORTEST_PERIOD_MS = 50;
+// Between two pictures passes as many times what it takes to draw one: frames stay fluid with thousands of operations.
+const DRAWINGS_APART = 6;
 
 export function makeClusterTab(machine) {
   return new ClusterTab(machine).element;
@@ -37,6 +40,7 @@ class ClusterTab {
     this.world = null;
     this.speed = 1;
     this.isAsking = false;
+    this.drawingMs = 0;
     this.last = 0;
     this.lines = [];
     this.eventId = 0;
@@ -137,6 +141,7 @@ class ClusterTab {
   }
 
   take(answer) {
+    const began = performance.now();
     const before = this.world;
     const world = (before ?? new World()).after(answer);
     this.world = world;
@@ -149,6 +154,7 @@ class ClusterTab {
     }
     this.app.show(world);
     this.app.tick(world.atMs, 0, performance.now());
+    this.drawingMs = performance.now() - began;
     setText(this.clock, `${(world.atMs / 1000).toFixed(3)} s`);
     for (const line of answer.said) this.lines.unshift({ ...line, key: (this.eventId += 1) });
     this.lines.length = Math.min(this.lines.length, MOST_LINES);
@@ -162,7 +168,7 @@ class ClusterTab {
     this.last = clock;
     if (this.speed && this.world && !this.isAsking && this.element.isConnected && !this.element.hidden && !document.hidden) {
       this.due = (this.due ?? 0) + passed * this.speed;
-      if (this.due >= 1 && clock - (this.asked ?? 0) >= 50) {
+      if (this.due >= 1 && clock - (this.asked ?? 0) >= Math.max(SHORTEST_PERIOD_MS, DRAWINGS_APART * this.drawingMs)) {
         const ms = Math.floor(this.due);
         this.due -= ms;
         this.asked = clock;

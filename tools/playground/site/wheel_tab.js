@@ -39,6 +39,7 @@ class WheelTab {
   }
 
   controls() {
+    this.refusal = h("p", { class: "refusal", role: "alert" });
     this.clock = h("output", { class: "clock" }, "0 ms");
     const delay = h("input", { type: "number", min: 0, max: 10_000_000, value: 450, class: "short", "aria-label": "Delay in ms" });
     const ahead = h("input", { type: "number", min: 1, value: 40, class: "short", "aria-label": "Milliseconds to advance" });
@@ -50,7 +51,8 @@ class WheelTab {
       h("div", { class: "row" }, h("button", { onclick: () => this.do("add", JSON.stringify([Number(delay.value)])) }, "Add a task"), "due in", delay, "ms",
         h("button", { onclick: () => this.do("cancel", this.selected()), title: "The selected task, else the last one that is due" }, "Cancel"),
         h("button", { onclick: () => this.do("add", JSON.stringify(Array.from({ length: 100 }, () => Math.floor(Math.random() ** 3 * 10_000)))) }, "Add 100")),
-      h("div", { class: "row" }, h("button", { onclick: () => this.do("new", JSON.stringify({ tick_ms: Number(tick.value), size: Number(size.value) })) }, "Start anew"), "with", size, "buckets of", tick, "ms")));
+      h("div", { class: "row" }, h("button", { onclick: () => this.do("new", JSON.stringify({ tick_ms: Number(tick.value), size: Number(size.value) })) }, "Start anew"), "with", size, "buckets of", tick, "ms"),
+      this.refusal));
     parts.aside.append(this.clock);
     return parts.element;
   }
@@ -74,7 +76,14 @@ class WheelTab {
   }
 
   async do(verb, value) {
-    const state = await this.machine.ask("wheel", { verb, value });
+    let state;
+    try {
+      state = await this.machine.ask("wheel", { verb, value });
+    } catch (error) {
+      setText(this.refusal, error.message.replace(/^\w+: /, ""));
+      return;
+    }
+    setText(this.refusal, "");
     this.world = new World().after(state);
     this.state = state;
     this.context.world = this.world;
@@ -103,7 +112,7 @@ class WheelTab {
     const facts = [
       ["The wheel", `${plural(counts.added, "insertion")} and ${plural(counts.fell, "fall")} to a finer level, each in constant time; ${plural(counts.buckets, "bucket")} opened`],
       ["A heap of tasks", `${plural(counts.comparisons, "comparison")} for the same tasks`],
-      ["Cancelled", `${plural(counts.cancelled, "task")}: unlinked at once here; in asyncio's heap they stay until they are due, ${number(state.heap)} entries now for ${plural(this.world.total("purgatory", "num_delayed"), "task")}`],
+      ["Cancelled", `${plural(counts.cancelled, "task")}: unlinked at once here; in asyncio's heap they stay until they are due, ${plural(state.heap, "timer")} now for ${plural(this.world.total("purgatory", "num_delayed"), "task")}`],
     ];
     keyed(this.counts, facts, ([name]) => name, ([name]) => h("div", {}, h("dt", {}, name), h("dd")), (item, [, text]) => setText(item.lastChild, text));
   }
