@@ -1,7 +1,7 @@
 """Builds the site: `make playground`, or `python -m tools.playground [--serve [PORT]]`.
 
 Pyodide and the editor come from npm, in the versions of package.json; the packages from this environment. What a search
-imports, of the standard library too, is byte code, by the very Python that runs it: the page is ready two seconds sooner.
+imports, of the standard library too, is byte code by the very Python that runs it: it is ready two seconds sooner.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NOT_IN_BROWSERS = re.compile(
     r"|(doctest|pydoc|pdb|bdb|imaplib|poplib|smtplib|ftplib|mailbox|pickletools|optparse|_pyio|_pydatetime)\.py$"
     r"|encodings/(?!__init__|aliases|utf_|ascii|latin_1|iso8859_1[.5]|cp437|cp1252|idna|punycode|raw_|unicode_|charmap|hex_|base64)"
 )
-"""Modules of the standard library that cannot work there or that C replaces, and encodings and parsers not used here."""
+"""Modules of the standard library that cannot work there, that C replaces, or that no Kafka client uses."""
 EPOCH = (2026, 1, 1, 0, 0, 0)
 PAGE = ROOT / "broker_sim/page/static"
 PORT = 8765
