@@ -8,6 +8,7 @@ what comes first, so a run adds to what earlier ones of the same version have se
 
 import json
 import socket
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,9 @@ RECORD = Path(__file__).parent / "recorded" / "broker_errors_4_4_0.jsonl"
 NOT_SENT = (ApiKey.UNREGISTER_BROKER,)
 """It would take effect."""
 ANSWER_S = 10
+CREATES_TOPICS = 12
+"""The version of Metadata whose sample request creates its topics, which are those of CreatePartitions."""
+CREATED_S = 2
 
 
 def ask(address, api, version):
@@ -42,6 +46,9 @@ def record_lines(addresses):
             if api in NOT_SENT:
                 continue
             with suppress(OSError):
+                if api is ApiKey.CREATE_PARTITIONS:
+                    ask(address, ApiKey.METADATA, CREATES_TOPICS)
+                    time.sleep(CREATED_S)
                 places = error_places(ask(address, api, version))
                 rows |= {(int(api), version, field, ErrorCode(code).name) for field, code in places}
     return [json.dumps([ApiKey(api).api_name, version, field, name]) for api, version, field, name in sorted(rows)]
