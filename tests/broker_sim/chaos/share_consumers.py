@@ -63,8 +63,6 @@ class Delivery:
         """The worker of each member, and its process."""
         self.holders = {}
         """Who has a record, on which connection, until when at least, and the leader that gave it."""
-        self.set_back = set()
-        """Partitions whose state was set back by a write that came late; see `noting`."""
 
     def acquired(self, who, leader, number, ranges, asked_s):
         """Take in what a worker was given, with its connection.
@@ -82,7 +80,7 @@ class Delivery:
                 settled_s = self.settled_s.get(record)
                 # A leader that has been replaced, and does not know it, may deliver what the next one has settled.
                 is_settled = settled_s is not None and settled_s < asked_s
-                if is_settled and state.leader == leader and number not in self.set_back:
+                if is_settled and state.leader == leader:
                     text = f"{record} to {who} by {leader}, settled at {settled_s:.3f}, asked at {asked_s:.3f}"
                     raise InvariantError("what is settled is not delivered again", text)
                 if one.delivery_count == LIMIT:
@@ -302,17 +300,11 @@ class Member:
 
 @contextmanager
 def noting(delivery):
-    """Note what members cannot see: partitions whose start offset goes back, and last deliveries that were lost.
-
-    As in Kafka a write of state that is tried again, after its coordinator stood still, is not told from a new one.
-    """
+    """Note what members cannot see: last deliveries that were lost."""
     write_state = ShareShard.write_state
 
     def noting_write(shard, key, written):
-        state = shard.states.get(key)
         result = write_state(shard, key, written)
-        if result.records and -1 < written.start_offset < state.start_offset:
-            delivery.set_back.add(key.partition)
         for first, last, delivery_state, count in written.state_batches:
             if delivery_state == RecordState.ARCHIVED and count == LIMIT:
                 delivery.given_up.update((key.partition, each) for each in range(first, last + 1))
@@ -429,6 +421,6 @@ async def orders_are_shared(chaos, group_configs=MappingProxyType({})):
     chaos.note(
         "group",
         f"{len(placed)} placed, {len(delivery.settled_s)} settled, {delivery.deliveries.total()} deliveries, "
-        f"{len(delivery.given_up)} for the last time, set back: {delivery.set_back}, {dict(delivery.errors)}",
+        f"{len(delivery.given_up)} for the last time, {dict(delivery.errors)}",
     )
     return delivery
