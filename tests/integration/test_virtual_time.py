@@ -36,7 +36,7 @@ def test_an_answer_that_does_not_come_is_missed_in_virtual_time(cluster):
             pending.result(timeout_ms=10_000)
 
 
-def test_requests_and_answers_are_heard_of(cluster):
+def test_listener_is_called_with_requests_and_responses(cluster):
     heard = []
     listen = lambda kind, _, message, version: heard.append((kind, type(message).__name__, version))  # noqa: E731
     with virtual_time(cluster, listen) as running, BrokerClient(*running.addresses[1]) as client:

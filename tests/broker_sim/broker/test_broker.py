@@ -83,14 +83,14 @@ def test_append_of_the_brokers_own_returns_its_error_and_completes_fetches(alone
 # -- followers --------------------------------------------------------------------------------------
 
 
-def test_follower_is_told_the_bounds_of_the_log(alone):
+def test_fetch_response_has_the_bounds_of_the_log_for_a_follower(alone):
     alone.produce(acks=1)
     bounds = []
     alone.broker.replica_server.serve_log_bounds(KEY, -1, bounds.append)
     assert bounds == [(ErrorCode.NONE, 0, 1)]
 
 
-def test_follower_is_told_why_it_gets_no_bounds(setup):
+def test_follower_gets_the_error_instead_of_the_bounds(setup):
     bounds = []
     server = setup.cluster.nodes.brokers[2].replica_server
     server.serve_log_bounds(KEY, -1, bounds.append)
@@ -110,7 +110,7 @@ def test_older_metadata_is_ignored(setup):
     assert setup.broker.image is newest
 
 
-def test_produce_that_waits_is_answered_when_its_broker_hears_that_it_no_longer_leads(setup):
+def test_parked_produce_ends_when_its_broker_learns_of_its_lost_leadership(setup):
     setup.cluster.pause(2)
     responses = setup.produce(acks=-1, timeout_ms=60_000)
     setup.cluster.disconnect(1)

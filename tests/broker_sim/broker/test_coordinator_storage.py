@@ -19,7 +19,7 @@ def batch(*keys):
     return build_batch([Record(b"v", key) for key in keys])
 
 
-def test_append_tells_the_last_offset_and_then_the_replicas(user):
+def test_append_returns_the_last_offset_and_then_waits_for_replicas(user):
     storage = storage_of(user)
     told = []
     storage.append(0, batch(b"a", b"b"), TIMEOUT_MS, told.append, told.append)
@@ -30,7 +30,7 @@ def test_append_tells_the_last_offset_and_then_the_replicas(user):
     assert storage.high_watermark(0) == 2
 
 
-def test_failed_append_tells_the_error_only(user):
+def test_failed_append_returns_only_the_error(user):
     storage = storage_of(user)
     other = next(p for p in range(5) if storage_of(user, p)._replica_manager is not
                  storage._replica_manager)  # fmt: skip
@@ -46,7 +46,7 @@ def test_failed_append_tells_the_error_only(user):
     assert storage.check_append(99) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_awaited_offset_is_told_when_it_is_committed_or_at_the_timeout(user):
+def test_wait_for_an_offset_ends_when_it_is_committed_or_at_the_timeout(user):
     storage = storage_of(user)
     told = []
     storage.await_committed(0, 0, TIMEOUT_MS, told.append)

@@ -115,7 +115,7 @@ def test_version_that_is_not_served_is_a_protocol_error_with_a_remedy(setup, ver
         setup.client.send_frame(frame, header(ApiKey.PRODUCE, version))
 
 
-def test_too_new_api_versions_is_answered_in_version_0_with_the_versions_to_ask_in(setup):
+def test_too_new_api_versions_gets_version_0_with_the_supported_versions(setup):
     frame = bytearray(frame_of(messages.ApiVersionsRequest(), 0))
     frame[2:4] = (99).to_bytes(2, "big")
     # Version 99 is flexible, so its header ends with an empty set of tagged fields.

@@ -157,7 +157,7 @@ def running(rig):
 
 class TestDefectOfTheController:
     @pytest.mark.parametrize("request_name", ["register_broker", "broker_heartbeat"])
-    def test_broker_asks_again(self, rig, monkeypatch, request_name):
+    def test_broker_repeats_a_failed_request(self, rig, monkeypatch, request_name):
         reported = []
         monkeypatch.setattr(rig.scheduler, "report_error", lambda *report: reported.append(report))
         with monkeypatch.context() as defect:
@@ -186,7 +186,7 @@ class TestStart:
         assert rig.lifecycle.state is LifecycleState.STARTING
         assert rig.registration.fenced
 
-    def test_it_is_told_that_it_is_unfenced_once_in_its_life(self, rig):
+    def test_lifecycle_reports_the_first_unfencing_only(self, rig):
         rig.links.set_fault(BROKER, CONTROLLER_ID, LinkFault(delay_ms=100))
         rig.start()
         rig.advance(200)
@@ -290,7 +290,9 @@ class TestControlledShutdown:
             (FIRST_SHUTDOWN_INTERVAL_MS + 1, FIRST_SHUTDOWN_INTERVAL_MS + INTERVAL_MS),
         ],
     )
-    def test_it_asks_again_after_50_ms_and_then_by_the_interval(self, running, others_know_after_ms, stopped_after_ms):
+    def test_stopping_broker_repeats_its_heartbeat_after_50_ms_then_by_interval(
+        self, running, others_know_after_ms, stopped_after_ms
+    ):
         running.create_topic(1, 2, 3)
         running.advance(100)
         running.begin_shutdown()

@@ -70,7 +70,7 @@ def records_of(response):
     return [bytes(each.records) for topic in response.responses for each in topic.partitions]
 
 
-def test_answer_leaves_at_once_and_the_next_request_waits_for_the_time_that_it_tells(clients):
+def test_response_leaves_at_once_and_the_next_request_waits_its_throttle_time(clients):
     clients.limit(producer_byte_rate=50)
     first = clients.send(produce_request(KEY, values=VALUE, acks=1), PRODUCE_VERSION)
     second = clients.send(messages.MetadataRequest(topics=[]), METADATA_VERSION)

@@ -91,7 +91,7 @@ def test_values_may_be_numbers_and_booleans():
         assert config.broker_rack == "a"
 
 
-def test_unknown_field_of_a_fault_is_refused_with_those_that_there_are():
+def test_error_of_an_unknown_field_of_a_fault_lists_the_fields():
     with pytest.raises(
         TypeError, match=r"unknown argument 'eror' \(did you mean error\?\); allowed: api, broker, topic"
     ) as refusal:

@@ -275,7 +275,7 @@ def test_bad_configuration_is_refused_in_one_line_with_key_and_value():
     assert "\n" not in str(refused.value)
 
 
-def test_port_in_use_is_refused_with_what_to_do():
+def test_error_of_a_port_in_use_names_the_remedy():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

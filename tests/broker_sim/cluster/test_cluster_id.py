@@ -9,7 +9,7 @@ from broker_sim.protocol.messages import DescribeClusterRequest
 CHOSEN = "MkU3OEVBNTcwNTJENDM2Qg"
 
 
-def test_clients_are_told_the_chosen_id():
+def test_clients_get_the_chosen_cluster_id():
     cluster = VirtualCluster(1, cluster_id=CHOSEN)
     pending = cluster.client().send(1, DescribeClusterRequest(), 0)
     cluster.run_until(lambda: pending.done)
@@ -26,7 +26,7 @@ def test_other_ids_of_a_seed_do_not_depend_on_the_choice():
 
 
 @pytest.mark.parametrize("cluster_id", ["", "my-cluster", CHOSEN + "=", CHOSEN[:-1], CHOSEN[:-1] + "B", 7])
-def test_id_that_is_no_uuid_is_refused(cluster_id):
+def test_invalid_uuid_is_rejected(cluster_id):
     with pytest.raises(ConfigError, match="cluster_id must be a UUID as Kafka writes it"):
         VirtualCluster(1, cluster_id=cluster_id)
 

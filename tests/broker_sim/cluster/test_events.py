@@ -88,7 +88,7 @@ def test_killed_leader_is_fenced_and_another_is_elected_in_virtual_time(cluster,
     assert SESSION_MS <= (fenced.created - killed_s) * 1_000 <= 2 * SESSION_MS
 
 
-def test_leader_tells_when_its_isr_shrinks_and_expands(cluster, events):
+def test_leader_logs_that_its_isr_shrinks_and_expands(cluster, events):
     cluster.nodes.isolate(3)
     wait(cluster, 40_000)
     (shrunk,) = events("isr_shrunk")
@@ -109,7 +109,7 @@ def test_slow_follower_leaves_the_isr_by_its_leader(events):
     assert events("broker_fenced") == []
 
 
-def test_partition_without_a_leader_is_told(events):
+def test_partition_without_a_leader_is_logged(events):
     cluster = VirtualCluster(2)
     cluster.create_topic("orders", assignments={0: [2]})
     cluster.kill(2)
@@ -117,7 +117,7 @@ def test_partition_without_a_leader_is_told(events):
     assert [event["partition"] for event in events("partition_offline")] == ["orders-0"]
 
 
-def test_changed_configurations_are_told(cluster, events):
+def test_changed_configurations_are_logged(cluster, events):
     for resource_type, name, config in (
         (ConfigResourceType.TOPIC, "orders", "retention.ms"),
         (ConfigResourceType.BROKER, "", "log.retention.ms"),
@@ -131,7 +131,7 @@ def test_changed_configurations_are_told(cluster, events):
     assert brokers["configs"]["all brokers"]["log.retention.ms"] == "5000"
 
 
-def test_stopped_broker_tells_that_it_shuts_down(cluster, events):
+def test_stopped_broker_logs_that_it_shuts_down(cluster, events):
     cluster.stop(1)
     assert [event["broker"] for event in events("broker_shutting_down")] == [1]
     assert [event["node"] for event in events("broker_shut_down")] == ["broker-1"]

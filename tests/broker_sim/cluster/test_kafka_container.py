@@ -7,7 +7,7 @@ import pytest
 from broker_sim import ConfigError, KafkaContainer, WrongStateError
 
 
-def test_started_container_tells_where_it_is_and_stopped_one_does_not():
+def test_only_a_started_container_returns_its_address():
     container = KafkaContainer("confluentinc/cp-kafka:7.6.0", 9093, security_protocol="PLAINTEXT")
     assert container.with_kraft().with_name("kafka").with_exposed_ports(9093) is container
     with container as kafka:
@@ -43,7 +43,7 @@ def test_variables_set_configurations_as_in_the_images():
         assert len(container.cluster.create_topic("orders").partitions) == 4
 
 
-def test_unknown_configuration_is_told_when_it_is_started():
+def test_unknown_configuration_fails_the_start_of_a_container():
     container = KafkaContainer().with_env("KAFKA_NO_SUCH", "1")
     with pytest.raises(ConfigError, match=r"no\.such"):
         container.start()
@@ -57,7 +57,7 @@ def test_bound_port_is_the_brokers():
         assert second.get_exposed_port(9093) == port
 
 
-def test_what_needs_a_container_is_told_in_one_line():
+def test_method_that_needs_a_container_raises_one_line():
     with pytest.raises(AttributeError, match="no 'exec': there is no container"):
         KafkaContainer().exec("kafka-topics.sh")
 

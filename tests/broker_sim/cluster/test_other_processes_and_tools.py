@@ -83,7 +83,7 @@ def error_of(call):
         pytest.param(lambda cluster: cluster.wait_until(lambda: True), id="wait_until"),
     ],
 )
-def test_cluster_says_in_a_forked_child_what_to_do(cluster, call):
+def test_cluster_in_a_forked_child_raises_an_error_with_the_remedy(cluster, call):
     text = in_child(lambda: error_of(lambda: call(cluster)))
     assert text.startswith(f"the cluster runs in process {os.getpid()}, from which this one was forked")
     assert "Clients may connect to it from here" in text
@@ -108,7 +108,7 @@ def test_forked_child_opens_a_cluster_of_its_own(cluster):
     assert in_child(open_another) == "1"
 
 
-def test_async_cluster_says_in_a_forked_child_what_to_do():
+def test_async_cluster_in_a_forked_child_raises_an_error_with_the_remedy():
     async def check():
         async with AsyncCluster(1) as opened:
             return in_child(lambda: error_of(lambda: opened.status()))  # noqa: PLW0108 - the verb is bound in the child

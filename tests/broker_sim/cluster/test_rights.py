@@ -87,7 +87,7 @@ def test_without_an_authorizer_there_are_no_rights():
 
 
 @pytest.mark.parametrize("configs", [{"super.users": "admin"}, {"authorizer.class.name": "x.Y"}])
-def test_a_wrong_configuration_is_told(configs):
+def test_wrong_configuration_of_rights_is_an_error(configs):
     with pytest.raises(ValueError, match=r"principalType:principalName|authorizer\.class\.name"):
         VirtualCluster(1, configs={**GUARDED, **configs})
 
@@ -124,7 +124,7 @@ def test_half_of_a_surrogate_pair_is_refused(place):
 
 
 @pytest.mark.parametrize("operation", ["any", "unknown", "consume", ""])
-def test_an_operation_that_there_is_not_is_refused(operation):
+def test_unknown_operation_is_rejected(operation):
     with pytest.raises(ValueError, match="'operation' must be one of ALL, READ"):
         parse_acl("a", operation, "topic:x", "*", deny=False)
 
@@ -151,7 +151,7 @@ def test_a_consumer_loses_its_right_in_the_middle_of_a_fetch_session(cluster):
     assert [denial.api for denial in cluster.denials()] == ["Fetch"]
 
 
-def test_fetched_topic_without_partitions_is_no_denial(cluster):
+def test_fetched_topic_without_partitions_is_not_counted_as_denied(cluster):
     leader = cluster.status().topics[0].partitions[0].leader
     client = cluster.client()
     request = fetch_request(("orders", 0), max_wait_ms=0)
@@ -162,7 +162,7 @@ def test_fetched_topic_without_partitions_is_no_denial(cluster):
         assert [denial.api for denial in cluster.denials()] == denied_apis
 
 
-def test_what_is_only_left_out_of_a_list_is_no_denial(cluster):
+def test_resource_left_out_of_a_list_is_not_counted_as_denied(cluster):
     client = cluster.client()
     for request, version in ((messages.MetadataRequest(None), 9), (messages.ListGroupsRequest(), 4)):
         pending = client.send(1, request, version)

@@ -30,7 +30,7 @@ class TestIsr:
         assert len(cluster.wait_for_isr("orders").isr) == 3
         assert cluster.wait_for_isr("orders", has=follower, timeout_s=0)
 
-    def test_timeout_tells_what_the_isr_is(self, cluster):
+    def test_timeout_error_contains_the_isr(self, cluster):
         isr = list(cluster.isr("orders"))
         with pytest.raises(ClusterTimeoutError) as late:
             cluster.wait_for_isr("orders", size=2, lacks=9, timeout_s=0.5)
@@ -76,7 +76,7 @@ class TestGroup:
         with pytest.raises(ClusterTimeoutError, match="a lag of 2"):
             user.cluster.wait_for_group("g", lag=0, timeout_s=0.1)
 
-    def test_group_that_never_comes_is_told(self, cluster):
+    def test_timeout_error_names_the_missing_group(self, cluster):
         with pytest.raises(ClusterTimeoutError, match=r"group g \(state Stable\); it does not exist"):
             cluster.wait_for_group("g", timeout_s=0.1)
 
@@ -108,7 +108,7 @@ class TransactionalProducer:
 
 
 class TestUntil:
-    def test_predicate_is_asked_when_something_changes_only(self):
+    def test_predicate_is_called_only_after_changes(self):
         loop = VirtualEventLoop(1)
         cluster = SimulatedCluster(loop, 3, topics=["orders:1:3"])
         asked = []

@@ -101,7 +101,7 @@ class TestRecords:
             cluster.resume(follower)
             cluster.run_until(lambda: values(cluster) == [b"value"])
 
-    def test_too_few_replicas_are_told_as_to_a_producer(self):
+    def test_too_few_replicas_raise_the_error_of_a_producer(self):
         with VirtualCluster(3, topics=["orders:1:3:min.insync.replicas=3"]) as cluster:
             follower = cluster.followers("orders")[0]
             cluster.kill(follower)
@@ -304,7 +304,7 @@ def test_clients_cannot_connect_before_the_topics_are_there():
     loop.close()
 
 
-def test_hook_that_calls_the_cluster_is_told_so_and_does_not_hang(caplog):
+def test_hook_that_calls_the_cluster_gets_an_error_and_does_not_hang(caplog):
     with Cluster(1, topics=["orders"]) as cluster:
         hook = cluster.hook("ApiVersions", lambda _: cluster.leader("orders"))
         with socket.create_connection(cluster.address(1), timeout=60) as client:

@@ -54,7 +54,7 @@ def test_default_is_parsed_from_its_text():
         ("compression.gzip.level", "0", "Value must be between 1 and 9 or equal to -1"),
     ],
 )
-def test_bad_value_is_one_line_with_name_value_and_what_is_allowed(name, value, message):
+def test_error_of_a_bad_value_has_name_value_and_allowed_values(name, value, message):
     with pytest.raises(ConfigError) as error:
         BrokerConfig.from_mapping({name: value})
     assert str(error.value) == f"Invalid value {value} for configuration {name}: {message}"
@@ -70,7 +70,7 @@ def refusal_of(definition, text):
 
 
 @pytest.mark.parametrize("definition", [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()], ids=lambda d: d.name)
-def test_every_refusal_names_the_configuration_the_value_and_what_is_allowed(definition):
+def test_every_error_names_the_configuration_the_value_and_allowed_ones(definition):
     allowed = "Not a number of type|Value must be|String must be one of:|Expected value to be|.+ must be"
     for text in ("nonsense", "-3", "-200000", "23", "2", str(1 << 63)):
         refusal = refusal_of(definition, text)

@@ -264,7 +264,7 @@ def test_cluster_configs_are_the_dynamic_ones_of_all_brokers():
     assert {e.source for e in entries} == {ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
 
 
-def test_quotas_of_replication_are_told_where_they_are_set():
+def test_replication_quotas_are_described_if_they_are_set():
     name = "leader.replication.throttled.rate"
     assert not BrokerConfigs(BrokerConfig(), {}, {}).describe_broker([name])
     configs = BrokerConfigs(BrokerConfig(), {name: "100"}, {name: "7"})

@@ -57,7 +57,7 @@ def test_small_segments_need_the_internal_configuration():
     assert TopicConfig().segment_size_bytes == 1 << 30
 
 
-def test_cleanup_policy_says_whether_segments_are_deleted_and_compacted():
+def test_cleanup_policy_decides_whether_segments_are_deleted_or_compacted():
     both = effective_topic_config(BrokerConfig(), {}, {"cleanup.policy": "compact,delete"})
     assert (both.is_compacted, both.is_deleted_by_age) == (True, True)
     assert (TopicConfig().is_compacted, TopicConfig().is_deleted_by_age) == (False, True)

@@ -208,7 +208,7 @@ def test_every_config_of_kafka_is_accepted_and_the_others_have_a_reason():
             assert config.text_of(definition) == text
 
 
-def test_internal_config_of_kafka_is_accepted_and_described_to_nobody():
+def test_internal_config_of_kafka_is_accepted_and_never_described():
     for name in ("unstable.api.versions.enable", "unstable.feature.versions.enable"):
         assert other_configs()[name].internal
         assert BrokerConfig.from_mapping({name: "true"})

@@ -79,7 +79,7 @@ def test_empty_parts_at_the_end_are_not_appended(cluster):
     assert topic_configs(cluster)["cleanup.policy"] == "delete,compact"
 
 
-def test_append_does_not_start_at_what_is_set_statically(make_cluster):
+def test_append_extends_the_default_and_not_the_static_value(make_cluster):
     configs = {"log.cleanup.policy": "compact", "sasl.enabled.mechanisms": "PLAIN"}
     cluster = make_cluster(configs).start(1)
     cluster.create("t", (1,))
@@ -241,7 +241,7 @@ def test_configs_are_set_for_all_brokers_or_for_one(cluster):
     assert cluster.image.dynamic_broker_configs(1) == {}
 
 
-def test_alter_configs_removes_what_it_does_not_name(cluster):
+def test_alter_configs_removes_unnamed_configs(cluster):
     ((_, outcome),) = cluster.controller.alter_configs([(T, [("segment.ms", "7")])])
     assert outcome.ok
     assert topic_configs(cluster) == {"segment.ms": "7"}
@@ -316,7 +316,7 @@ def test_change_of_a_config_without_effect_is_refused_as_by_kafka(cluster, name,
     assert reason in outcome.error_message
 
 
-def test_config_of_a_broker_set_to_what_it_is_is_told_to_brokers(cluster):
+def test_unchanged_config_of_a_broker_is_still_published(cluster):
     change = put("listener.name.outside.ssl.keystore.location", "store.pem")
     assert alter(cluster, BROKER_1, change).ok
     before = cluster.image.broker_configs["1"]

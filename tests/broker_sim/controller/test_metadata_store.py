@@ -209,7 +209,7 @@ def test_flipped_bit_is_refused_with_its_place_unless_it_is_at_the_end(machine):
                 MetadataStore(machine.path).load()
 
 
-def test_lost_end_is_cut_and_told(machine, caplog):
+def test_lost_end_is_cut_and_logged(machine, caplog):
     machine.change_everything()
     machine.store.close()
     content = machine.path.read_bytes()

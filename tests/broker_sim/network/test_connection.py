@@ -89,7 +89,7 @@ def test_parked_request_stays_as_it_was_while_the_next_ones_are_read(connect):
     assert wire.requests == requests
 
 
-def test_request_without_an_answer_lets_the_next_one_in(connect):
+def test_request_without_a_response_admits_the_next_one(connect):
     wire = connect()
     wire.send(b"no answer", b"two")
     assert wire.requests == [b"no answer", b"two"]
@@ -108,13 +108,13 @@ def test_request_that_is_answered_twice_is_a_programmers_error(connect):
 # -- who the client is ----------------------------------------------------------------------------
 
 
-def test_client_is_who_its_certificate_says(connect):
+def test_principal_of_a_client_comes_from_its_certificate(connect):
     assert connect().connection.principal == ANONYMOUS
     billing = KafkaPrincipal("User", "CN=billing")
     assert connect(principal_of=lambda _: billing).connection.principal == billing
 
 
-def test_only_a_client_that_is_known_may_ask_for_tokens(connect):
+def test_only_an_authenticated_client_may_request_tokens(connect):
     assert not connect().connection.may_ask_for_tokens
     # TLS without a certificate tells nothing.
     assert not connect(principal_of=lambda _: ANONYMOUS).connection.may_ask_for_tokens
@@ -132,7 +132,7 @@ def test_client_whose_certificate_no_rule_matches_is_cut_off(connect):
 # -- reading no more than helps -------------------------------------------------------------------
 
 
-def test_client_that_sends_on_behind_a_parked_request_is_no_longer_read(connect):
+def test_reading_stops_while_a_client_sends_behind_a_parked_request(connect):
     wire = connect(parks_requests_named_park)
     wire.send(b"park")
     for _ in range(300):
@@ -221,7 +221,7 @@ def test_failing_handler_costs_its_connection_and_is_reported(connect):
 # -- a broker that is paused or killed ------------------------------------------------------------
 
 
-def test_paused_broker_reads_nothing_and_answers_all_of_it_when_it_goes_on(connect):
+def test_paused_broker_reads_nothing_and_serves_all_when_resumed(connect):
     wire = connect()
     wire.process.pause()
     wire.send(b"a")
@@ -233,7 +233,7 @@ def test_paused_broker_reads_nothing_and_answers_all_of_it_when_it_goes_on(conne
 
 
 @pytest.mark.parametrize("until", [60_000, 200_004])
-def test_paused_broker_reads_no_more_of_a_large_request_and_goes_on_with_it_later(connect, until):
+def test_paused_broker_reads_the_rest_of_a_large_request_when_resumed(connect, until):
     wire = connect()
     data = framed(b"x" * 200_000)
     wire.send_bytes(data[:50_000])
@@ -266,7 +266,7 @@ def test_connection_that_comes_up_while_its_broker_dies_is_broken_off(connect):
 # -- a client that leaves, or is cut off ----------------------------------------------------------
 
 
-def test_requests_of_a_client_that_has_left_are_served_though_nobody_reads_the_answers(connect):
+def test_requests_of_a_client_that_has_left_are_still_served(connect):
     wire = connect(parks_requests_named_park)
     wire.send(b"park", b"two")
     wire.connection.connection_lost(None)
@@ -351,7 +351,7 @@ def test_request_that_is_parked_while_the_throttling_ends_is_still_waited_for(co
     assert wire.requests == [b"park", b"two"]
 
 
-def test_throttled_client_that_sends_on_is_no_longer_read(connect):
+def test_reading_stops_while_a_throttled_client_sends(connect):
     wire = connect()
     wire.connection.start_throttling()
     for _ in range(300):

@@ -132,7 +132,7 @@ def test_pieces_and_parts_of_files_arrive_in_order(way, size):
     assert not way.failures
 
 
-def test_a_full_socket_is_waited_for_and_not_asked_meanwhile(way):
+def test_full_socket_is_awaited_without_polling(way):
     way.sender.send([b"head", way.view(0, 5 * MB)])
     assert way.sender.is_busy
     assert len(way.loop.writers) == 1
@@ -172,7 +172,7 @@ def test_what_the_transport_has_goes_first(way):
     assert way.done == 1
 
 
-def test_a_cut_file_ends_the_connection_and_says_by_how_much(way):
+def test_cut_file_ends_the_connection_with_the_missing_size(way):
     way.sender.send([b"head", way.view(0, 8 * MB)])
     os.truncate(way.path, 100)
     way.receive()
@@ -242,7 +242,7 @@ def test_a_stopped_process_sends_nothing_and_the_loop_has_peace(way):
     assert way.done == 1
 
 
-def test_what_is_held_waits_and_goes_on_where_it_stopped(way):
+def test_held_data_continues_where_it_stopped(way):
     way.sender.send([b"head", way.view(0, 5 * MB)])
     way.sender.hold()
     found = way.receive()

@@ -72,7 +72,7 @@ def test_request_beyond_the_limit_closes_its_connection_and_no_other(connect):
     assert not other_transport.closing
 
 
-def test_request_for_full_logs_is_heard_so_that_it_can_be_refused(connect):
+def test_request_for_full_logs_is_read_so_that_it_can_be_rejected(connect):
     wire = connect(memory_limit=8 * MB)
     wire.memory.grow(8 * MB)
     wire.send(bytes(MB - 4))
@@ -80,7 +80,7 @@ def test_request_for_full_logs_is_heard_so_that_it_can_be_refused(connect):
     assert not wire.transport.closing
 
 
-def test_requests_that_nobody_answers_any_more_are_not_counted(connect):
+def test_requests_that_never_get_a_response_are_not_counted(connect):
     wire = connect(lambda _: True, memory_limit=8 * MB)
     wire.memory.grow_requests(MB)
     wire.send(bytes(2 * MB))

@@ -85,7 +85,7 @@ def test_why_a_login_failed_is_logged_in_a_turn_of_its_own(wire, log_in, caplog)
 
 
 @pytest.mark.parametrize("failure", [ProtocolError("no login"), KeyError("a mistake")], ids=repr)
-def test_what_is_no_login_closes_the_connection_in_its_turn(wire, log_in, failure):
+def test_failed_login_closes_the_connection_in_its_turn(wire, log_in, failure):
     transports = log_in(failure)
     assert [each.closing for each in transports].count(True) == PIECES_AT_ONCE
     run(wire)

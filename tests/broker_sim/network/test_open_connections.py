@@ -91,7 +91,7 @@ def test_connection_made_while_the_network_is_cut_is_held_too(connect):
     assert wire.transport.reading
 
 
-def test_paused_broker_neither_takes_nor_rejects_connections_until_it_goes_on(connect):
+def test_paused_broker_neither_accepts_nor_rejects_connections(connect):
     first, second = connect(), connect()
     connections = connections_of(first, configs={"max.connections.per.ip": "1"})
     first.process.pause()
@@ -106,7 +106,7 @@ def test_paused_broker_neither_takes_nor_rejects_connections_until_it_goes_on(co
     assert second.transport.closing
 
 
-def test_paused_broker_takes_nobody_in_the_place_of_one_that_leaves(connect):
+def test_paused_broker_accepts_no_connection_in_place_of_a_closed_one(connect):
     first, second = connect(), connect()
     connections = connections_of(first, configs={"max.connections": "1"})
     for wire in (first, second):

@@ -212,7 +212,7 @@ def test_broker_that_dies_breaks_the_answer_off(run, serving):
     run(main())
 
 
-def test_paused_broker_sends_no_more_until_it_goes_on(run, serving):
+def test_paused_broker_sends_nothing_until_it_is_resumed(run, serving):
     async def main():
         async with serving() as (broker, reader, writer):
             writer.transport.pause_reading()
@@ -229,7 +229,7 @@ def test_paused_broker_sends_no_more_until_it_goes_on(run, serving):
     run(main())
 
 
-def test_cut_network_stops_an_answer_and_lets_it_go_on(run, serving):
+def test_cut_network_stops_a_response_which_continues_later(run, serving):
     async def main():
         async with serving() as (broker, reader, writer):
             writer.transport.pause_reading()

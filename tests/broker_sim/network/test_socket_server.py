@@ -232,7 +232,7 @@ def test_connection_above_the_limit_per_ip_is_closed_and_others_are_not(run):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="how many wait is for the system to say")
 @pytest.mark.parametrize("backlog", [1, 7])
-def test_as_many_clients_wait_to_be_accepted_as_the_backlog_says(run, backlog):
+def test_backlog_limits_the_clients_that_wait_to_be_accepted(run, backlog):
     async def main():
         async with serving(socket_listen_backlog_size=backlog) as server:
             with ExitStack() as stack:

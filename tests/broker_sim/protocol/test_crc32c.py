@@ -24,5 +24,5 @@ def test_table_and_package_agree(make):
     assert crc32c_by_table(make(data), before) == crc32c.crc32c(data, before), f"seed {seed}"
 
 
-def test_checksum_goes_on_where_another_ended():
+def test_checksum_continues_from_another_one():
     assert crc32c_by_table(b"6789", crc32c_by_table(b"12345")) == CHECK_VALUE

@@ -108,7 +108,7 @@ def test_tagged_fields_of_any_length_are_skipped():
 
 
 @pytest.mark.parametrize("size", ["02", "ffffffff07", "ffffffff0f"])
-def test_tagged_field_larger_than_what_is_left_is_refused(size):
+def test_tagged_field_beyond_the_end_is_rejected(size):
     with pytest.raises(ProtocolError, match="bytes announced, 1 left"):
         skip_tagged_fields(b"\7" + bytes.fromhex(size) + b"x", 0, 1)
 

@@ -66,7 +66,7 @@ def test_recompressed_batch_has_the_same_records(codec, other):
     assert list(iter_records(again)) == list(iter_records(batch))
 
 
-def test_clients_decode_what_is_built_here():
+def test_clients_decode_our_batches():
     from aiokafka.record.default_records import DefaultRecordBatch
 
     for codec in (CompressionCodec.NONE, CompressionCodec.GZIP):

@@ -101,7 +101,7 @@ def test_features_come_with_kraft_and_a_default_that_is_supported():
 
 
 @pytest.mark.real_kafka
-def test_newest_release_is_what_its_own_classes_tell(newest_kafka_class_files):
+def test_newest_release_is_that_of_kafkas_own_classes(newest_kafka_class_files):
     from tools.update_releases import PATCH_RELEASES, read_facts
 
     facts = read_facts(f"{newest_kafka_class_files}/*", PATCH_RELEASES[-1])

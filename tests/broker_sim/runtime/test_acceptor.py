@@ -171,7 +171,7 @@ def test_socket_that_cannot_listen_leaves_no_file_open(run):
     assert before == after
 
 
-def test_clients_that_say_nothing_hold_up_nobody(run, tls, trusting):
+def test_silent_clients_delay_no_other_client(run, tls, trusting):
     async def main():
         with ExitStack() as stack:
             port, made, _ = await listen(stack, tls, takes_turns=True)
@@ -202,7 +202,7 @@ def test_handshake_begins_when_clients_are_no_longer_held(run, tls, trusting):
     assert run(main()) == CLIENTS + 1
 
 
-def test_clients_that_have_said_nothing_are_closed_with_the_listener(run, tls):
+def test_silent_clients_are_closed_with_the_listener(run, tls):
     async def main():
         with ExitStack() as stack:
             port, _, acceptor = await listen(stack, tls, takes_turns=True)

@@ -63,7 +63,7 @@ def run():
         yield runner.run
 
 
-def test_tls_client_that_says_nothing_is_let_go_after_a_minute(run):
+def test_silent_tls_client_is_disconnected_after_a_minute(run):
     async def check():
         loop = asyncio.get_running_loop()
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -22,7 +22,7 @@ def test_failed_action_is_reported_and_the_others_run():
     assert log == [ZeroDivisionError, "second"]
 
 
-def test_queue_waits_while_nobody_runs_it():
+def test_queue_waits_until_it_is_run():
     queue = ActionQueue()
     seen = []
     assert not queue.is_waiting
@@ -49,7 +49,7 @@ def test_failed_action_raises_without_report_error():
         queue.try_complete_actions()
 
 
-def test_served_request_is_handled_before_what_it_has_completed():
+def test_served_request_is_handled_before_the_operations_it_completes():
     log, queue = [], ActionQueue()
 
     def handle(request):

@@ -34,7 +34,7 @@ def test_modules_of_a_room_share_a_logger(log, caplog):
     assert [record.name for record in caplog.records] == ["broker_sim.replica"]
 
 
-def test_warnings_and_errors_are_shown_unless_said_otherwise(log, caplog):
+def test_warnings_and_errors_are_shown_by_default(log, caplog):
     for method in (log.debug, log.info, log.warning, log.error):
         method("seen")
     assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
@@ -91,7 +91,7 @@ def test_an_event_does_not_import_structlog():
     assert done.stderr == "shown\n"
 
 
-def test_info_is_asked_for_before_it_is_worked_out(log, caplog):
+def test_info_is_computed_only_if_it_is_enabled(log, caplog):
     assert not log.is_enabled_for_info
     caplog.set_level(logging.INFO, "broker_sim.replica")
     assert log.is_enabled_for_info

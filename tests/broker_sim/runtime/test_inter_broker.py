@@ -69,7 +69,7 @@ def test_link_is_for_other_brokers_only(bench):
 
 
 @pytest.mark.parametrize("ends", [Bench.time_out, lambda bench: bench.lose()])
-def test_request_without_an_answer_is_told_once(bench, ends):
+def test_request_without_a_response_is_reported_once(bench, ends):
     ends(bench.send())
     assert bench.answers == [None]
     assert not bench.sender.is_busy(OTHER)

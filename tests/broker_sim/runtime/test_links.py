@@ -220,7 +220,7 @@ def test_failing_message_does_not_hold_up_those_behind_it(net):
 
 
 @pytest.mark.parametrize("most_ms", [1, 2, 7, 8, 20, 1_000])
-def test_drawn_latency_is_what_randint_draws(most_ms):
+def test_drawn_latency_equals_that_of_randint(most_ms):
     draw, rng = drawn_latency(random.Random(7), most_ms), random.Random(7)
     assert [draw(1, 2) for _ in range(500)] == [rng.randint(0, most_ms) for _ in range(500)]
 

@@ -70,7 +70,7 @@ def test_next_piece_begins_when_the_one_before_has_ended():
     assert results == list(range(50))
 
 
-def test_failure_of_a_piece_is_told_and_the_next_one_begins():
+def test_failure_of_a_piece_is_reported_and_the_next_one_begins():
     async def main():
         loop = asyncio.get_running_loop()
         errors, done = [], loop.create_future()

@@ -89,7 +89,7 @@ def test_a_super_user_may_do_everything():
     assert not allows([denial], super_users=[BOB])
 
 
-def test_the_decision_tells_the_rule():
+def test_decision_names_the_rule():
     authorizer = Authorizer([BOB])
     deny = acl("ord", permission=DENY, pattern_type=PREFIXED)
 

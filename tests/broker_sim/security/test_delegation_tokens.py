@@ -98,7 +98,7 @@ def test_credential_is_derived_once_while_there_is_the_token(tokens):
     assert tokens.credential_of(TOKEN.token_id, 1) is None
 
 
-def test_without_a_secret_nobody_logs_in_by_token():
+def test_without_a_secret_no_client_logs_in_by_token():
     assert Tokens(None).credential_of(TOKEN.token_id, 1) is None
 
 
@@ -148,7 +148,7 @@ def clients(scram_client):
         yield Clients(cluster, scram_client)
 
 
-def test_token_is_a_login_that_cannot_ask_for_tokens(clients):
+def test_client_with_a_token_cannot_request_tokens(clients):
     token = clients.create(clients.known())
     assert (token.error_code, token.principal_name) == (ErrorCode.NONE, "billing")
     clients.cluster.advance(10)

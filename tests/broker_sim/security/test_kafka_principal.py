@@ -18,5 +18,5 @@ def test_a_text_without_a_type_is_refused(text):
         KafkaPrincipal.parse(text)
 
 
-def test_who_has_not_told_is_anonymous():
+def test_unauthenticated_client_is_anonymous():
     assert str(ANONYMOUS) == "User:ANONYMOUS"

@@ -72,7 +72,7 @@ def test_good_token(options, claims, user):
         encoded(b"[" * 100_000) + ".x.",
     ],
 )
-def test_bad_token_is_told_before_the_login_fails(text):
+def test_error_of_a_bad_token_precedes_the_failed_login(text):
     login = server()
     assert login.evaluate_response(first(text)) == INVALID
     assert not login.is_complete
@@ -91,7 +91,7 @@ def test_missing_scope_is_named():
     "message",
     [b"", b"\x01", b"n,,\x01x=y\x01\x01", b"y,,\x01auth=Bearer abc\x01\x01", b"n,,\x01auth=Bearer a b\x01\x01"],
 )
-def test_what_is_no_first_message_is_refused(message):
+def test_invalid_first_message_is_rejected(message):
     with pytest.raises(SaslError, match="Invalid OAUTHBEARER client first message"):
         server().evaluate_response(message)
 

@@ -46,7 +46,7 @@ def test_password_makes_a_user_known(login):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_wrong_password_is_told_after_the_delay(login, decode_answer, version):
+def test_wrong_password_gets_its_error_after_the_delay(login, decode_answer, version):
     login.handshake("PLAIN")
     told = "Authentication failed: Invalid username or password"
     reason, answer = refused(lambda: login.tell(WRONG, version), 36, version, decode=decode_answer)
@@ -57,7 +57,7 @@ def test_wrong_password_is_told_after_the_delay(login, decode_answer, version):
 
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "plain", ""])
-def test_unknown_mechanism_is_answered_with_those_that_there_are(login, decode_answer, mechanism, version):
+def test_unknown_mechanism_gets_the_list_of_enabled_ones(login, decode_answer, mechanism, version):
     reason, answer = refused(lambda: login.handshake(mechanism, version), 17, version, decode=decode_answer)
     assert reason == f"Unsupported SASL mechanism {mechanism}"
     assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
@@ -96,7 +96,7 @@ def test_another_request_than_a_token_is_out_of_order(login, decode_answer, requ
     [b"x", b"\x60\x01\x02", raw(999, 0), raw(17, 9, b"\0\5PLAIN"), raw(17, 1, b"\0\x50PL"), raw(36, 2, b"\0\1\0")],
     ids=["short", "garbage", "unknown api", "newer handshake", "cut handshake", "authenticate"],
 )
-def test_what_is_no_handshake_closes_at_once(login, frame):
+def test_request_other_than_a_handshake_closes_at_once(login, frame):
     with pytest.raises(ProtocolError):
         login.receive(frame)
 
@@ -119,7 +119,7 @@ def test_versions_are_told_once_unless_they_are_refused(login):
 
 
 @pytest.mark.parametrize("frame", [raw(999, 0), raw(36, 9, b"\0\1\1\0"), raw(36, 0, b"\0\0\7\0PL")])
-def test_what_is_no_token_closes_at_once(login, frame):
+def test_request_other_than_a_token_closes_at_once(login, frame):
     login.handshake("PLAIN")
     with pytest.raises(ProtocolError):
         login.receive(frame)

@@ -59,7 +59,7 @@ def test_first_message_that_is_refused(login, decode_answer, first):
     assert refusal(login, decode_answer, first) == HIDDEN + SCRAM[0]
 
 
-def test_other_authorization_id_is_told(login, decode_answer, scram_client):
+def test_other_authorization_id_is_an_error(login, decode_answer, scram_client):
     login.handshake(SCRAM[0])
     client = scram_client(SCRAM[0], "billing", "secret", header="n,a=other,")
     assert "authorization id that is different" in refusal(login, decode_answer, client.first)

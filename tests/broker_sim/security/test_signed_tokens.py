@@ -190,7 +190,7 @@ def test_claims_that_are_good(key, claims):
     assert is_good(jwt(key, header={"crit": []}, **claims), key)
 
 
-def test_scope_that_is_no_text_closes_the_connection(key):
+def test_invalid_scope_closes_the_connection(key):
     with pytest.raises(ProtocolError):
         check(jwt(key, scope=[7]), key)
 
@@ -262,7 +262,7 @@ def test_url_must_be_one_that_is_served():
         JsonWebKeys.read("data:application/json,{}")
 
 
-def test_cluster_signs_what_is_asked_for():
+def test_cluster_signs_the_requested_claims():
     configs = {
         **SIGNED,
         "sasl.oauthbearer.expected.audience": "a,b",

@@ -133,7 +133,7 @@ def test_made_certificate_can_be_replaced_and_comes_back():
         ),
     ],
 )
-def test_certificate_for_somebody_else_is_refused(new, text):
+def test_certificate_for_another_host_is_rejected(new, text):
     is_refused(listener(), texts(new), CONFIG + text)
 
 
@@ -151,7 +151,7 @@ def test_names_are_in_the_order_of_java():
 @pytest.mark.parametrize(
     ("allowed", "new"), [("ssl.allow.dn.changes", pair("other")), ("ssl.allow.san.changes", pair(hosts=[]))]
 )
-def test_certificate_for_somebody_else_is_taken_where_that_is_allowed(allowed, new):
+def test_certificate_for_another_host_is_accepted_if_allowed(allowed, new):
     found = listener(STATIC | {allowed: "true"})
     found.reconfigure(own(texts(new)))
     assert shown(found) == new.chain

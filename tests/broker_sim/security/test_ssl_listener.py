@@ -83,7 +83,7 @@ def test_certificate_that_the_cluster_makes_is_trusted_by_its_clients(listener, 
     assert names == {HOST, "localhost", "127.0.0.1"}
 
 
-def test_certificate_of_nobody_is_not_trusted(listener):
+def test_certificate_of_an_unknown_authority_is_not_trusted(listener):
     with pytest.raises(ssl.SSLError, match="CERTIFICATE_VERIFY_FAILED"):
         handshake(listener({}).context, ssl.create_default_context())
 
@@ -161,7 +161,7 @@ def test_key_stores(listener, client, pair, tmp_path, stored):
     assert HOST in {name for _, name in end.getpeercert()["subjectAltName"]}
 
 
-def test_trust_store_says_whose_certificates_count(listener, client, pair, tmp_path):
+def test_trust_store_decides_which_certificates_are_accepted(listener, client, pair, tmp_path):
     others = Certificates()
     path = tmp_path / "trusted.pem"
     path.write_text(others.authority.certificate)

@@ -33,7 +33,7 @@ def test_rules(rules, distinguished, name):
 
 
 @pytest.mark.parametrize("rules", ["default", "RULE:", "RULE:a/b", "RULE:(/x/", "DEFAULT,x"])
-def test_what_is_no_rule_is_refused(rules):
+def test_invalid_rule_is_rejected(rules):
     with pytest.raises(ConfigError, match="Invalid rule"):
         SslPrincipalMapper(rules)
 

@@ -58,7 +58,7 @@ def test_url_is_outside_of_virtual_time(caplog):
     assert not caplog.records
 
 
-def test_only_public_parts_of_the_key_are_told():
+def test_only_public_parts_of_the_key_are_published():
     with VirtualCluster(1, security="sasl_plaintext", configs=SIGNED) as cluster:
         (key,) = cluster.key_set().to_json()["keys"]
     assert key.keys() == {"kty", "crv", "alg", "use", "kid", "x", "y"}

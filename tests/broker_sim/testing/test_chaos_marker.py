@@ -41,7 +41,7 @@ def run_tests(pytester, monkeypatch):
     return run
 
 
-def test_failure_is_shrunk_and_told_once_with_the_marker_that_repeats_it(run_tests):
+def test_failure_is_shrunk_and_shown_once_with_the_marker_to_repeat_it(run_tests):
     marker = '@pytest.mark.chaos(seeds=10, faults={"crash": 1, "pause": 3}, repair_aiokafka=True)'
     result = run_tests(f"{WORKER}\n    {marker}{FORGETS}")
     result.assert_outcomes(failed=1)
@@ -116,13 +116,13 @@ def test_search_fails_for_what_no_seed_has_seen_and_a_single_seed_does_not(run_t
     run_tests(WORKER + SOMETIMES, "--virtual-seed=1").assert_outcomes(passed=1)
 
 
-def test_search_without_effect_fails_and_says_what_to_do(run_tests):
+def test_search_without_effect_fails_with_the_remedy(run_tests):
     result = run_tests(WORKER + SOMETIMES.replace("await chaos.faults_over()", "await asyncio.sleep(1)"))
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*no fault took effect in 3 seeds, 0 of * happened; await chaos.faults_over() *"])
 
 
-def test_summary_says_how_many_seeds_have_seen_it(run_tests):
+def test_summary_has_the_number_of_seeds_that_saw_it(run_tests):
     result = run_tests(WORKER + SOMETIMES.replace("len(done) > 4", "True"))
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
@@ -133,7 +133,7 @@ def test_summary_says_how_many_seeds_have_seen_it(run_tests):
     )
 
 
-def test_only_what_the_last_run_has_printed_and_logged_is_shown(run_tests):
+def test_only_the_output_and_log_of_the_last_run_are_shown(run_tests):
     result = run_tests(WORKER + PRINTS)
     result.assert_outcomes(failed=1)
     text = result.stdout.str()
@@ -144,7 +144,7 @@ def test_only_what_the_last_run_has_printed_and_logged_is_shown(run_tests):
     assert captured.count("- Captured") == 3
 
 
-def test_orders_are_explored_counted_and_told(run_tests):
+def test_orders_are_explored_counted_and_reported(run_tests):
     result = run_tests(
         """
         import asyncio
@@ -342,7 +342,7 @@ def test_failing_run_is_written_as_a_page_and_the_report_names_it(run_tests, pyt
     assert file.read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_report_has_a_link_to_the_playground_or_says_why_not(run_tests):
+def test_report_has_a_link_to_the_playground_or_the_reason_why_not(run_tests):
     marker = '@pytest.mark.chaos(seeds=10, faults={"crash": 1})'
     with_fixture = FORGETS.replace("test_work_is_done(chaos)", "test_with_a_fixture(chaos, tmp_path)")
     program = f"{WORKER}\n    {marker}{FORGETS}\n    {marker}{with_fixture}"

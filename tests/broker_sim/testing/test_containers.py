@@ -99,7 +99,7 @@ def test_same_tests_run_on_clusters_that_are_theirs(run_here, install_starter):
             cluster.status()
 
 
-def test_kafka_that_cannot_be_started_is_told_in_one_line_and_not_tried_again(run_here, install_starter):
+def test_kafka_that_does_not_start_is_one_line_and_not_tried_again(run_here, install_starter):
     starter = install_starter("fail")
     result = run_here("def test_a(kafka): pass\ndef test_b(kafka): pass", OPTION)
     result.assert_outcomes(errors=2)

@@ -127,7 +127,7 @@ def test_many_errors_that_are_taken_are_not_all_looked_at():
     assert len(looks) == MAX_LOOKS + 1
 
 
-def test_coroutine_that_does_not_end_says_what_it_is_leaving_with():
+def test_coroutine_that_does_not_end_is_reported_with_its_error():
     async def main(loop):
         watch = FailureWatch(fails_in_contexts(), lambda: f"{loop.time()}")
         task = loop.create_task(wait(watch))

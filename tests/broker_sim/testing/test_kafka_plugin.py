@@ -223,7 +223,7 @@ def test_group_configs_on_another_kafka_last_until_the_reset():
         assert configs() == {}
 
 
-def test_kafka_that_does_not_answer_is_told_in_one_line_before_the_first_test(run_here):
+def test_unreachable_kafka_is_one_line_before_the_first_test(run_here):
     source = "@pytest.mark.kafka(topics=['orders'])\ndef test_it(kafka): pass"
     result = run_here(source, "--kafka-bootstrap=127.0.0.1:1")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -261,7 +261,7 @@ def test_virtual_cluster(kafka_cluster): pass
 """
 
 
-def test_mistakes_are_told_in_one_line(run_here):
+def test_mistakes_are_reported_in_one_line(run_here):
     result = run_here(WRONG)
     result.assert_outcomes(errors=9)
     result.stdout.no_fnmatch_line("E  *")  # nothing but these lines
@@ -289,7 +289,7 @@ async def test_its_cluster(kafka): pass
 """
 
 
-def test_chaos_without_its_plugin_says_what_is_missing(run_here):
+def test_error_of_chaos_without_its_plugin_names_the_plugin(run_here):
     result = run_here(CHAOS)
     result.assert_outcomes(errors=2)
     needs = "virtual time needs pytest_plugins = ?*pytest_plugin*? in conftest.py"

@@ -68,7 +68,7 @@ def test_good_arguments_are_taken(kwargs):
         ({"as_version": "9"}, "Unknown Kafka release '9'"),
     ],
 )
-def test_bad_arguments_are_one_line_that_says_what_is_allowed(kwargs, text):
+def test_error_of_bad_arguments_is_one_line_with_the_allowed_values(kwargs, text):
     with pytest.raises(ConfigError) as error:
         VirtualTimeOptions.from_marker((), kwargs)
     assert text in str(error.value)

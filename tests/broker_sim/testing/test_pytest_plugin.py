@@ -125,7 +125,7 @@ def test_order_that_a_failure_needs_is_found_and_repeats(run_suite):
     again.stdout.fnmatch_lines("*IndexError: pop from empty list")
 
 
-def test_hash_seed_that_is_not_pinned_is_told_and_the_plugin_named(run_suite):
+def test_unpinned_hash_seed_is_reported_with_the_plugin(run_suite):
     source = """
     @pytest.mark.virtual_time
     async def test_fails():
@@ -301,7 +301,7 @@ def test_real():
         ("broker_sim.cli.ctl", ["asyncio", "broker_sim.broker", "broker_sim.config"]),
     ],
 )
-def test_nobody_pays_for_what_he_does_not_use(module, unwanted):
+def test_unused_features_import_nothing(module, unwanted):
     program = f"import sys, {module}\nprint([name for name in {unwanted} if name in sys.modules])"
     command = [sys.executable, "-c", program]
     assert subprocess.check_output(command, text=True).strip() == "[]"

@@ -52,7 +52,7 @@ async def test_contexts_that_hang():
 """
 
 
-def test_report_tells_requests_parked_operations_partitions_and_groups(run_suite):
+def test_report_has_requests_parked_operations_partitions_and_groups(run_suite):
     result = run_suite(FAILING)
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
@@ -79,7 +79,7 @@ def test_report_tells_requests_parked_operations_partitions_and_groups(run_suite
     )
 
 
-def test_failure_is_told_though_the_test_does_not_end_after_it(run_suite):
+def test_failure_is_reported_though_the_test_does_not_end_after_it(run_suite):
     result = run_suite(FAILING, "-k", "hang")
     result.stdout.fnmatch_lines(
         [
@@ -102,7 +102,7 @@ async def test_fails(client):
 """
 
 
-def test_fixture_that_does_not_end_after_a_failure_is_told_beside_it(run_suite):
+def test_fixture_that_does_not_end_is_reported_beside_the_failure(run_suite):
     result = run_suite(HANGING)
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(

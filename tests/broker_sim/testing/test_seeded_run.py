@@ -75,7 +75,7 @@ def test_seeded_order_differs_between_seeds_and_fifo_does_not():
     assert len({run(order, seed, order="seeded") for seed in range(5)}) > 1
 
 
-def test_cluster_is_as_the_options_say():
+def test_cluster_has_the_configured_options():
     async def look(kafka):
         topic = await kafka.create_topic("orders")
         limits = [broker.config.replica_lag_time_max_ms for broker in kafka.nodes.brokers.values()]
@@ -165,7 +165,7 @@ async def fails_and_hangs(error, cause=None):
 
 
 @pytest.mark.parametrize("kind", [AssertionError, KeyError, pytest.fail.Exception])
-def test_error_of_a_test_whose_end_hangs_is_told_after_ten_minutes(kind):
+def test_error_of_a_test_whose_end_hangs_is_reported_after_ten_minutes(kind):
     error, cause = kind("mine"), OSError("its cause")
     with closing(SeededRun(VirtualTimeOptions(), 0)) as this:
         with pytest.raises(kind) as told:
@@ -187,7 +187,7 @@ def test_shorter_limit_holds_at_the_end_too():
         assert this.loop.time() == 30
 
 
-def test_timeout_whose_end_hangs_says_so():
+def test_report_of_a_timeout_names_a_hanging_end():
     async def test():
         async with asyncio.timeout(5):
             try:

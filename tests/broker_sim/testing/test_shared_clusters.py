@@ -111,7 +111,7 @@ def test_client_of_a_test_cannot_reach_the_next_one(clusters):
         assert not is_refused(cluster.address(1))
 
 
-def test_connections_at_the_end_of_a_test_are_told(clusters):
+def test_connections_at_the_end_of_a_test_are_reported(clusters):
     reports = []
     with clusters.lend(ONE_BROKER, reports.append) as cluster, RawConnection(*cluster.address(1)) as client:
         find_coordinator(client, "billing")
@@ -122,7 +122,7 @@ def test_connections_at_the_end_of_a_test_are_told(clusters):
     assert (left.client_id, left.api, left.broker) == ("broker-sim-compare", "FindCoordinator", 1)
 
 
-def test_client_of_the_session_stays_connected_and_is_not_told(clusters):
+def test_client_of_the_session_stays_connected_and_is_not_reported(clusters):
     reports = []
     session = clusters.for_session(ClusterOptions(brokers=1))
     before = session.bootstrap_servers

@@ -67,7 +67,7 @@ def test_is_expected_to_fail():
 """
 
 
-def test_each_test_is_told_as_if_it_had_run_here(run_suite):
+def test_each_test_is_reported_as_if_it_had_run_here(run_suite):
     result = run_suite(SUITE)
     result.assert_outcomes(passed=1, failed=5, skipped=1, xfailed=1)
     result.stdout.fnmatch_lines_random(

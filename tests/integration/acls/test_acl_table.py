@@ -28,7 +28,7 @@ def answers():
 
 
 @pytest.mark.parametrize("name", [asked.name for asked in TABLE] + ["rules"])
-def test_a_client_gets_what_kafka_gives_it_with_these_rights(answers, name):
+def test_client_with_these_rights_gets_kafkas_response(answers, name):
     recorded = {rights: outcome for asked, rights, outcome in read_recording() if asked == name}
     mine = {rights: outcome for (asked, rights), outcome in answers.items() if asked == name}
     assert recorded
@@ -62,7 +62,7 @@ def told_places(outcome, path=""):
     return places
 
 
-def test_every_error_that_kafka_told_is_in_the_table_of_errors_at_its_place():
+def test_every_recorded_error_of_kafka_is_in_the_table_of_errors():
     versions = {asked.name: (ApiKey(asked.make(bytes(16)).API_KEY), asked.version) for asked in TABLE}
     misplaced = {
         (name, field, error)

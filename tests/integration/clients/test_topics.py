@@ -8,7 +8,7 @@ ID = bytes(range(16))
 TOPIC, OTHER = Topic("orders", ID, ((1,), (2,))), Topic("other", bytes(16), ((1,),))
 
 
-def test_an_entry_is_told_the_id_or_the_name_of_its_topic():
+def test_entry_gets_the_id_or_the_name_of_its_topic():
     named = TOPIC.named_in(messages.ProduceRequest.TopicProduceData(), by_id=False)
     assert (named.name, bytes(named.topic_id)) == ("orders", bytes(16))
     named = TOPIC.named_in(messages.ProduceRequest.TopicProduceData(), by_id=True)

@@ -28,7 +28,7 @@ def is_parked(running, topic):
 
 
 @pytest.mark.threads
-def test_purges_are_counted_from_when_they_are_asked_for():
+def test_purges_are_counted_from_the_call_on():
     configs = {"fetch.purgatory.purge.interval.requests": "1"}
     with (
         SimulatorProcess(own_command().arguments, brokers=BROKERS, configs=configs) as running,

@@ -26,6 +26,6 @@ def test_recording_plays_as_long_as_the_simulator_does(make_scenario):
     )
 
 
-def test_no_time_is_promised_for_what_was_never_recorded(make_scenario):
+def test_announcement_has_no_time_for_unrecorded_scenarios(make_scenario):
     told = announcement([make_scenario("new")], ReferenceKind.JVM, 1)
     assert told.endswith("how long that takes is not recorded")

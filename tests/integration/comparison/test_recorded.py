@@ -64,7 +64,7 @@ def test_the_first_repeat_that_was_in_time_is_kept(record, side, result_of, see)
 
 @pytest.mark.usefixtures("recording")
 @pytest.mark.parametrize("name", ["skipped", "troubled", "never_heard_of"])
-def test_what_was_not_recorded_is_not_played_and_the_remedy_told(side, make_scenario, name):
+def test_unrecorded_scenario_is_skipped_with_the_remedy(side, make_scenario, name):
     with side().open(()) as runner:
         reason = runner.run(make_scenario(name), 1).skipped
     assert reason.startswith("not recorded; broker-sim-compare --reference jvm --record ")
@@ -95,7 +95,7 @@ def three(result_of, see):
     return three
 
 
-def test_only_what_was_played_is_replaced(record, side, three):
+def test_only_played_scenarios_are_replaced(record, side, three):
     old, new = three(1), three(2)
     names = [result.scenario for result in old]
     record(*old, catalogue=names)

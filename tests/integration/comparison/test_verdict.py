@@ -125,7 +125,7 @@ class TestLateness:
         assert result.flakiness == "Kafka late in 2 of 3"
         assert not result.wants_another(1)
 
-    def test_of_kafka_in_few_repeats_is_forgiven_but_told(self, result_of, kafka_late, in_time):
+    def test_of_kafka_in_few_repeats_is_tolerated_but_reported(self, result_of, kafka_late, in_time):
         result = result_of(kafka_late, in_time, in_time)
         assert result.verdict is Verdict.AGREED
         assert result.flakiness == "Kafka late in 1 of 3"
@@ -147,7 +147,7 @@ class TestLateness:
         assert not result.wants_another(1)
         assert result.verdict is Verdict.AGREED
 
-    def test_in_few_repeats_is_forgiven_but_told(self, result_of, late, in_time):
+    def test_in_few_repeats_is_tolerated_but_reported(self, result_of, late, in_time):
         result = result_of(late, in_time, in_time)
         assert result.verdict is Verdict.AGREED
         assert result.flakiness == "1 of 3 repeats late"

@@ -81,7 +81,7 @@ def _forget():
         "scenarios/scenario.py",
     ],
 )
-def test_a_change_of_what_all_share_is_another_version(copied, name):
+def test_change_of_shared_code_changes_the_version(copied, name):
     before = scenario_version(CATALOGUE[0])
     file = copied / name
     file.write_text(file.read_text() + "\nCHANGED = 1\n")

@@ -39,7 +39,7 @@ def test_a_seed_gives_the_same_sequence_which_json_keeps_and_the_codec_takes(nam
                 assert encode(references.message(message_class, action.body), action.version)
 
 
-def test_tasks_and_the_epoch_of_a_member_are_those_that_were_told_last():
+def test_tasks_and_epoch_of_a_member_are_those_of_the_last_response():
     references = References("play", {}.get)
     answer = messages.StreamsGroupHeartbeatResponse
     given = answer(member_epoch=3, active_tasks=[answer.TaskIds("0", [1])])
@@ -88,7 +88,7 @@ def test_the_document_has_rows_for_areas_that_exist():
         assert {row.area for row in rows} <= AREAS.keys()
 
 
-def test_chance_is_told_with_its_reason_or_that_none_is_known():
+def test_random_difference_is_shown_with_its_reason_if_known():
     path = "topics.0.partitions.1.error_code"
     shared = Difference("transactions", 4, "TxnOffsetCommit 3", path, kafka=120, sim=48)
     other = Difference("transactions", 5, "EndTxn 3", "error_code", kafka=0, sim=48)
@@ -140,7 +140,7 @@ def test_a_recording_cannot_be_fuzzed():
     assert "fuzzing needs a real Kafka" in done.output
 
 
-def test_a_file_that_is_no_sequence_is_one_line(tmp_path):
+def test_error_of_an_invalid_sequence_file_is_one_line(tmp_path):
     path = tmp_path / "other.json"
     path.write_text("{}")
     done = CliRunner().invoke(main, ["fuzz", "--play", str(path), "--reference", "jvm"])

@@ -25,7 +25,7 @@ CLOSED_SOONER = [
 
 
 @pytest.mark.parametrize("case", [case for case in TABLE if case not in CLOSED_SOONER])
-def test_a_login_gets_what_kafka_gives_it(outcomes, case):
+def test_login_gets_kafkas_response(outcomes, case):
     assert outcomes[case] == read_cases(RECORDING)[case]
 
 

@@ -88,7 +88,7 @@ def test_a_bad_conf_is_named(tmp_path):
 
 
 @pytest.mark.spark
-def test_a_missing_table_names_what_to_do(require_spark, pipeline, tmp_path):
+def test_error_of_a_missing_table_names_the_remedy(require_spark, pipeline, tmp_path):
     """The session has all the defaults of the command."""
     result = pipeline("lifecycle", "--input", tmp_path, "--output", tmp_path, SPARK_SUBMIT_OPTS=QUICK_JVM)
     assert result.returncode == 1
@@ -264,7 +264,7 @@ def test_a_topic_that_is_not_there_is_one_line(require_spark, pipeline, tmp_path
 
 
 @pytest.mark.spark
-def test_a_spark_that_does_not_start_says_why_itself(require_spark, pipeline, tmp_path):
+def test_spark_that_does_not_start_prints_its_own_messages(require_spark, pipeline, tmp_path):
     result = pipeline("lifecycle", "--input", tmp_path, "--output", tmp_path, "--conf", "spark.driver.memory=1k")
     assert result.returncode == 1
     assert "Too small maximum heap" in result.stderr

@@ -122,7 +122,7 @@ def _times(table, column):
     return {value and value.replace(tzinfo=dt.UTC) for value in values}
 
 
-def test_only_one_module_asks_the_driver_itself():
+def test_only_one_module_uses_the_driver_directly():
     pipeline = Path(find_spec("broker_sim_integration.pipeline").origin).parent
     found = {
         str(path.relative_to(pipeline))

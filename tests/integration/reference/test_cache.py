@@ -22,7 +22,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def test_directory_is_made_where_the_environment_says(cache):
+def test_cache_directory_is_created_at_the_configured_path(cache):
     assert cache_directory() == cache
     assert cache.is_dir()
 

@@ -26,7 +26,7 @@ def install_java(programs, version):
     java.chmod(0o755)
 
 
-def test_reference_that_is_asked_for_is_taken_unchecked(bare_machine):
+def test_requested_reference_is_selected_without_a_check(bare_machine):
     assert select_reference("containers") == Selection(ReferenceKind.CONTAINERS, "as requested")
     assert select_reference("jvm") == Selection(ReferenceKind.JVM, "as requested")
     assert select_reference("recorded") == Selection(ReferenceKind.RECORDED, "as requested")
@@ -39,7 +39,7 @@ def test_unknown_reference_is_refused(word):
         select_reference(word)
 
 
-def test_auto_on_a_bare_machine_takes_the_recording_and_says_why(bare_machine):
+def test_auto_on_a_bare_machine_selects_the_recording_with_the_reason(bare_machine):
     selection = select_reference()
     assert selection.kind is ReferenceKind.RECORDED
     assert "Docker does not run: apt-get install" in selection.reason
@@ -48,7 +48,7 @@ def test_auto_on_a_bare_machine_takes_the_recording_and_says_why(bare_machine):
         selection.cluster()
 
 
-def test_auto_takes_java_where_there_is_no_docker(bare_machine, tmp_path):
+def test_auto_selects_java_without_docker(bare_machine, tmp_path):
     install_java(bare_machine, "17.0.15")
     (tmp_path / "cache" / f"kafka-jars-{KAFKA_VERSION}").mkdir(parents=True)
     selection = select_reference()

@@ -55,7 +55,7 @@ def run(tmp_path):
     return lambda *arguments: CliRunner().invoke(main, ("--last-failed", "--out", str(tmp_path), *arguments))
 
 
-def test_what_failed_is_what_kept_the_exit_code_from_0(report_of):
+def test_failed_scenarios_are_those_that_raise_the_exit_code(report_of):
     last = read_last_comparison(report_of({verdict.name: verdict for verdict in Verdict}))
     passed = {Verdict.AGREED, Verdict.DOCUMENTED, Verdict.NOT_PLAYED}
     assert last.scenarios == {verdict.name for verdict in Verdict if verdict not in passed}
@@ -78,7 +78,7 @@ def test_without_a_report_there_is_one_line(run, tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"scenarios": [{"scenario": "a"}]}'])
-def test_a_file_that_is_no_report_is_one_line(run, tmp_path, text):
+def test_error_of_an_invalid_report_is_one_line(run, tmp_path, text):
     (tmp_path / "report.json").write_text(text)
     done = run()
     assert done.exit_code == 2
@@ -122,7 +122,7 @@ def verdicts_in(folder):
 
 @pytest.mark.soak(part="scenarios")
 @pytest.mark.threads
-def test_only_what_failed_is_played_again_and_the_first_report_is_kept(run, tmp_path):
+def test_only_failed_scenarios_are_replayed_and_the_first_report_remains(run, tmp_path):
     program = tmp_path / "slow.py"
     program.write_text(SLOW)
     command = own_command().arguments

@@ -93,7 +93,7 @@ def test_what_was_not_played_fails_nothing(report_of, agreed, not_played, printe
 
 
 @pytest.mark.parametrize(("woken_ms", "told"), [(2.9, False), (3.0, True)])
-def test_a_busy_machine_is_told_when_only_times_differ(report_of, result_of, see, differed, printed, woken_ms, told):
+def test_busy_machine_is_reported_if_only_times_differ(report_of, result_of, see, differed, printed, woken_ms, told):
     timing = {"timing": at_timeout(100)}
     late = result_of(([see(elapsed_ms=101, **timing)], [see(elapsed_ms=900, **timing)]), name="late")
     machines = Machines(sim=Distribution(100, 0.1, woken_ms, woken_ms, woken_ms))
@@ -159,7 +159,7 @@ def test_failures_come_first_in_the_page(report_of, agreed, differed):
     assert scenarios.index("<code>differed") < scenarios.index("<code>agreed")
 
 
-def test_rows_that_fit_nothing_are_told_if_their_scenario_was_played(report_of, agreed, result_of, see, printed):
+def test_unused_rows_are_reported_if_their_scenario_was_played(report_of, agreed, result_of, see, printed):
     used = KnownDifference("known", "step", "bytes", "2", "by nature")
     unused = KnownDifference("agreed", "step", "bytes", "2", "once so")
     elsewhere = KnownDifference("not_in_this_run", "step", "bytes", "2", "by nature")

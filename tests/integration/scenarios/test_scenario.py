@@ -4,7 +4,7 @@ from broker_sim_integration.broker_verbs import Fault
 from broker_sim_integration.scenarios.scenario import Scenario, scenario
 
 
-def test_decorator_keeps_what_the_scenario_needs():
+def test_decorator_stores_the_needs_of_the_scenario():
     @scenario(topology="2 x 2", configs={"b": "2", "a": "1"}, needs={Fault.KILL})
     def claim(cluster):
         """What is

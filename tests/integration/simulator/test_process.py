@@ -80,7 +80,7 @@ def test_start_returns_at_once_if_it_is_not_to_wait():
             socket.create_connection(running.addresses[2])
 
 
-def test_a_verb_that_is_refused_says_why(simulator):
+def test_error_of_a_rejected_verb_has_the_reason(simulator):
     with pytest.raises(SimulatorError, match="broker 2 is running"):
         simulated_cluster(simulator).verbs.start(2)
 
@@ -101,12 +101,12 @@ def test_a_bad_command_is_one_line(command, reason):
     assert "\n" not in str(failed.value)
 
 
-def test_a_bad_configuration_is_told_in_the_simulators_words():
+def test_error_of_a_bad_configuration_is_that_of_the_simulator():
     with pytest.raises(SimulatorError, match=r"exit code 2.*num\.partitions"):
         started(num_partitions="-7").__enter__()
 
 
-def test_a_port_in_use_is_told_in_the_simulators_words():
+def test_error_of_a_port_in_use_is_that_of_the_simulator():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         command = shell(f'exec {" ".join(own_command().arguments)} "$@" --control-port {port}')
@@ -115,7 +115,7 @@ def test_a_port_in_use_is_told_in_the_simulators_words():
             pass
 
 
-def test_an_end_in_between_is_told_by_the_next_verb():
+def test_unexpected_end_is_reported_by_the_next_verb():
     with started() as simulator:
         verbs = simulated_cluster(simulator).verbs
         assert simulator.how_it_ended() is None
@@ -169,7 +169,7 @@ def assert_ended(watched):
         os.close(watched)
 
 
-def test_data_is_on_disk_where_it_is_asked_for_and_goes_with_the_process():
+def test_data_on_disk_is_removed_with_the_process():
     with started(log_dir="data", broker_session_timeout_ms="500") as simulator:
         verbs = simulated_cluster(simulator).verbs
         directory = simulator.log_directory(2)

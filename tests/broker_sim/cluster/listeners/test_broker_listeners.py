@@ -103,7 +103,7 @@ def test_arguments_make_plaintext_listeners_whose_first_is_that_between_brokers(
     assert found.inter_broker == "OUT"
 
 
-def test_configurations_win_over_what_arguments_imply():
+def test_configurations_take_precedence_over_arguments():
     given = {"inter.broker.listener.name": "IN", "advertised.listeners": "OUT://h:1,IN://h:2"}
     (found,) = listeners_of(with_listeners(given, "IN://h:0,OUT://h:0", None)).values()
     assert found.inter_broker == "IN"
@@ -227,7 +227,7 @@ def test_listeners_go_without_ports_and_are_given_once():
         with_listeners(None, "A://:1", ["A://:1"])
 
 
-def test_error_while_a_broker_opens_its_sockets_is_told(monkeypatch):
+def test_error_while_a_broker_opens_its_sockets_is_raised(monkeypatch):
     def fail(*_):
         raise RuntimeError("the gate is broken")
 

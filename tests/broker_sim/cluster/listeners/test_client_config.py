@@ -61,7 +61,7 @@ def choose(users, user=None, mechanism=None, mechanisms=("SCRAM-SHA-256", "PLAIN
     return choose_login(listener, user, mechanism)
 
 
-def test_a_signed_token_is_given_to_those_who_can_take_it():
+def test_signed_token_is_given_to_clients_that_support_it():
     login = Login("OAUTHBEARER", "billing", "a.b.c")
     made = {client: client_config(client, SERVERS, "SASL_PLAINTEXT", login) for client in ("confluent", "aiokafka")}
     assert made["confluent"]["oauth_cb"]("")[0] == "a.b.c"

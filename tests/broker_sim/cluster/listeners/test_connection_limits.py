@@ -91,7 +91,7 @@ def test_connections_of_an_address_are_limited(cluster):
 
 
 @pytest.mark.parametrize("value", ["x", "-1"])
-def test_wrong_limit_of_a_listener_is_told_at_the_start(value):
+def test_invalid_limit_of_a_listener_fails_the_start(value):
     configs = {"listener.name.outside.max.connections": value}
     with pytest.raises(ConfigError, match=r"for configuration max\.connections"):
         VirtualCluster(1, listeners=TEXT, configs=configs)

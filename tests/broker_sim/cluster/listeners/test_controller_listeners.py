@@ -37,7 +37,7 @@ def test_it_serves_the_apis_of_controllers_only(cluster):
     assert not send(cluster, messages.MetadataRequest(), 12, listener="PLAINTEXT").disconnected
 
 
-def test_the_address_of_the_controller_is_the_one_that_was_asked(cluster):
+def test_response_has_the_address_of_the_controller_that_got_the_request(cluster):
     response = send(cluster, messages.DescribeClusterRequest(endpoint_type=CONTROLLERS), 1).response
     address = cluster.inside.listeners.addresses_of("CONTROLLER")[1]
     assert [(each.broker_id, each.host, each.port) for each in response.brokers] == [(CONTROLLER_ID, *address)]
@@ -49,7 +49,7 @@ def test_a_topic_that_is_created_there_is_at_the_brokers(cluster):
     assert "t" in {each.name for each in cluster.status().topics}
 
 
-def test_clients_that_ask_for_brokers_hear_of_no_controller(cluster):
+def test_request_for_brokers_returns_no_controllers(cluster):
     response = send(cluster, messages.DescribeClusterRequest(), 1, listener="PLAINTEXT").response
     addresses = cluster.inside.listeners.addresses_of("PLAINTEXT")
     assert {each.broker_id: (each.host, each.port) for each in response.brokers} == addresses

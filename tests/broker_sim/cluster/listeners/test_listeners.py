@@ -26,7 +26,7 @@ def is_refused(cluster, broker_id):
     return pending.disconnected
 
 
-def test_broker_refuses_clients_until_it_hears_that_it_is_unfenced(cluster, listeners):
+def test_broker_rejects_clients_until_it_learns_that_it_is_unfenced(cluster, listeners):
     cluster.kill(3)
     cluster.advance(20_000)
     cluster.nodes.links.set_fault(3, CONTROLLER_ID, LinkFault(delay_ms=100))

@@ -166,7 +166,7 @@ def test_another_password_counts_for_logins_from_now_on():
         assert scram_proof(cluster, "secret") == none
 
 
-def test_user_who_logs_in_by_scram_only_gets_another_password_too(cluster):
+def test_scram_only_user_can_get_another_password(cluster):
     code = SCRAM_MECHANISMS[1].code
     salted = SCRAM_MECHANISMS[1].salted_password("x", b"salt", 5000)
     upsertion = ScramUpsertion("later", code, 5000, b"salt", salted)
@@ -179,7 +179,7 @@ def test_user_who_logs_in_by_scram_only_gets_another_password_too(cluster):
     assert log_in(cluster, cluster.client(), b"\0later\0y").error_code
 
 
-def test_password_of_nobody_or_none_at_all_is_refused(cluster):
+def test_password_of_an_unknown_user_or_an_empty_one_is_rejected(cluster):
     with pytest.raises(LookupError, match="unknown user 'nobody'"):
         cluster.set_password("nobody", "new")
     with pytest.raises(ConfigError, match="password of 'billing' must be a non-empty text"):
@@ -282,7 +282,7 @@ def test_described_configuration_hides_the_users():
     assert "user_a" not in repr(result)
 
 
-def test_no_password_is_in_what_a_cluster_tells(cluster, caplog):
+def test_status_of_a_cluster_contains_no_password(cluster, caplog):
     cluster.keep_requests(100)
     with caplog.at_level(0):
         client = cluster.client()

@@ -58,7 +58,7 @@ def addresses(cluster, listener):
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_brokers_and_coordinators_are_found_at_the_listener_that_was_asked(cluster, listener):
+def test_addresses_in_responses_are_of_the_listener_of_the_request(cluster, listener):
     expected = addresses(cluster, listener)
     assert {host for host, _ in expected.values()} == {LISTENERS[listener]}
     seen = metadata(cluster, listener)
@@ -70,12 +70,12 @@ def test_brokers_and_coordinators_are_found_at_the_listener_that_was_asked(clust
 
 
 @pytest.mark.parametrize("listener", LISTENERS)
-def test_the_leader_that_a_refusal_names_is_at_the_listener_that_was_asked(cluster, listener):
+def test_leader_in_an_error_has_the_address_of_the_requests_listener(cluster, listener):
     seen = ask(cluster, listener, produce_request(("t", 0)), HINTING_PRODUCE_VERSION, broker_id=2)
     assert [(e.node_id, e.host, e.port) for e in seen.node_endpoints] == [(1, *addresses(cluster, listener)[1])]
 
 
-def test_a_broker_without_the_listener_is_not_told_of(partial_cluster):
+def test_broker_without_the_listener_is_left_out(partial_cluster):
     outside = metadata(partial_cluster, "OUTSIDE")
     assert [broker.node_id for broker in outside.brokers] == [1, 2]
     (found,) = outside.topics[0].partitions
@@ -92,7 +92,7 @@ def test_a_broker_without_the_listener_is_not_told_of(partial_cluster):
 @pytest.mark.parametrize(
     ("version", "replicas"), [(0, [1]), (5, [3, 1])], ids=["without missing replicas", "with them"]
 )
-def test_older_clients_are_told_that_the_leader_is_not_available(partial_cluster, version, replicas):
+def test_older_clients_get_leader_not_available(partial_cluster, version, replicas):
     (found,) = metadata(partial_cluster, "OUTSIDE", version).topics[0].partitions
     assert (found.error_code, found.leader_id) == (ErrorCode.LEADER_NOT_AVAILABLE, -1)
     assert found.replica_nodes == replicas

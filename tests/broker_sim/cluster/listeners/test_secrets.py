@@ -69,7 +69,7 @@ def everything_said(cluster):
     return said, token_text
 
 
-def test_no_secret_is_in_anything_that_a_cluster_says(tmp_path, caplog, capfd):
+def test_no_output_of_a_cluster_contains_a_secret(tmp_path, caplog, capfd):
     caplog.set_level("DEBUG")
     trace = tmp_path / "trace.jsonl"
     options = {"security": "sasl_plaintext", "users": {"billing": PASSWORD}, "configs": CONFIGS}

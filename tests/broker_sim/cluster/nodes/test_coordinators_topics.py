@@ -45,7 +45,7 @@ def test_transactional_ids_are_gone_and_their_coordinator_is_found_at_once(make_
     assert len(topics(user)[TRANSACTION_STATE_TOPIC].partitions) == 2
 
 
-def test_topic_that_nobody_has_used_is_not_made_anew(user):
+def test_unused_topic_is_not_created_again(user):
     before = user.topic_id(GROUP_METADATA_TOPIC)
     user.cluster.reset()
     assert user.topic_id(GROUP_METADATA_TOPIC) == before

@@ -111,7 +111,7 @@ def test_directory_of_an_open_cluster_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["", 7, b"x"])
-def test_what_is_no_path_is_refused(wrong):
+def test_invalid_path_is_rejected(wrong):
     with pytest.raises(ConfigError, match="data_dir must be the path of a directory"):
         Cluster(data_dir=wrong)
 
@@ -161,7 +161,7 @@ def test_directory_with_logs_of_a_broker_is_refused_and_stays_as_it_is(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["t-0"]
 
 
-def test_directory_of_somebody_else_that_may_not_be_read_is_left_alone(tmp_path, monkeypatch):
+def test_unreadable_directory_of_another_user_is_left_alone(tmp_path, monkeypatch):
     (tmp_path / "backup-1").mkdir()
     exists = Path.exists
 
@@ -227,7 +227,7 @@ def test_directory_of_brokers_without_their_metadata_names_the_missing_file(tmp_
 
 
 @pytest.mark.parametrize("step", ["open", "open_logs", "begin"])
-def test_full_disk_at_the_start_is_told_with_the_place_and_what_to_do(tmp_path, monkeypatch, step):
+def test_full_disk_at_the_start_is_an_error_with_path_and_remedy(tmp_path, monkeypatch, step):
     directory = DataDirectory(tmp_path / "data")
     steps = {
         "open": directory.open,

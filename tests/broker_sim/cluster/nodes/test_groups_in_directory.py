@@ -75,7 +75,7 @@ def test_state_whose_last_batch_is_torn_is_that_of_before(directory):
         assert fetched_again(client) == [acquired(3, 4, deliveries=2), acquired(5, 9)]
 
 
-def test_streams_group_goes_on_in_its_epoch_with_its_offsets(directory, killed):
+def test_streams_group_continues_in_its_epoch_with_its_offsets(directory, killed):
     _, epoch = killed
     with opened(directory) as cluster, Client(cluster) as client:
         (member,) = cluster.group(APP).members

@@ -18,7 +18,7 @@ def cluster():
     return made
 
 
-def test_unknown_names_are_refused_with_those_that_there_are(cluster):
+def test_error_of_an_unknown_name_lists_the_existing_ones(cluster):
     status = cluster.status()
     with pytest.raises(UnknownBrokerError, match="unknown broker 9; brokers: 1, 2, 3"):
         status.broker(9)
@@ -115,7 +115,7 @@ def test_produce_request_waits_for_the_followers_that_have_not_fetched_it(cluste
     )
 
 
-def test_unknown_purgatory_is_refused_with_those_that_there_are(cluster):
+def test_error_of_an_unknown_purgatory_lists_the_existing_ones(cluster):
     with pytest.raises(LookupError, match=r"no purgatory 'Join'; purgatories: 1 Produce, 1 Fetch"):
         cluster.purgatory().of(1, "Join")
 

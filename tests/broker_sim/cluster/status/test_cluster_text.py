@@ -82,7 +82,7 @@ def test_only_the_last_requests_of_a_client_are_shown(cluster):
     assert len(told) - begin == 6
 
 
-def test_share_group_tells_what_is_in_flight(shares):
+def test_text_of_a_share_group_has_its_records_in_flight(shares):
     for order in ("apples", "pears", "plums"):
         shares.cluster.produce("orders", order)
     member = shares.member("holder").join()

@@ -86,7 +86,7 @@ def test_assignment_that_only_the_members_understand_is_empty(user, assignment):
     assert user.cluster.group("g").members[0].assignment == ()
 
 
-def test_offsets_without_members_are_told(user):
+def test_status_has_offsets_of_a_group_without_members(user):
     user.commit("g", {0: 0})
     group = user.cluster.group("g")
     assert (group.state, group.members) == ("Empty", ())
@@ -100,13 +100,13 @@ def test_partition_that_does_not_exist_has_no_lag(user):
     assert group.lag == 0
 
 
-def test_unknown_group_is_refused_with_those_that_there_are(user):
+def test_error_of_an_unknown_group_lists_the_existing_ones(user):
     user.commit("g", {0: 0})
     with pytest.raises(LookupError, match="unknown group 'h'; groups: g"):
         user.cluster.group("h")
 
 
-def test_group_is_told_by_its_new_coordinator_only(user):
+def test_group_is_in_the_status_of_its_new_coordinator_only(user):
     user.commit("g", {0: 0})
     old = user.leader("g")
     user.cluster.pause(old)
@@ -116,7 +116,7 @@ def test_group_is_told_by_its_new_coordinator_only(user):
 
 
 @pytest.mark.parametrize("kind", ["consumer", "share"])
-def test_group_that_is_not_committed_yet_is_told(make_user, kind):
+def test_status_has_a_group_that_is_not_committed_yet(make_user, kind):
     user = make_user(replica_lag_time_max_ms=60_000)
     leader = user.leader("g")
     request = messages.ShareGroupHeartbeatRequest("g", "m", 0, subscribed_topic_names=["t"])

@@ -146,7 +146,7 @@ def test_partitions_without_all_replicas_come_first(cluster, monkeypatch):
     assert parts["cluster"]["partitions_unwell"] == 3
 
 
-def test_requests_are_counted_with_errors_until_nobody_looks():
+def test_requests_and_errors_are_counted_until_the_last_viewer_leaves():
     tally = RequestTally()
     assert tally.look(0) == []
     tally.add("Fetch", "app", 5, None)
@@ -156,7 +156,7 @@ def test_requests_are_counted_with_errors_until_nobody_looks():
     assert tally.is_over(1001 + LOOK_LASTS_MS)
 
 
-def test_nothing_is_counted_before_somebody_looks(cluster):
+def test_nothing_is_counted_before_the_first_viewer(cluster):
     assert not cluster.nodes.requests.is_on
     picture(cluster.nodes, counts_requests=False)
     assert not cluster.nodes.requests.is_on

@@ -60,7 +60,7 @@ def test_operation_is_a_request_of_its_client_with_its_error():
     assert (pending.at_ms, pending.elapsed_ms, pending.client) == (60, None, "client")
 
 
-def test_end_says_what_completed_the_operation_or_how_late_it_expired():
+def test_end_has_the_cause_of_completion_or_the_lateness_of_expiry():
     expired = event(503, "expired", 2, waited_ms=503, lateness_ms=3, completed_by="timer")
     run = run_of(*parked(0), *parked(0, 2), completed(20, 20), expired)
     assert [(one.expired, one.by, one.at_ms - one.since_ms) for one in run.ended] == [

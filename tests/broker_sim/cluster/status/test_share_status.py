@@ -58,7 +58,7 @@ def test_group_has_its_members_and_how_far_it_has_come(shares, holder):
     ]
 
 
-def test_records_in_flight_are_told_by_what_became_of_them(shares, holder):
+def test_records_in_flight_are_counted_by_state(shares, holder):
     assert holder.fetch(max_records=2) == [acquired(2, 3)]
     holder.acknowledge(1, 1, ACCEPT)
     holder.acknowledge(2, 2, REJECT)
@@ -94,7 +94,7 @@ def test_what_is_done_is_in_flight_no_more(shares, holder):
     assert partition == SharePartitionStatus("orders", 0, 2, high_watermark=5, lag=3, in_flight=())
 
 
-def test_batch_that_is_partly_done_is_told_from_the_start_offset_on(shares, holder):
+def test_partly_finished_batch_is_shown_from_the_start_offset_on(shares, holder):
     assert holder.fetch() == [acquired(2, 4)]
     holder.acknowledge(0, 2, ACCEPT)
     partition = shares.group.share_partition("orders")

@@ -59,7 +59,7 @@ def transaction(user):
     return Transaction(user)
 
 
-def test_open_transaction_and_its_producer_are_told(user, transaction):
+def test_status_has_an_open_transaction_and_its_producer(user, transaction):
     cluster = user.cluster
     transaction.add()
     began_ms = cluster.now_ms

@@ -94,7 +94,7 @@ def test_one_of_two_clients_is_cut_off_by_its_host():
     asyncio.Runner(loop_factory=lambda: loop).run(live())
 
 
-def test_latency_is_asked_for_every_link():
+def test_latency_function_is_called_for_every_link():
     links = set()
 
     def latency_ms(source, target):

@@ -86,7 +86,7 @@ def test_same_seed_writes_the_same_trace_file(tmp_path):
     assert (produced[-1]["waited_ms"], produced[-1]["run_id"]) == (700, "seed-3")
 
 
-def test_broker_that_was_paused_before_it_heard_that_it_is_unfenced_accepts_clients_then():
+def test_broker_paused_before_it_learned_of_unfencing_then_accepts_clients():
     def started():
         cluster = VirtualCluster(3, seed=1, max_latency_ms=20)
         cluster.kill(3)

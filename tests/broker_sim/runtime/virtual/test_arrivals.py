@@ -33,7 +33,7 @@ def explore(links):
     return orders
 
 
-def test_every_order_of_three_senders_is_asked_for_once():
+def test_every_order_of_three_senders_is_played_once():
     assert sorted(explore(TO_ONE_NODE)) == sorted(map(list, permutations(TO_ONE_NODE)))
 
 

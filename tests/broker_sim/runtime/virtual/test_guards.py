@@ -75,7 +75,7 @@ def test_hung_program_with_a_periodic_timer_is_stopped_by_the_limit(run):
     assert "at 60.0 s" in str(over.value)
 
 
-def test_limit_is_a_day_unless_said(run):
+def test_limit_is_a_day_by_default(run):
     async def main():
         while True:  # noqa: ASYNC110 - a program that hangs
             await asyncio.sleep(600)
@@ -132,7 +132,7 @@ def test_many_steps_are_no_livelock_while_the_time_moves(run):
     run(main, max_steps_at_one_time=5_000, collect_every=1_000)
 
 
-def test_error_of_a_task_that_nobody_awaits_fails_the_run(run):
+def test_error_of_an_unawaited_task_fails_the_run(run):
     async def fails():
         raise ValueError("lost error")
 

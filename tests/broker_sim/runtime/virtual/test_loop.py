@@ -289,7 +289,7 @@ def test_stepping_from_outside_runs_the_same_as_running(run, order):
     assert len(traces) == 1
 
 
-def test_step_runs_one_callback_and_says_when_nothing_is_left():
+def test_step_runs_one_callback_and_returns_whether_any_is_left():
     loop = VirtualEventLoop()
     ran = []
     loop.call_later(5, ran.append, loop.time)

@@ -23,7 +23,7 @@ def test_run_gives_the_program_its_loop_and_returns_its_result():
     assert run(main, 5) == 5
 
 
-def test_failed_run_says_seed_time_and_last_events():
+def test_error_of_a_failed_run_has_seed_time_and_last_events():
     async def main(loop):
         await asyncio.sleep(2)
         loop.trace.record("the", "event")
@@ -73,7 +73,7 @@ def test_error_in_the_last_step_ends_the_run_with_itself():
 
 
 @pytest.mark.parametrize("is_watched", [False, True])
-def test_failed_task_that_nobody_awaits_is_noticed_at_once(is_watched):
+def test_failed_unawaited_task_is_noticed_at_once(is_watched):
     noticed = []
 
     async def fails():

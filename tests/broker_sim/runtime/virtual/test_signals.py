@@ -12,7 +12,7 @@ import pytest
 from broker_sim.runtime.virtual import VirtualEventLoop
 
 
-def test_program_is_told_to_stop_in_virtual_time(run):
+def test_program_gets_its_stop_signal_in_virtual_time(run):
     before = signal.getsignal(signal.SIGTERM)
 
     async def main():

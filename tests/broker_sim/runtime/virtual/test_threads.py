@@ -73,7 +73,7 @@ def test_timeout_of_a_result_is_in_virtual_time(run):
     assert run(main) == (7, 7)
 
 
-def test_error_in_a_thread_reaches_who_awaits_it(run):
+def test_error_in_a_thread_reaches_its_awaiter(run):
     async def main():
         def fails():
             raise ValueError("in the thread")
@@ -390,7 +390,7 @@ def test_other_process_runs_while_virtual_time_stands_still(run, where):
     assert run(main) == (("ended\n", 0), 0)
 
 
-def test_long_work_is_no_wait_for_a_lock(run, monkeypatch):
+def test_long_work_is_not_reported_as_a_wait_for_a_lock(run, monkeypatch):
     monkeypatch.setattr(threads, "LOOK_S", 0.001)
     turns = 0
 

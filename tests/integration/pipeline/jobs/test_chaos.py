@@ -92,7 +92,7 @@ def test_seeds_that_are_known_are_not_run_again(spark, plan, tmp_path):
     assert len({row.seed for row in shrunk}) == len(shrunk)
 
 
-def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
+def test_each_distinct_failure_is_listed_once_with_its_smallest_schedule(spark):
     from broker_sim_integration.pipeline.jobs.chaos import (
         OUTCOME,
         SHRUNK,
@@ -122,7 +122,7 @@ def test_each_way_to_fail_is_told_once_with_its_smallest_schedule(spark):
     assert ways == [("lost", "short", 2, 3), ("twice", "one", 1, 1)]
 
 
-def test_a_wave_is_what_all_tasks_do(plan):
+def test_wave_has_runs_for_all_tasks(plan):
     assert plan(seeds=5, seed=7).waves(3) == [(7, 10), (10, 12)]
 
 
@@ -142,7 +142,7 @@ def test_a_test_that_is_not_there_is_one_line(plan, name, why):
         load(name)
 
 
-def test_marker_of_the_test_says_what_is_not_given(plan):
+def test_marker_of_the_test_sets_missing_options(plan):
     from broker_sim_integration.pipeline.errors import PipelineError
     from broker_sim_integration.pipeline.jobs.chaos import load
 

@@ -81,7 +81,7 @@ def test_random_operations_agree_with_counting_every_millisecond(seed):
     assert _found([levels(_table(rows), bucket_ms)]) == _by_hand(rows, bucket_ms), f"seed {seed}"
 
 
-def test_operations_of_two_runs_and_sides_are_told_apart():
+def test_operations_of_two_runs_and_sides_are_distinguished():
     from broker_sim_integration.pipeline.jobs.levels import levels
 
     row = {

@@ -76,7 +76,7 @@ def test_a_parked_operation_becomes_one_row(spark, events_frame, life):
     assertDataFrameEqual(found, spark.createDataFrame([expected], found.schema))
 
 
-def test_outcomes_are_told_apart(events_frame, life):
+def test_outcomes_are_distinguished(events_frame, life):
     from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
 
     rows = [
@@ -90,7 +90,7 @@ def test_outcomes_are_told_apart(events_frame, life):
     assert found == {1: "immediate", 2: "completed", 3: "expired", 4: "cancelled", 5: "open"}
 
 
-def test_operations_are_told_apart_by_run_broker_and_purgatory(events_frame, life):
+def test_operations_are_distinguished_by_run_broker_and_purgatory(events_frame, life):
     from broker_sim_integration.pipeline.jobs.lifecycle import lifecycles
 
     rows = [

@@ -195,7 +195,7 @@ def test_reason_is_the_same_in_both_forms_of_sparks_text(settings, told_by_spark
 
 
 @pytest.mark.soak(part="spark")
-def test_a_stream_that_fails_says_why_in_one_line(spark, tmp_path, cluster, send, settings, life):
+def test_error_of_a_failed_stream_is_one_line_with_the_reason(spark, tmp_path, cluster, send, settings, life):
     from broker_sim_integration.pipeline.errors import PipelineError
     from broker_sim_integration.pipeline.jobs.stream import run
     from confluent_kafka.admin import AdminClient

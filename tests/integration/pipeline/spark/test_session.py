@@ -146,7 +146,7 @@ def test_only_a_driver_on_this_machine_is_bound_to_loopback():
         assert "spark.driver.host" not in default_conf(master)
 
 
-def test_little_work_is_not_compiled_and_the_user_may_say_otherwise():
+def test_little_work_is_not_compiled_unless_configured():
     small, large = (default_conf("local[1]", small=each) for each in (True, False))
     assert small["spark.sql.codegen.wholeStage"] == small["spark.sql.adaptive.enabled"] == "false"
     assert "-XX:TieredStopAtLevel=1" in small["spark.driver.extraJavaOptions"]
@@ -154,7 +154,7 @@ def test_little_work_is_not_compiled_and_the_user_may_say_otherwise():
     assert "spark.sql.codegen.wholeStage" not in default_conf("spark://elsewhere:7077", small=True)
 
 
-def test_size_of_files_and_directories_of_this_machine_decides_what_is_little(tmp_path):
+def test_size_of_local_input_decides_whether_work_is_little(tmp_path):
     (tmp_path / "trace.jsonl").write_bytes(b"x" * 1_000)
     assert are_small([str(tmp_path / "trace.jsonl"), str(tmp_path)])
     with (tmp_path / "large").open("wb") as file:

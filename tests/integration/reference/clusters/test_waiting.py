@@ -11,7 +11,7 @@ def test_first_true_answer_is_returned():
     assert wait_until(lambda: next(answers), "x", timeout_ms=1_000, interval_ms=0) == "here"
 
 
-def test_the_deadline_ends_the_wait_with_what_was_waited_for():
+def test_error_at_the_deadline_names_the_condition():
     clock = VirtualClock()
     asked_at = []
 

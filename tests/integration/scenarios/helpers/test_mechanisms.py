@@ -14,7 +14,7 @@ def late(timing, elapsed_ms):
     return late_ms(Observation("any", elapsed_ms=elapsed_ms, timing=timing), 0.0)
 
 
-def test_what_a_broker_hears_of_at_its_heartbeat_may_come_one_interval_later():
+def test_change_learned_by_heartbeat_may_come_one_interval_later():
     at_controller = fenced(LOST, LOST)
     at_broker = at_next_heartbeat(at_controller)
     last_ms = SESSION_TIMEOUT_MS + SESSION_TIMEOUT_MS / 8

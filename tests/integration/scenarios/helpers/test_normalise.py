@@ -61,7 +61,7 @@ def test_configurations_have_their_name_in_the_path():
     assert plain["topics.0.configs.retention.ms.value"] == "2"
 
 
-def test_lists_without_an_order_are_sorted_where_the_scenario_says_so():
+def test_unordered_lists_of_the_scenario_are_sorted():
     result = messages.DeleteTopicsResponse.DeletableTopicResult
     response = messages.DeleteTopicsResponse(responses=[result("b"), result("a")])
     as_it_is = normalised(response, role)

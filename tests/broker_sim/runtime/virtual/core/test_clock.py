@@ -32,7 +32,7 @@ def test_delay_is_rounded_up_to_whole_microseconds_and_at_least_one(delay_s, exp
     assert delay_to_ns(delay_s) == expected_ns
 
 
-def test_delay_that_is_no_number_is_refused():
+def test_nan_delay_is_rejected():
     with pytest.raises(ValueError, match="NaN"):
         delay_to_ns(math.nan)
 
@@ -153,7 +153,7 @@ def test_livelock_names_the_task_and_the_line_that_spins(run, spin, order):
     assert "sleep-" not in str(error.value)  # the idle ones
 
 
-def test_spinner_that_goes_on_when_it_is_cancelled_ends_too(run):
+def test_spinner_that_ignores_its_cancellation_ends_too(run):
     async def main():
         while True:
             try:

@@ -106,7 +106,7 @@ def test_asynchronous_generators_are_closed_in_the_order_in_which_they_began(run
 
 
 @pytest.mark.usefixtures("collects_little")
-def test_ordered_weak_set_forgets_who_is_gone():
+def test_ordered_weak_set_drops_dead_members():
     async def generator():
         yield
 

@@ -20,7 +20,7 @@ def nothing() -> None: ...
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.booleans()), max_size=400))
-def test_queue_gives_what_a_sorted_list_gives(plan):
+def test_queue_behaves_like_a_sorted_list(plan):
     loop = VirtualEventLoop()
     queue = loop._scheduled = TimerQueue()
     expected, handles = [], []

@@ -22,7 +22,7 @@ def test_digest_follows_from_events_and_their_times():
     assert trace_of(*events).digest() != trace_of(("a", 1), (), ("b", 2)).digest()
 
 
-def test_digest_does_not_depend_on_when_it_is_asked_for():
+def test_digest_does_not_depend_on_the_time_of_the_call():
     events = [("event", number) for number in range(2 * BATCH_EVENTS + 5)]
     trace_with_questions = trace_of(*events, ask_each_time=True)
     assert trace_of(*events).digest() == trace_with_questions.digest()

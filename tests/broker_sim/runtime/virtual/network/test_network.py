@@ -206,7 +206,7 @@ def test_reset_breaks_off_both_ends(run):
     assert run(main) == [ConnectionResetError, ConnectionResetError]
 
 
-def test_fragments_cut_what_is_sent_but_lose_nothing(run):
+def test_fragments_cut_data_but_lose_nothing(run):
     async def main():
         asyncio.get_running_loop().network.fragments = True
         client = await connect()

@@ -205,7 +205,7 @@ def test_frozen_program_is_frozen_with_its_children():
     assert run(main, 1) == ["21", "31", "32"]
 
 
-def test_deadlock_between_processes_is_told():
+def test_deadlock_between_processes_is_reported():
     text = "ends = os.pipe()\nif not os.fork():\n    time.sleep(1)\n    os.read(ends[0], 1)\nos.wait()"
     with pytest.raises(VirtualDeadlockError) as caught:
         play(*python(text))

@@ -46,7 +46,7 @@ async def until_the_end(app):
     return await app.wait()
 
 
-def test_hours_take_no_time_and_output_is_told_at_its_time():
+def test_hours_take_no_time_and_output_has_its_virtual_time():
     moments = []
 
     async def main(loop):
@@ -138,13 +138,13 @@ def test_call_without_a_virtual_form_is_refused_with_its_line(text, call):
     assert "in deliver" in str(caught.value)
 
 
-def test_deadlock_is_told_by_thread():
+def test_deadlock_report_names_each_thread():
     text = "import threading\nlock = threading.Lock(); lock.acquire(); lock.acquire()"
     with pytest.raises(VirtualDeadlockError, match=r"program 'app':\n  thread 0 \(python.*\) waits in sem_"):
         play(until_the_end, *python(text))
 
 
-def test_program_that_never_waits_is_told_by_its_line(monkeypatch):
+def test_program_that_never_waits_is_reported_with_its_line(monkeypatch):
     monkeypatch.setattr(os_process, "HANGS_AFTER_S", 0.2)
     monkeypatch.setattr(os_process, "WATCHED_EVERY_S", 0.1)
     text = "def spin():\n    while True: pass\nspin()"
@@ -153,7 +153,7 @@ def test_program_that_never_waits_is_told_by_its_line(monkeypatch):
     assert "in spin" in str(caught.value)
 
 
-def test_program_that_sleeps_outside_of_virtual_time_is_told_by_its_line(monkeypatch, tmp_path):
+def test_program_that_sleeps_in_real_time_is_reported_with_its_line(monkeypatch, tmp_path):
     monkeypatch.setattr(os_process, "STANDS_STILL_AFTER_S", 0.3)
     monkeypatch.setattr(os_process, "WATCHED_EVERY_S", 0.1)
     text = f"import fcntl\ndef lock():\n    fcntl.flock(open({str(tmp_path / 'lock')!r}, 'w'), fcntl.LOCK_EX)\nlock()"
@@ -164,7 +164,7 @@ def test_program_that_sleeps_outside_of_virtual_time_is_told_by_its_line(monkeyp
     assert "in lock" in str(caught.value)
 
 
-def test_program_that_computes_or_is_kept_from_a_processor_goes_on(monkeypatch):
+def test_program_that_computes_or_lacks_a_processor_continues(monkeypatch):
     monkeypatch.setattr(os_process, "STANDS_STILL_AFTER_S", 0.1)
     monkeypatch.setattr(os_process, "WATCHED_EVERY_S", 0.05)
     _, app = play(until_the_end, *python("for _ in range(10_000_000): pass\nprint('over')"))
@@ -196,7 +196,7 @@ def test_other_machine_is_refused_in_one_line(monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-def test_missing_compiler_is_told_in_one_line(monkeypatch, tmp_path):
+def test_missing_compiler_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)

@@ -73,7 +73,7 @@ async def health_of(host):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", ""])
-def test_web_services_of_two_programs_are_asked_by_the_names_of_their_hosts(address):
+def test_web_services_of_two_programs_are_reached_by_their_host_names(address):
     async def main(loop):
         command = ("python", "-S", "-c", WEB_SERVICE, address)
         programs = [Program(loop, name, command) for name in ("web-1", "web-2")]

@@ -54,7 +54,7 @@ def module(name: str, source: str) -> types.ModuleType:
     return made
 
 
-def test_module_that_is_imported_late_disturbs_nobody(run):
+def test_late_import_disturbs_no_random_numbers(run):
     """rich draws a number while it is imported: in the first run of a process only."""
     late = "import random, uuid, os\nNUMBERS = random.random(), uuid.uuid4(), os.urandom(3)"
     draws = "import random, uuid\ndef draw(): return random.random(), uuid.uuid4()"
@@ -104,7 +104,7 @@ def test_uuid_of_time_has_virtual_time_and_is_valid(run):
 
 
 @pytest.mark.parametrize("size", [0, 1, 33])
-def test_bytes_have_the_size_asked_for(run, size):
+def test_random_bytes_have_the_requested_size(run, size):
     async def main():
         return len(os.urandom(size)), len(os.getrandom(size))
 

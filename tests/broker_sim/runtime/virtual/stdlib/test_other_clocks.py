@@ -52,7 +52,7 @@ def test_time_is_frozen_in_real_time_and_virtual_in_a_run_afterwards(frozen, app
         assert run(main) == (VIRTUAL_S, VIRTUAL_S, 2023)
 
 
-def test_real_time_goes_on_after_a_freeze(frozen):
+def test_real_time_continues_after_a_freeze(frozen):
     with frozen:
         pass
     assert abs(time.time() - time.clock_gettime(time.CLOCK_REALTIME)) < 60

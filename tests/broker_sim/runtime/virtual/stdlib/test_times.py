@@ -153,7 +153,7 @@ def test_replacements_are_pickled_by_their_names():
         assert pickle.loads(pickle.dumps(function)) is function
 
 
-def test_uninstall_gives_back_what_was_there():
+def test_uninstall_restores_the_originals():
     try:
         uninstall()
         originals = (time.time, time.sleep, datetime.__dict__["now"])
