@@ -36,6 +36,8 @@ from broker_sim.metadata.topic_name import (
 )
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+MAX_RECORDS_PER_REQUEST: Final = 10_000
+"""Kafka writes a record for each topic, each of its configurations and each of its partitions."""
 
 _DASH: Final = 62  # the six bits that URL-safe base64 encodes as "-"
 
@@ -56,9 +58,11 @@ class TopicControlManager:
     ) -> list[CreateTopicResult]:
         """Create the valid topics; return one result per name.
 
-        Raises ApiError with POLICY_VIOLATION if they have too many partitions in total.
+        Raises ApiError with POLICY_VIOLATION for all of them if they have too many partitions in total, or if Kafka
+        would write too many records.
         """
         self._check_partition_count(topics)
+        written = 0
         names_in_use = _names_in_use(delta, topics)
         names = Counter(topic.name for topic in topics)
         results = []
@@ -70,6 +74,9 @@ class TopicControlManager:
                 outcome = Outcome(error.error_code, error.error_message)
                 results.append(CreateTopicResult(topic.name, outcome))
                 continue
+            written += 1 + len(state.configs) + len(state.partitions)
+            if written > MAX_RECORDS_PER_REQUEST:
+                raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
             results.append(
                 CreateTopicResult(
                     topic.name,

@@ -238,6 +238,39 @@ def test_configs_of_a_new_topic_are_kept(cluster):
     assert cluster.image.topics["t"].configs == {"cleanup.policy": "compact"}
 
 
+CONFIG, OTHER_CONFIG = {"retention.ms": "60000"}, {"max.message.bytes": "1000"}
+
+
+class TestRecordsOfCreatedTopics:
+    """Seen on a running 4.4.0, which writes at most 10 000 records for a request."""
+
+    @pytest.mark.parametrize(
+        "topics",
+        [
+            [CreatableTopic("t", 9_999, 1)],
+            [CreatableTopic("t", 9_998, 1, configs=CONFIG)],
+            [CreatableTopic(f"t{number}", 999, 1) for number in range(10)],
+        ],
+    )
+    def test_ten_thousand_records_are_written(self, cluster, topics):
+        assert all(result.outcome.ok for result in cluster.controller.create_topics(topics, validate_only=True))
+
+    @pytest.mark.parametrize(
+        "topics",
+        [
+            [CreatableTopic("t", 10_000, 1)],
+            [CreatableTopic("t", 9_998, 1, configs=CONFIG | OTHER_CONFIG)],
+            [CreatableTopic(f"t{number}", 1_000, 1) for number in range(10)],
+        ],
+    )
+    def test_more_are_refused_for_all_topics(self, cluster, topics):
+        before = cluster.image
+        with pytest.raises(ApiError, match="Unable to perform excessively large batch operation") as refused:
+            cluster.controller.create_topics(topics)
+        assert refused.value.error_code is ErrorCode.POLICY_VIOLATION
+        assert cluster.image is before
+
+
 class TestCreatePartitions:
     def grow(self, cluster, *topics, **options):
         results = cluster.controller.create_partitions(list(topics), **options)
