@@ -74,7 +74,7 @@ def test_reset_takes_rights_and_denials_away(cluster):
 
 
 def test_a_right_that_is_not_there_cannot_be_taken_away(cluster):
-    with pytest.raises(LookupError, match="no such ACL"):
+    with pytest.raises(LookupError, match="unknown ACL"):
         cluster.revoke("ANONYMOUS", "WRITE", "topic:orders")
 
 
