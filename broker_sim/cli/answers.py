@@ -129,6 +129,8 @@ def _print_denials(_: Any, answer: Any) -> None:
 
 
 def _print_client_metrics(_: Any, answer: Any) -> None:
+    if not answer["clients"]:
+        click.echo("no client has pushed metrics; clients push what a CLIENT_METRICS configuration lists")
     for client in answer["clients"]:
         click.echo(_pushing_client(client))
         for metric in client["metrics"]:

@@ -16,7 +16,7 @@ import click
 
 from broker_sim.cli.answers import print_answer
 from broker_sim.cli.commands import Commands
-from broker_sim.cli.parameters import control_client, control_options, parse_configs
+from broker_sim.cli.parameters import control_client, control_options, parse_configs, parse_pairs
 from broker_sim.cluster.verbs import Verbs
 from broker_sim.control.client import ControlError
 from broker_sim.control.json_lines import parse_json_lines
@@ -158,8 +158,9 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[str], list[click
             file = click.File(encoding="utf-8")
             parameters.append(click.Argument([name], type=file, callback=_as_records, metavar="FILE"))
         elif kind.startswith("Mapping[str, "):
+            callback = _as_headers if "Iterable[tuple[" in kind else _as_configs
             parameters.append(
-                click.Option([option.removesuffix("s"), name], multiple=True, callback=_as_configs, metavar="KEY=VALUE")
+                click.Option([option.removesuffix("s"), name], multiple=True, callback=callback, metavar="KEY=VALUE")
             )
         elif kind in _TYPES:
             click_type = _TYPES[kind]
@@ -179,6 +180,10 @@ def _parameters(verb: Verb[..., Any]) -> tuple[str | None, list[str], list[click
 
 def _as_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str] | None:
     return parse_configs(ctx, param, texts) or None
+
+
+def _as_headers(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> list[tuple[str, str]] | None:
+    return parse_pairs(ctx, param, texts, "trace=7") or None
 
 
 def _as_records(_ctx: click.Context, _param: click.Parameter, file: TextIO) -> list[Any]:

@@ -94,13 +94,20 @@ def check_topics(ctx: click.Context, param: click.Parameter, texts: Sequence[str
 
 def parse_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[str, str]:
     """Return the configurations by key. A callback of click's options."""
-    configs = {}
+    return dict(parse_pairs(ctx, param, texts, "log.retention.ms=60000"))
+
+
+def parse_pairs(
+    ctx: click.Context, param: click.Parameter, texts: Sequence[str], example: str
+) -> list[tuple[str, str]]:
+    """Return names and values in their order; names may repeat. The error has the example."""
+    pairs = []
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
-            raise click.BadParameter(f"{text!r} is not KEY=VALUE, for example log.retention.ms=60000", ctx, param)
-        configs[key] = value
-    return configs
+            raise click.BadParameter(f"{text!r} is not KEY=VALUE, for example {example}", ctx, param)
+        pairs.append((key, value))
+    return pairs
 
 
 def parse_broker_configs(ctx: click.Context, param: click.Parameter, texts: Sequence[str]) -> dict[int, dict[str, str]]:

@@ -62,6 +62,11 @@ def test_status_counts_the_metrics_of_clients_and_says_where_they_are(capsys):
     assert "broker-sim ctl client-metrics\n" in text
 
 
+def test_absence_of_client_metrics_is_said(capsys):
+    print_answer("client_metrics", {}, {"clients": []})
+    assert "no client has pushed metrics" in capsys.readouterr().out
+
+
 def test_client_metrics_are_shown_with_attributes_and_values(capsys):
     print_answer("client_metrics", {}, {"clients": [CLIENT]})
     assert capsys.readouterr().out == "billing (librdkafka 2.16.0): 3 pushes\n\trequests{node.id=1}\t4\n"
