@@ -30,7 +30,7 @@ class Machine(Protocol):
     """The actions on the brokers of a cluster, real or simulated."""
 
     async def add(self, broker: int) -> None:
-        """Add a broker without data, and wait until it answers."""
+        """Add a broker without data, and wait until it responds."""
 
     async def stop(self, broker: int) -> None:
         """Shut a broker down."""
@@ -67,7 +67,7 @@ class Cluster:
         return [ErrorCode(result.error_code).name, result.error_message]
 
     async def metadata(self, broker: int, *topics: str) -> Any:
-        """Return what a broker knows."""
+        """Return a broker's response to a Metadata request for these topics."""
         request = messages.MetadataRequest
         named = [request.MetadataRequestTopic(name=name) for name in topics]
         return await self.ask(broker, request(named, allow_auto_topic_creation=False), 12)
@@ -214,7 +214,7 @@ async def unregistered_while_down(cluster: Cluster) -> list[Any]:
 
 
 async def on_another_port(cluster: Cluster) -> list[Any]:
-    """Shut a broker down and start it on another port: all that names it has the new one."""
+    """Shut a broker down and start it on another port, which both brokers then return."""
     await _with_broker_2(cluster)
     former = cluster.machine.address(2)
     await cluster.machine.stop(2)

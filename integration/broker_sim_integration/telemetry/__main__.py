@@ -1,4 +1,4 @@
-"""Record what Kafka 4.4.0 does: `python -m broker_sim_integration.telemetry` writes `recorded.jsonl`."""
+"""Record the outcomes of Kafka 4.4.0: `python -m broker_sim_integration.telemetry` writes `recorded.jsonl`."""
 
 from __future__ import annotations
 

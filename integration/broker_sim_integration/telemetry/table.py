@@ -62,7 +62,7 @@ class Client:
 
     @classmethod
     async def open(cls, address: tuple[str, int], number: int, software: tuple[str, str] | None) -> Client:
-        """Connect, and tell name and version of the library."""
+        """Connect; send name and version of the client library, if given (KIP-511)."""
         connection = await Connection.open(address)
         if software is not None:
             await connection.ask(messages.ApiVersionsRequest(*software), 3)
@@ -143,7 +143,7 @@ class Cases:
 
 
 async def no_subscription(cases: Cases) -> list[Any]:
-    """Get a subscription where there is none; push for it."""
+    """Get and push without any subscription, also for reserved instance ids."""
     client = await cases.client()
     return [
         await client.get(NOBODY),

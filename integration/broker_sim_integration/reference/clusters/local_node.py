@@ -49,7 +49,7 @@ class LocalNodes:
         self._java += ["-cp", jars if classes is None else f"{jars}:{classes}"]
 
     def start(self, node_id: int, *, new_port: bool = False) -> None:
-        """Start a node, with its former data if there is any, and wait until it answers clients."""
+        """Start a node, with its former data if there is any, and wait until it responds to clients."""
         if new_port or node_id not in self._ports:
             (self._ports[node_id],) = free_ports(1)
         directory = Path(self._home.name) / f"node-{node_id}"

@@ -1,4 +1,4 @@
-"""Controllers that are to join or leave a fixed quorum. Kafka: KafkaRaftClient, ControllerApis."""
+"""Requests to add and remove voters of a fixed quorum. Kafka: KafkaRaftClient, ControllerApis."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VERSIONS_OF_ADD: Final = (0, 1)
 
 @scenario(topology="none")
 def no_voter_joins_a_fixed_quorum(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Cluster id, voter and endpoint are checked first, in this order; a valid voter is refused all the same."""
+    """Cluster id, voter and endpoint are checked first, in this order; a valid voter is rejected too."""
     cluster_id = _cluster_id(cluster)
     requests = {
         "a valid voter": Add(cluster_id, 30_000, UNKNOWN, DIRECTORY, CONTROLLER),
@@ -54,7 +54,7 @@ def no_voter_joins_a_fixed_quorum(cluster: ClusterUnderTest) -> Iterator[Observa
 
 @scenario(topology="none")
 def no_voter_leaves_a_fixed_quorum(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Cluster id and voter are checked first; a voter of the quorum is refused like any other."""
+    """Cluster id and voter are checked first; a voter of the quorum is rejected too."""
     cluster_id = _cluster_id(cluster)
     client = cluster.connect(cluster.second)
     requests = {
@@ -71,7 +71,7 @@ def no_voter_leaves_a_fixed_quorum(cluster: ClusterUnderTest) -> Iterator[Observ
 
 @scenario(topology="none")
 def the_active_controller_cannot_be_unregistered(cluster: ClusterUnderTest) -> Iterator[Observation]:
-    """Nor can one that is not registered; releases before 4.4 close the connection."""
+    """An unknown controller cannot either; releases before 4.4 close the connection."""
     leader = quorum_leader(cluster.connect(cluster.first))
     for step, controller in (("the active one", leader), ("an unknown one", UNKNOWN), ("a negative id", -1)):
         pending = cluster.connect(cluster.second).send(
