@@ -168,6 +168,8 @@ async def _carry_out(cluster: ControlledCluster, verb: Verb[..., Any], request: 
         content_type = METRICS_CONTENT_TYPE if verb.name == "metrics" else "text/plain; charset=utf-8"
         return web.Response(body=result.encode(), headers={"Content-Type": content_type})
     if result is None:
+        # Connections that a verb such as kill has cut are closed in the next turn of the loop; the answer follows it.
+        await asyncio.sleep(0)
         status = cluster.status()
         is_there = verb.is_for_brokers and verb.address.method != "DELETE"
         result = status.broker(arguments["broker_id"]) if is_there else status

@@ -68,6 +68,26 @@ def test_verbs_on_brokers_answer_with_the_state_of_the_broker(ask):
         assert (status, broker["id"], broker["state"]) == (200, 2, state)
 
 
+API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
+KILLS = 5
+"""Number of kills of which one at least showed an open connection when answers did not wait for its end."""
+
+
+@pytest.mark.usefixtures("short_sessions")
+def test_connections_are_closed_when_a_kill_is_answered(ask, cluster):
+    for _ in range(KILLS):
+        connections = [socket.create_connection(cluster.address(2)) for _ in range(20)]
+        for connection in connections:
+            connection.sendall(API_VERSIONS)
+            size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL))
+            connection.recv(size, socket.MSG_WAITALL)
+        assert ask("POST", "/brokers/2/kill")[0] == 200
+        for connection in reversed(connections):
+            with connection:
+                assert connection.recv(1, socket.MSG_DONTWAIT) == b""
+        assert ask("POST", "/brokers/2/start", {"end_session": True})[0] == 200
+
+
 def test_topic_is_created_with_its_configs(ask, cluster):
     body = {"name": "orders", "partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "5"}}
     status, topic = ask("POST", "/topics", body)
