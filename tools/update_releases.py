@@ -24,6 +24,8 @@ PATCH_RELEASES = (
 
 FIRST_WITH_KRAFT = (3, 3)
 """The first release that was production-ready without ZooKeeper."""
+FIRST_WITH_UNSTABLE = 4
+"""The first major release whose unstable versions and levels stand in the table."""
 
 SLF4J = "org.slf4j:slf4j-api:1.7.36"
 TOOLS = Path(__file__).resolve().parent
@@ -35,23 +37,25 @@ def read_facts(class_path: str, patch_release: str) -> dict[str, Any]:
     """Return the facts of the release whose jars are on the class path, as in the table."""
     major, minor, _ = map(int, patch_release.split("."))
     listener = "BROKER" if (major, minor) >= FIRST_WITH_KRAFT else "ZK_BROKER"
+    stability = "unstable" if major >= FIRST_WITH_UNSTABLE else "stable"
     done = subprocess.run(
-        ["java", "-cp", class_path, str(TOOLS / "java" / "ReleaseFacts.java"), listener],
+        ["java", "-cp", class_path, str(TOOLS / "java" / "ReleaseFacts.java"), listener, stability],
         check=True,
         stdout=subprocess.PIPE,
         text=True,
         timeout=TIMEOUT_S,
     )
-    apis: dict[str, list[int]] = {}
-    features: dict[str, list[int]] = {}
+    ranges: dict[str, dict[str, list[int]]] = {"apis": {}, "features": {}, "unstable_apis": {}, "unstable_features": {}}
     for line in done.stdout.splitlines():
         kind, key, *numbers = line.split("\t")
         lowest, highest, *default_level = map(int, numbers)
-        if kind == "api":
-            apis[ApiKey(int(key)).name] = [lowest, highest]
+        table = ranges[f"{kind.replace('-', '_')}s"]
+        if kind.endswith("api"):
+            table[ApiKey(int(key)).name] = [lowest, highest]
         elif highest > 0:
-            features[key] = [lowest, highest, *default_level]
-    return {"release": release_of(patch_release), "read_from": patch_release, "apis": apis, "features": features}
+            table[key] = [lowest, highest, *default_level]
+    facts: dict[str, Any] = {"release": release_of(patch_release), "read_from": patch_release}
+    return facts | {name: table for name, table in ranges.items() if table or name in {"apis", "features"}}
 
 
 def fetch_jars(patch_release: str, directory: Path) -> str:

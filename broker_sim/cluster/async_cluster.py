@@ -186,9 +186,12 @@ class AsyncCluster(Verbs, AsyncFace):
         self._cluster_id = cluster_id
         self._data = None if data_dir is None else DataDirectory(data_dir)
         self._rng = random.Random(seed)
-        self._as_version = None if as_version is None else find_release(as_version).name
+        first_config = next(iter(self._configs.values()))
+        self._release = find_release(as_version).with_unstable(
+            apis=first_config.unstable_api_versions_enable, features=first_config.unstable_feature_versions_enable
+        )
         self._features = dict(features or {})
-        initial_features(self._as_version, self._features)  # raises ConfigError for what the release does not have
+        initial_features(self._release, self._features)  # raises ConfigError for what the release does not have
         check_control(control, control_token)
         self._memory_limit_bytes = None if memory_limit is None else parse_memory_limit(memory_limit)
         self._control_argument = control
@@ -212,7 +215,7 @@ class AsyncCluster(Verbs, AsyncFace):
             users=self._security.users,
             certificates=self.certificates,
             issuer=self.token_issuer,
-            verifies_claims=find_release(as_version).is_at_least("4.4"),
+            verifies_claims=self._release.is_at_least("4.4"),
         )
         self.listeners = Listeners(
             listeners_by_id(self._configs, ports, self._make_listeners),
@@ -280,7 +283,7 @@ class AsyncCluster(Verbs, AsyncFace):
             make_purgatory=PurgatoryFactory(scheduler, self.observers),
             latency_ms=self.latency_ms,
             on_change=self._on_change,
-            as_version=self._as_version,
+            release=self._release,
             features=self._features,
             memory_limit_bytes=self._memory_limit_bytes,
             data=self._data,
@@ -304,7 +307,7 @@ class AsyncCluster(Verbs, AsyncFace):
         if data.restored is None:
             return
         image = data.restored.image
-        check_finalized_features(image.features, self._as_version, self._features, data.path)
+        check_finalized_features(image.features, self._release, self._features, data.path)
         if self._cluster_id not in {None, image.cluster_id}:
             raise ConfigError(
                 f"the cluster in {data.path} has the id {image.cluster_id}: leave out cluster_id,"

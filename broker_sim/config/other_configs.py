@@ -58,7 +58,6 @@ REASONS: Final = (
     ("group.streams.assignors", "streams groups have one assignor, which is Kafka's"),
     ("group.streams.assignor.offload", "an assignor runs at once"),
     ("share.coordinator.", "a coordinator writes once per turn of the event loop, on one thread"),
-    ("unstable.", "there is nothing unstable to enable"),
     ("client.quota", "quotas are those of the default callback"),
     ("alter.log.dirs", "moves between log directories are measured with the replication.quota.window configurations"),
     ("telemetry.", "read only where `metric.reporters` lets clients push metrics"),
@@ -158,7 +157,6 @@ _NO_PREPARED_FILES: Final = "files are not preallocated"
 _BROKER_REASONS: Final[Mapping[str, tuple[str, ...]]] = {
     _OWN_DIRECTORY: ("log.dir",),
     _NO_PREPARED_FILES: ("log.preallocate",),
-    "it needs version 6 of InitProducerId, which Kafka does not serve either": ("transaction.two.phase.commit.enable",),
     "one fetcher follows each leader": ("num.replica.fetchers",),
     "a starting broker retries its registration forever": ("initial.broker.registration.timeout.ms",),
     "there is no metadata log": ("metadata.max.idle.interval.ms",),

@@ -123,6 +123,12 @@ class ServerConfigs(Configs):
         BOOLEAN, True, "Whether a metadata request for an unknown topic creates it."
     )
     delete_topic_enable: bool = declare(BOOLEAN, True, "Whether topics may be deleted.")
+    unstable_api_versions_enable: bool = declare(
+        BOOLEAN, False, "Whether API versions that the release has not finished are served.", internal=True
+    )
+    unstable_feature_versions_enable: bool = declare(
+        BOOLEAN, False, "Whether feature levels that the release has not finished are supported.", internal=True
+    )
     message_max_bytes: int = declare(
         INT,
         1_048_588,

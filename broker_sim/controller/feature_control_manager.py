@@ -58,10 +58,13 @@ class FeatureControlManager:
             return f"Invalid update version {level} for feature {name}. {reason}"
         lost_levels = METADATA_CHANGES.intersection(range(level + 1, current + 1))
         if name == METADATA_VERSION and lost_levels:
-            return (
-                f"Unsupported metadata.version downgrade from {current} to {level}. Refusing to"
-                " perform the requested downgrade because it might delete metadata information."
+            is_unsafe = update.upgrade_type is UpgradeType.UNSAFE_DOWNGRADE
+            reason = (
+                "Unsafe metadata downgrade is not supported in this version."
+                if is_unsafe
+                else "Refusing to perform the requested downgrade because it might delete metadata information."
             )
+            return f"Unsupported metadata.version downgrade from {current} to {level}. {reason}"
         return None
 
     def _reason_of_level(self, update: FeatureUpdate, current: int) -> str | None:

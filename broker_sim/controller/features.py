@@ -54,8 +54,8 @@ class SupportedFeature(NamedTuple):
         return f"{self.min_version}-{self.max_version}"
 
 
-def supported_features(release: str | None) -> tuple[SupportedFeature, ...]:
-    """Return the features that brokers of a Kafka release support; None stands for the default release.
+def supported_features(release: str | Release | None) -> tuple[SupportedFeature, ...]:
+    """Return the features that brokers of a Kafka release, or of that name, support; None is the default release.
 
     Raises ConfigError for an unknown release.
     """
@@ -64,7 +64,7 @@ def supported_features(release: str | None) -> tuple[SupportedFeature, ...]:
 
 
 def check_finalized_features(
-    features: Mapping[str, int], release: str | None, chosen: Mapping[str, int], directory: Path
+    features: Mapping[str, int], release: str | Release | None, chosen: Mapping[str, int], directory: Path
 ) -> None:
     """Raise ConfigError if a data directory's cluster has unsupported levels, or levels other than `chosen`."""
     for name, level in chosen.items():
@@ -89,7 +89,7 @@ def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
     return features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
 
-def initial_features(release: str | None, chosen: Mapping[str, int] = _NO_CHOICE) -> Mapping[str, int]:
+def initial_features(release: str | Release | None, chosen: Mapping[str, int] = _NO_CHOICE) -> Mapping[str, int]:
     """Return the features of a new cluster of a Kafka release; None stands for the default release.
 
     `chosen` levels replace the release's own. With an older `metadata.version`, features that are not chosen get the

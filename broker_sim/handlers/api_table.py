@@ -85,7 +85,7 @@ _SPECS = (
     ApiSpec(ApiKey.DELETE_GROUPS, 0, 3, "groups.delete_groups"),
     ApiSpec(ApiKey.OFFSET_DELETE, 0, 0, "groups.offset_delete"),
     ApiSpec(ApiKey.DELETE_RECORDS, 0, 2, "data.delete_records"),
-    ApiSpec(ApiKey.INIT_PRODUCER_ID, 0, 5, "transactions.init_producer_id"),
+    ApiSpec(ApiKey.INIT_PRODUCER_ID, 0, 6, "transactions.init_producer_id"),
     ApiSpec(ApiKey.OFFSET_FOR_LEADER_EPOCH, 0, 4, "data.offset_for_leader_epoch"),
     ApiSpec(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5, "transactions.add_partitions_to_txn"),
     ApiSpec(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, "transactions.add_offsets_to_txn"),
@@ -223,11 +223,11 @@ OF_CONTROLLERS: Final = frozenset(
 class ApiTable:
     """The served APIs by key.
 
-    `release` names the Kafka release, such as "3.7", whose API versions limit ours; None is the default
+    `release` is the Kafka release, or its name such as "3.7", whose API versions limit ours; None is the default
     one. `client_metrics` says whether clients may push metrics. Raises ConfigError for an unknown release.
     """
 
-    def __init__(self, release: str | None = None, *, client_metrics: bool = False) -> None:
+    def __init__(self, release: str | Release | None = None, *, client_metrics: bool = False) -> None:
         self.release = find_release(release)
         self._client_metrics = client_metrics
         self._serve(spec for spec in _SPECS if client_metrics or spec.key not in OF_CLIENT_METRICS)
@@ -239,7 +239,7 @@ class ApiTable:
         specs = [limited for spec in (*apis, api_versions) if (limited := spec.limited_to(self.release))]
         self._specs = {spec.key: spec for spec in specs}
         self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
-            place=handle_api_versions(sorted(spec.advertised for spec in specs), supported_features(self.release.name))
+            place=handle_api_versions(sorted(spec.advertised for spec in specs), supported_features(self.release))
         )
 
     def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:
@@ -253,13 +253,13 @@ class ApiTable:
 
     def changed(self, change: Callable[[ApiSpec], ApiSpec]) -> ApiTable:
         """Return a table in which each API is replaced by `change(api)`."""
-        table = ApiTable(self.release.name, client_metrics=self._client_metrics)
+        table = ApiTable(self.release, client_metrics=self._client_metrics)
         table._specs = {key: change(spec) for key, spec in self._specs.items()}
         return table
 
     def of_controllers(self) -> ApiTable:
         """Return the table of a controller's listener, in the versions of the release."""
-        table = ApiTable(self.release.name)
+        table = ApiTable(self.release)
         table._serve(spec for spec in _SPECS if spec.key in OF_CONTROLLERS)
         describe = table.get(ApiKey.DESCRIBE_CLUSTER)
         if describe is not None:  # releases from 2.8 on have it

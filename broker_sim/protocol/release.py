@@ -17,7 +17,7 @@ from broker_sim.errors import ConfigError
 from broker_sim.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _FACTS: Final = "releases.jsonl"
 
@@ -40,6 +40,17 @@ class Release(NamedTuple):
     apis: Mapping[ApiKey, tuple[int, int]]
     """The lowest and the highest version of each API that its brokers advertise."""
     features: Mapping[str, FeatureLevels]
+    unstable_apis: Mapping[ApiKey, tuple[int, int]]
+    """As `apis`, of those that have a version that the release does not finish; known from 4.0 on."""
+    unstable_features: Mapping[str, FeatureLevels]
+    """As `features`, of those that have a level that the release does not finish; known from 4.0 on."""
+
+    def with_unstable(self, *, apis: bool, features: bool) -> Release:
+        """Return the release with its unfinished versions of APIs, and with its unfinished levels of features."""
+        return self._replace(
+            apis={**self.apis, **self.unstable_apis} if apis else self.apis,
+            features={**self.features, **self.unstable_features} if features else self.features,
+        )
 
     def is_at_least(self, name: str) -> bool:
         """Return whether this is the release of that name, such as "4.4", or a newer one."""
@@ -66,8 +77,10 @@ def releases() -> Mapping[str, Release]:
         facts = json.loads(line)
         releases_by_name[facts["release"]] = Release(
             facts["release"],
-            {ApiKey[name]: (low, high) for name, (low, high) in facts["apis"].items()},
-            {name: FeatureLevels(*levels) for name, levels in facts["features"].items()},
+            _ranges(facts["apis"]),
+            _levels(facts["features"]),
+            _ranges(facts.get("unstable_apis", {})),
+            _levels(facts.get("unstable_features", {})),
         )
     return MappingProxyType(releases_by_name)
 
@@ -88,13 +101,26 @@ def newest_release() -> Release:
     return list(releases().values())[-1]
 
 
-def find_release(name: str | None = None) -> Release:
-    """Return the release of that name, or the default for None. Raises ConfigError that lists the known ones."""
+def find_release(name: str | Release | None = None) -> Release:
+    """Return the release of that name, or the default for None; a release is returned as it is.
+
+    Raises ConfigError that lists the known ones.
+    """
+    if isinstance(name, Release):
+        return name
     name = DEFAULT_RELEASE if name is None else name
     release = releases().get(name)
     if release is None:
         raise ConfigError(f"Unknown Kafka release {name!r}: must be one of {', '.join(releases())}")
     return release
+
+
+def _ranges(facts: Mapping[str, Sequence[int]]) -> dict[ApiKey, tuple[int, int]]:
+    return {ApiKey[name]: (low, high) for name, (low, high) in facts.items()}
+
+
+def _levels(facts: Mapping[str, Sequence[int]]) -> dict[str, FeatureLevels]:
+    return {name: FeatureLevels(*levels) for name, levels in facts.items()}
 
 
 def _numbers(name: str) -> tuple[int, ...]:

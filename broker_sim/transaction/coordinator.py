@@ -14,7 +14,7 @@ from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.transaction.end_transaction import EndOfTransaction, prepare_end
 from broker_sim.transaction.marker_channel import PendingCompleteTxn, TransactionMarkerChannelManager
-from broker_sim.transaction.metadata import TransactionMetadata, TxnTransitMetadata, is_epoch_exhausted
+from broker_sim.transaction.metadata import NO_TIMEOUT_MS, TransactionMetadata, TxnTransitMetadata, is_epoch_exhausted
 from broker_sim.transaction.state import TransactionState, TransactionVersion
 from broker_sim.transaction.state_manager import TransactionStateManager
 
@@ -38,6 +38,17 @@ class ProducerIdAndEpoch(NamedTuple):
 
     producer_id: int
     epoch: int
+
+
+class ProducerInit(NamedTuple):
+    """A producer's request to begin; `expected` is its current id and epoch, if the request has them (KIP-360)."""
+
+    transactional_id: str
+    timeout_ms: int
+    expected: ProducerIdAndEpoch | None = None
+    enable_2pc: bool = False
+    """Whether transactions never time out, for two-phase commits (KIP-939)."""
+    keep_prepared_txn: bool = False
 
 
 class TransactionCoordinator:
@@ -99,17 +110,17 @@ class TransactionCoordinator:
 
     # -- InitProducerId -------------------------------------------------------------------------
 
-    def init_producer_id(
-        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch | None, on_done: OnProducer
-    ) -> None:
+    def init_producer_id(self, init: ProducerInit, on_done: OnProducer) -> None:
         """Give the producer the next epoch of its id, which fences all earlier producers.
 
-        `expected` is the producer's current id and epoch, if the request has them (KIP-360). Errors:
-        INVALID_REQUEST (empty transactional id), INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED,
-        CONCURRENT_TRANSACTIONS (a transaction is ending or has to be aborted first: retry).
+        Errors: INVALID_REQUEST (empty transactional id), INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED,
+        TRANSACTIONAL_ID_AUTHORIZATION_FAILED (two-phase commits are not enabled), UNSUPPORTED_VERSION (a prepared
+        transaction is to be kept), CONCURRENT_TRANSACTIONS (a transaction is ending or has to be aborted first: retry).
         """
+        transactional_id, expected = init.transactional_id, init.expected
         try:
-            self._check_init(transactional_id, timeout_ms)
+            self._check_init(init)
+            timeout_ms = NO_TIMEOUT_MS if init.enable_2pc else init.timeout_ms
             partition = self.states.partition_of(transactional_id)
             metadata = partition.transactions.get(transactional_id)
             if metadata is None:
@@ -138,10 +149,15 @@ class TransactionCoordinator:
 
         self.states.append(transactional_id, partition.leader_epoch, values, written)
 
-    def _check_init(self, transactional_id: str, timeout_ms: int) -> None:
-        if not transactional_id:
+    def _check_init(self, init: ProducerInit) -> None:
+        config = self.broker.config
+        if not init.transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        if not 0 < timeout_ms <= self.broker.config.transaction_max_timeout_ms:
+        if init.enable_2pc and not config.transaction_two_phase_commit_enable:
+            raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        if init.keep_prepared_txn:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
+        if not init.enable_2pc and not 0 < init.timeout_ms <= config.transaction_max_timeout_ms:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def _new_transactional_id(self, transactional_id: str, timeout_ms: int) -> TransactionMetadata:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
 
 MAX_EPOCH: Final = 32_767
+NO_TIMEOUT_MS: Final = (1 << 31) - 1
+"""Transaction timeout of a producer with two-phase commits; such a transaction never times out."""
 NO_PARTITIONS: Final[Mapping[TopicPartition, None]] = MappingProxyType({})
 
 
@@ -100,10 +102,11 @@ class TransactionMetadata:
         return self.pending_state is TransactionState.PREPARE_EPOCH_FENCE
 
     def is_timed_out(self, now_ms: int) -> bool:
-        """Whether the transaction has been ongoing for longer than its timeout."""
+        """Whether the transaction has been ongoing for longer than its timeout, if it has one."""
         values = self.values
         return (
             self.pending_state is None
+            and values.timeout_ms != NO_TIMEOUT_MS
             and values.state is TransactionState.ONGOING
             and values.start_ms + values.timeout_ms < now_ms
         )

@@ -3,20 +3,30 @@ import org.apache.kafka.common.protocol.ApiKeys;
 
 /**
  * Prints the facts of the Kafka release on the class path, one a line:
- * "api, id, oldest version, latest version" and "feature, name, minimum, maximum, default".
+ * "api, id, oldest version, latest version" and "feature, name, minimum, maximum, default". Lines of versions and
+ * levels that the release marks as unstable begin with "unstable-api" and "unstable-feature"; its brokers
+ * advertise them only where they are enabled.
  *
- * The classes changed names and methods from release to release, hence the reflection. Versions
- * that a release marks as unstable are left out: its brokers do not advertise them.
+ * The classes changed names and methods from release to release, hence the reflection.
  */
 public class ReleaseFacts {
     private static final String COMMON = "org.apache.kafka.server.common.";
+    private static boolean printsUnstable;
 
-    /** The argument is the listener whose APIs are printed: BROKER, or ZK_BROKER. */
+    /**
+     * The first argument is the listener whose APIs are printed: BROKER, or ZK_BROKER. The second one is "unstable" if
+     * the release's classes tell which versions and levels are.
+     */
     public static void main(String[] args) throws Exception {
+        printsUnstable = args[1].equals("unstable");
         for (ApiKeys key : ApiKeys.values()) {
-            short latest = latestVersion(key);
+            short latest = latestVersion(key, false);
             if (isServed(key, args[0]) && latest >= key.oldestVersion()) {
                 print("api", key.id, key.oldestVersion(), latest);
+            }
+            short unstable = latestVersion(key, true);
+            if (printsUnstable && isServed(key, args[0]) && unstable > latest) {
+                print("unstable-api", key.id, key.oldestVersion(), unstable);
             }
         }
         if (args[0].equals("BROKER")) {
@@ -25,9 +35,9 @@ public class ReleaseFacts {
         }
     }
 
-    private static short latestVersion(ApiKeys key) throws Exception {
+    private static short latestVersion(ApiKeys key, boolean unstable) throws Exception {
         try {
-            return (Short) ApiKeys.class.getMethod("latestVersion", boolean.class).invoke(key, false);
+            return (Short) ApiKeys.class.getMethod("latestVersion", boolean.class).invoke(key, unstable);
         } catch (NoSuchMethodException noUnstableVersionsYet) {
             return key.latestVersion();
         }
@@ -55,6 +65,10 @@ public class ReleaseFacts {
         Method level = versions.getMethod("featureLevel");
         Object last = latestMetadataVersion(versions);
         print("feature", "metadata.version", level.invoke(first), level.invoke(last), level.invoke(last));
+        if (printsUnstable) {
+            Object testing = versions.getMethod("latestTesting").invoke(null);
+            print("unstable-feature", "metadata.version", level.invoke(first), level.invoke(testing), level.invoke(last));
+        }
     }
 
     private static Object latestMetadataVersion(Class<?> versions) throws Exception {
@@ -81,6 +95,16 @@ public class ReleaseFacts {
                 features.getMethod("minimumProduction").invoke(feature),
                 features.getMethod("latestProduction").invoke(feature),
                 features.getMethod("defaultLevel", versions).invoke(feature, newest));
+            Short production = (Short) features.getMethod("latestProduction").invoke(feature);
+            Short testing = (Short) features.getMethod("latestTesting").invoke(feature);
+            if (printsUnstable && testing > production) {
+                print(
+                    "unstable-feature",
+                    features.getMethod("featureName").invoke(feature),
+                    features.getMethod("minimumProduction").invoke(feature),
+                    testing,
+                    features.getMethod("defaultLevel", versions).invoke(feature, newest));
+            }
         }
     }
 

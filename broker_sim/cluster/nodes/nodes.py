@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.log import LogDirectory, PartitionLog, SimulatedDisk
     from broker_sim.metadata import MetadataImage, TopicState
+    from broker_sim.protocol.release import Release
     from broker_sim.runtime.purgatories import PurgatoryFactory
     from broker_sim.runtime.scheduler import Scheduler
 
@@ -60,7 +61,7 @@ class Nodes:
         make_purgatory: PurgatoryFactory,
         latency_ms: Callable[[int, int], int] | None = None,
         on_change: Callable[[], object] = lambda: None,
-        as_version: str | None = None,
+        release: Release | None = None,
         features: Mapping[str, int] | None = None,
         memory_limit_bytes: int | None = None,
         data: DataDirectory | None = None,
@@ -73,7 +74,7 @@ class Nodes:
         restored = None if data is None else data.restored
         cluster_id = cluster_id if restored is None else restored.image.cluster_id
         self._data = data
-        self._release = find_release(as_version)
+        self._release = find_release(release)
         self.scheduler = scheduler
         self._log_memory = LogMemory(scheduler, memory_limit_bytes, self._reclaim_memory)
         self.memory = self._log_memory.account
@@ -94,8 +95,8 @@ class Nodes:
             self._first_config,
             publish=self._publish,
             cluster_id=cluster_id,
-            features=initial_features(as_version, features or {}),
-            supported_features=supported_features(as_version),
+            features=initial_features(self._release, features or {}),
+            supported_features=supported_features(self._release),
             release=self._release,
             producer_ids=None if data is None else data.producer_ids(),
             restored=None if restored is None else restored.image,
@@ -125,7 +126,7 @@ class Nodes:
             controller_quotas=self._controller_quotas.controller_mutation,
             denials=self.denials,
             client_metrics=self.client_metrics,
-            api_table=ApiTable(as_version, client_metrics=self.takes_client_metrics),
+            api_table=ApiTable(self._release, client_metrics=self.takes_client_metrics),
             on_change=on_change,
         )
         self._tick_handle: Handle | None = None

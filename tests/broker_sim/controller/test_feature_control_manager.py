@@ -65,8 +65,15 @@ def test_elr_needs_metadata_that_has_it(make_cluster, metadata_version, is_refus
 def test_metadata_goes_down_only_where_it_has_not_changed(make_cluster, before, after, is_refused):
     cluster = make_cluster(features={"metadata.version": before})
     if is_refused:
-        with pytest.raises(ApiError, match="might delete metadata information"):
-            update(cluster, UpgradeType.UNSAFE_DOWNGRADE, metadata=after)
+        for upgrade_type, reason in [
+            (
+                UpgradeType.SAFE_DOWNGRADE,
+                "Refusing to perform the requested downgrade because it might delete metadata",
+            ),
+            (UpgradeType.UNSAFE_DOWNGRADE, r"Unsafe metadata downgrade is not supported in this version\.$"),
+        ]:
+            with pytest.raises(ApiError, match=reason):
+                update(cluster, upgrade_type, metadata=after)
         assert cluster.image.features == {"metadata.version": before}
     else:
         update(cluster, UpgradeType.SAFE_DOWNGRADE, metadata=after)

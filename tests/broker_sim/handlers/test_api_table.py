@@ -12,6 +12,7 @@ from broker_sim.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DescribeLogDirsRequest,
+    InitProducerIdRequest,
     MetadataRequest,
     OffsetForLeaderEpochRequest,
 )
@@ -105,6 +106,28 @@ def test_features_are_those_of_the_release():
     assert supported_features("3.2") == ()
 
 
+@pytest.mark.parametrize("release", ["4.1", "4.2", "4.3", "4.4"])
+def test_unfinished_versions_are_served_where_they_are_enabled(broker, release):
+    plain = find_release(release)
+    table = ApiTable(plain.with_unstable(apis=True, features=False))
+    assert advertised(broker, table)[ApiKey.INIT_PRODUCER_ID] == (0, 6)
+    assert table.find(ApiKey.INIT_PRODUCER_ID, 6)
+    assert not ApiTable(plain).find(ApiKey.INIT_PRODUCER_ID, 6)
+    others = {key: range_ for key, range_ in advertised(broker, table).items() if key not in plain.unstable_apis}
+    assert others.items() <= advertised(broker, ApiTable(plain)).items()
+
+
+@pytest.mark.parametrize(("release", "level"), [("4.0", 26), ("4.1", 29), ("4.2", 30), ("4.3", 31), ("4.4", 34)])
+def test_unfinished_level_is_supported_where_it_is_enabled(release, level):
+    unstable = {"unstable.feature.versions.enable": True}
+    cluster = VirtualCluster(1, as_version=release, configs=unstable, features={"metadata.version": level})
+    assert cluster.nodes.controller.image.features["metadata.version"] == level
+    default = VirtualCluster(1, as_version=release, configs=unstable).nodes.controller.image.features
+    assert default == initial_features(release)
+    with pytest.raises(ConfigError, match=f"not {level}"):
+        VirtualCluster(1, as_version=release, features={"metadata.version": level})
+
+
 def test_cluster_as_an_older_release_serves_its_versions_and_no_newer_ones():
     cluster = VirtualCluster(1, as_version="3.7")
     client = cluster.client()
@@ -125,6 +148,20 @@ def ask_as(cluster, message, version):
     pending = cluster.client().send(1, message, version)
     cluster.run_until(lambda: pending.done)
     return pending
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"enable2_pc": True}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"keep_prepared_txn": True}, ErrorCode.UNSUPPORTED_VERSION),
+        ({}, ErrorCode.NOT_COORDINATOR),
+    ],
+)
+def test_two_phase_commit_is_read_from_the_request(fields, error):
+    cluster = VirtualCluster(1, configs={"unstable.api.versions.enable": True})
+    answer = ask_as(cluster, InitProducerIdRequest("copier", 60_000, **fields), 6).response
+    assert answer.error_code == error
 
 
 @pytest.mark.parametrize("version", [0, 1])

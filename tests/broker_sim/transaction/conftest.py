@@ -9,7 +9,7 @@ from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.inter_broker import InterBrokerSender
-from broker_sim.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
+from broker_sim.transaction.coordinator import ProducerIdAndEpoch, ProducerInit, TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.state import TransactionVersion
 from tests.broker_sim.broker_contexts import broker_context
@@ -130,15 +130,12 @@ class Bench:
     def state(self):
         return self.metadata().state
 
-    def init(self, transactional_id=TXN, timeout_ms=TIMEOUT_MS, expected=None):
+    def init(self, transactional_id=TXN, timeout_ms=TIMEOUT_MS, expected=None, **two_phase_commit):
         """Return the answer (error code, producer id, epoch), or the empty list that will receive it."""
         answers = []
-        self.coordinator.init_producer_id(
-            transactional_id,
-            timeout_ms,
-            None if expected is None else ProducerIdAndEpoch(*expected),
-            lambda *answer: answers.append(answer),
-        )
+        expected = None if expected is None else ProducerIdAndEpoch(*expected)
+        init = ProducerInit(transactional_id, timeout_ms, expected, **two_phase_commit)
+        self.coordinator.init_producer_id(init, lambda *answer: answers.append(answer))
         return answers[0] if answers else answers
 
     def add(self, producer, *partitions, version=2, transactional_id=TXN):

@@ -4,7 +4,7 @@ import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.transaction.metadata import MAX_EPOCH
+from broker_sim.transaction.metadata import MAX_EPOCH, NO_TIMEOUT_MS
 from broker_sim.transaction.state import TransactionState
 
 S = TransactionState
@@ -71,6 +71,27 @@ def test_timeout_outside_the_limits_is_rejected(bench, timeout_ms):
 @pytest.mark.parametrize("timeout_ms", [1, 900_000])
 def test_timeout_at_the_limits_is_accepted(bench, timeout_ms):
     assert bench.init(timeout_ms=timeout_ms)[0] is ErrorCode.NONE
+
+
+def test_two_phase_commit_is_refused_where_it_is_not_enabled(bench):
+    assert bench.init(enable_2pc=True)[0] is ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_prepared_transaction_cannot_be_kept(make_bench):
+    bench = make_bench(transaction_two_phase_commit_enable=True)
+    assert bench.init(keep_prepared_txn=True)[0] is ErrorCode.UNSUPPORTED_VERSION
+
+
+@pytest.mark.parametrize("timeout_ms", [0, TIMEOUT_MS, 900_001])
+def test_transaction_with_two_phase_commit_never_times_out(make_bench, timeout_ms):
+    bench = make_bench(transaction_two_phase_commit_enable=True)
+    producer = bench.init(timeout_ms=timeout_ms, enable_2pc=True)[1:]
+    bench.add(producer)
+    bench.advance(NO_TIMEOUT_MS + 1)
+    bench.coordinator.abort_timed_out_transactions()
+    assert bench.state is S.ONGOING
+    bench.init()
+    assert bench.state is S.PREPARE_ABORT, "the next producer fences"
 
 
 def test_maximum_timeout_is_configurable(make_bench):

@@ -25,6 +25,10 @@ LISTED = tomllib.loads((HERE / "kafka_clusters.toml").read_text())
 CLASSES = LISTED["classes"]
 """Number of tests by name of the class."""
 FAILURES = {test: failure["reason"] for failure in LISTED["failures"] for test in failure["tests"]}
+UNSTEADY = {
+    test for failure in LISTED["failures"] if failure.get("passes_at_times", False) for test in failure["tests"]
+}
+"""Listed tests that may pass, because they are a race at Kafka too."""
 MAIN = "org.apache.kafka.common.test.junit.RunTests"
 JVM = ("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx1g")
 PROCESSES = os.cpu_count() or 1
@@ -116,5 +120,5 @@ def test_what_is_not_listed_passes(verdicts, name):
     failed = {test: verdict.error for test, verdict in of_class.items() if verdict.status != PASSED}
     assert {test: error for test, error in failed.items() if test not in FAILURES} == {}
     listed = {test for test in FAILURES if test.startswith(f"{name}.")}
-    assert listed - failed.keys() == set(), "these pass: take them out of kafka_clusters.toml"
+    assert listed - failed.keys() <= UNSTEADY, "these pass: take them out of kafka_clusters.toml"
     assert len(of_class) == CLASSES[name]

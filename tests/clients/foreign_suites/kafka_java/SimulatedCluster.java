@@ -87,8 +87,10 @@ final class SimulatedCluster implements ClusterInstance {
         if (config.numDisksPerBroker() > 1)
             configs.put("log.dirs", IntStream.range(0, config.numDisksPerBroker()).mapToObj(disk -> "/disk-" + disk)
                 .collect(Collectors.joining(",")));
-        // Kafka's test kit has this too.
+        // Kafka's test kit has these too.
         configs.putIfAbsent("log.cleaner.dedupe.buffer.size", "2097152");
+        configs.putIfAbsent("unstable.api.versions.enable", "true");
+        configs.putIfAbsent("unstable.feature.versions.enable", "true");
         // Kafka's kit has new brokers for each test, which end before they look for expired segments. These brokers
         // outlive tests, some of which append records of the year 1970.
         configs.putIfAbsent("log.initial.task.delay.ms", "86400000");
@@ -117,8 +119,7 @@ final class SimulatedCluster implements ClusterInstance {
 
     /** Returns the levels of features that the test is made for. */
     private Map<String, Short> features() {
-        MetadataVersion latest = MetadataVersion.latestProduction();
-        MetadataVersion version = config.metadataVersion().isAtLeast(latest) ? latest : config.metadataVersion();
+        MetadataVersion version = config.metadataVersion();
         Map<String, Short> levels = new TreeMap<>();
         Feature.PRODUCTION_FEATURES.forEach(feature -> levels.put(feature.featureName(), feature.defaultLevel(version)));
         config.features().forEach((feature, level) -> levels.put(feature.featureName(), level));
