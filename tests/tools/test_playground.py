@@ -198,6 +198,14 @@ def test_markers_of_transactions_are_no_records_of_a_share_group(modules):
     cluster._playground.close()
 
 
+def test_partitions_are_searched_in_the_whole_cluster(modules):
+    cluster = modules("playground_cluster")
+    cluster.do("new", json.dumps({"topics": ["many:400:1"]}))
+    state = json.loads(cluster.do("look", json.dumps({"search": "many-399", "level": 0, "bucket": 0})))
+    assert "partition/many/399" in state["set"]
+    cluster._playground.close()
+
+
 def test_producer_without_acknowledgements_says_so(modules):
     cluster = modules("playground_cluster")
     cluster.do("new", "{}")

@@ -48,7 +48,8 @@ class Playground:
         self.log = []
         self.clients = {}
         self.count = 0
-        self.search = ""
+        self.shown = ("", 0, 0)
+        """A part of partitions' names, and the level and index of a bucket whose operations are shown."""
 
     def close(self):
         """End the clients and the cluster."""
@@ -168,9 +169,13 @@ class Playground:
 
     # -- pictures ---------------------------------------------------------------------------------
 
+    def look(self, search, level, bucket):
+        """Show the partitions with a text in their names, and the operations of a bucket."""
+        self.shown = (search, level, bucket)
+
     def change(self):
         """Return the parts of the picture that changed, and what clients told meanwhile."""
-        picture = self.cluster.picture(self.search)
+        picture = self.cluster.picture(*self.shown)
         after = picture.parts
         event = {"at_ms": picture.at_ms, **changes(self.before, after)}
         self.before = after

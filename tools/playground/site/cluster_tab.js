@@ -100,6 +100,10 @@ class ClusterTab {
     this.app = new App({
       canWrite: true, verbText: (name) => this.verbs.text(name), call: (name, values) => this.verbs.call(name, values),
       open: (name, values) => this.verbs.open(name, values),
+      onQuery: () => {
+        const { search, bucket } = this.app.context.view;
+        this.do("look", { search, level: bucket?.level ?? 0, bucket: bucket?.index ?? 0 });
+      },
     });
     this.app.clockText = (atMs) => `${(atMs / 1000).toFixed(3)} s`;
     this.app.head.remove();
