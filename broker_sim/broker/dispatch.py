@@ -18,7 +18,6 @@ from broker_sim.protocol.api_keys import ApiKey, request_class
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import RequestHeader, decode_request_header, encode_response
-from broker_sim.protocol.release import last_release_with
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ log = get_logger(__name__)
 INJECTED: Final = "injected fault"
 """Reason in the log line when an injected fault closes a connection."""
 DOCUMENT: Final = "docs/reference/differences.md"
+VERSIONS: Final = "docs/reference/apis.md"
 """The documentation page about APIs that are not served."""
 
 
@@ -137,13 +137,15 @@ class RequestDispatcher:
                 f"{header.api_key.api_name} of client {header.client_id!r} is not served, see {DOCUMENT}"
             )
         if header.api_key is not ApiKey.API_VERSIONS:
-            older = last_release_with(header.api_key, header.api_version)
-            remedy = (
-                f"client {header.client_id!r} needs a cluster with as_version={older.name!r} or older"
-                if older is not None and header.api_version < served.min_version
-                else f"client {header.client_id!r} should send ApiVersions first"
-            )
-            raise ProtocolError(f"{header.api_key.name} version {header.api_version} is not served; {remedy}")
+            older = self._api_table.last_release_with(header.api_key, header.api_version)
+            if header.api_version > served.max_version:
+                remedy = "should send ApiVersions first"
+            elif older is None:
+                remedy = f"must use version {served.min_version} or newer, see {VERSIONS}"
+            else:
+                remedy = f"needs a cluster with as_version={older.name!r} or older"
+            version = f"{header.api_key.name} version {header.api_version}"
+            raise ProtocolError(f"{version} is not served; client {header.client_id!r} {remedy}")
         response = self._api_table.unsupported_version(ErrorCode.UNSUPPORTED_VERSION)
         return encode_response(header.api_key, UNSUPPORTED_API_VERSIONS, header.correlation_id, response)
 

@@ -16,7 +16,7 @@ from broker_sim.controller import supported_features
 from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
 from broker_sim.metadata.acl import AclOperation
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.release import find_release
+from broker_sim.protocol.release import find_release, last_release_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -241,6 +241,13 @@ class ApiTable:
         self._specs[ApiKey.API_VERSIONS] = self._specs[ApiKey.API_VERSIONS]._replace(
             place=handle_api_versions(sorted(spec.advertised for spec in specs), supported_features(self.release))
         )
+
+    def last_release_with(self, api_key: ApiKey, api_version: int) -> Release | None:
+        """Return the newest release as which a cluster serves this version of the API; None if there is none."""
+        release = last_release_with(api_key, api_version)
+        if release is None or ApiTable(release.name).find(api_key, api_version) is None:
+            return None
+        return release
 
     def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:
         """Return the API if it is served in that version."""

@@ -102,17 +102,18 @@ def test_api_that_is_not_served_is_a_protocol_error(setup):
 
 
 @pytest.mark.parametrize(
-    ("version", "remedy"),
+    ("api", "version", "remedy"),
     [
-        (2, "'test' needs a cluster with as_version='3.9' or older"),
-        (14, "'test' should send ApiVersions first"),
+        (ApiKey.CREATE_TOPICS, 1, "'test' needs a cluster with as_version='3.9' or older"),
+        (ApiKey.PRODUCE, 2, "'test' must use version 3 or newer, see docs/reference/apis.md"),
+        (ApiKey.PRODUCE, 14, "'test' should send ApiVersions first"),
     ],
 )
-def test_version_that_is_not_served_is_a_protocol_error_with_a_remedy(setup, version, remedy):
+def test_version_that_is_not_served_is_a_protocol_error_with_a_remedy(setup, api, version, remedy):
     frame = bytearray(frame_of(produce_request(("t", 0)), 9))
-    frame[2:4] = version.to_bytes(2, "big")
-    with pytest.raises(ProtocolError, match=f"PRODUCE version {version} is not served; client {remedy}"):
-        setup.client.send_frame(frame, header(ApiKey.PRODUCE, version))
+    frame[:4] = api.to_bytes(2, "big") + version.to_bytes(2, "big")
+    with pytest.raises(ProtocolError, match=f"{api.name} version {version} is not served; client {remedy}"):
+        setup.client.send_frame(frame, header(api, version))
 
 
 def test_too_new_api_versions_gets_version_0_with_the_supported_versions(setup):
