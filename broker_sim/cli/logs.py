@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
-
-import click
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from broker_sim.runtime.event_log import EVENT_ATTRIBUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("console", "json")
-LEVEL_COLORS: Final = {"debug": "green", "info": "green", "warning": "yellow"}
-"""Colors of levels on a terminal; those above are red."""
-LEVEL_WIDTH: Final = 9
-EVENT_WIDTH: Final = 30
 
 
 @contextmanager
 def logs_on_stderr(level: str, log_format: str = "console") -> Iterator[None]:
     """Send log records of `level` and above, also of asyncio and aiohttp, to stderr in the `with` block."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_EventFormatter(as_json=log_format == "json"))
+    handler.setFormatter(_StructlogFormatter(as_json=log_format == "json"))
     root = logging.getLogger()
     previous = root.level
     root.addHandler(handler)
@@ -41,13 +35,20 @@ def logs_on_stderr(level: str, log_format: str = "console") -> Iterator[None]:
         root.removeHandler(handler)
 
 
-class _EventFormatter(logging.Formatter):
-    """Formats a record as a line for people, in colors on a terminal, or as a JSON object on one line."""
+class _StructlogFormatter(logging.Formatter):
+    """Formats records by structlog's renderers, whose slow import waits for the first record."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
         self._as_json = as_json
-        self._has_colors = sys.stderr.isatty()
+
+    @cached_property
+    def _render(self) -> Callable[..., Any]:
+        import structlog  # noqa: PLC0415 - see above
+
+        if self._as_json:
+            return structlog.processors.JSONRenderer(default=str)
+        return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), sort_keys=False)
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line; a traceback follows on the console, and is a value in JSON."""
@@ -60,26 +61,8 @@ class _EventFormatter(logging.Formatter):
         }
         if record.exc_info:
             event["exception"] = self.formatException(record.exc_info)
-        return json.dumps(event, default=str) if self._as_json else self._console_line(**event)
-
-    def _console_line(
-        self, timestamp: str, level: str, logger: str, event: str, exception: str = "", **values: object
-    ) -> str:
-        level = self._colored(f"{level:<{LEVEL_WIDTH}}", fg=LEVEL_COLORS.get(level, "red"), bold=True)
-        event = self._colored(f"{event:<{EVENT_WIDTH}}", bold=True)
-        line = [
-            self._colored(timestamp, dim=True),
-            f"[{level}]",
-            event,
-            f"[{self._colored(logger, fg='blue', bold=True)}]",
-        ]
-        line += [f"{self._colored(name, fg='cyan')}={_text(value)}" for name, value in values.items()]
-        return " ".join(line) + (exception and f"\n{exception}")
-
-    def _colored(self, text: str, **style: Any) -> str:
-        return click.style(text, **style) if self._has_colors else text
-
-
-def _text(value: object) -> str:
-    """Return a plain word as it is, and everything else as Python writes it."""
-    return value if isinstance(value, str) and re.fullmatch(r"[^\s='\"]+", value) else repr(value)
+        try:
+            return str(self._render(None, record.levelname.lower(), event))
+        except (ImportError, OSError, AttributeError):
+            # At the limit of open files structlog cannot be imported.
+            return json.dumps(event, default=str)

@@ -22,7 +22,7 @@ TIMEOUT_S = 60
 WINDOWS = """
 import asyncio, ctypes, importlib.abc, multiprocessing.pool, os, pkgutil, signal, socket, subprocess
 import sys, sysconfig
-import aiohttp.web, rich.console, click  # they know Windows by themselves
+import aiohttp.web, structlog, rich.console, click  # they know Windows by themselves
 
 MISSING = {"fcntl", "resource", "termios", "tty", "pwd", "grp", "uvloop"}
 

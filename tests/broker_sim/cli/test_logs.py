@@ -2,9 +2,7 @@
 
 import json
 import logging
-import sys
 
-import click
 import pytest
 from broker_sim_purgatory import VirtualClock
 
@@ -21,27 +19,6 @@ def test_console_line_has_time_level_logger_and_values(capsys):
     time, level, *rest = line.split()
     assert time == "2023-11-14T22:13:20.250Z"
     assert (level, rest) == ("[info", ["]", "broker_started", "[broker_sim.broker]", "node=broker-1", "epoch=5"])
-
-
-def test_console_line_quotes_what_is_no_plain_word(capsys):
-    with logs_on_stderr("info"):
-        log.info("topic_created", topic="orders", reason="it's gone", empty="", isr=[1, 2])
-    line = capsys.readouterr().err
-    assert line.endswith("""topic=orders reason="it's gone" empty='' isr=[1, 2]\n""")
-
-
-def test_console_line_has_colors_on_a_terminal_only(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with logs_on_stderr("info"):
-        log.warning("client_refused")
-    in_colors = capsys.readouterr().err
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    with logs_on_stderr("info"):
-        log.warning("client_refused")
-    plain = capsys.readouterr().err
-    assert click.style("warning  ", fg="yellow", bold=True) in in_colors
-    assert "\x1b" not in plain
-    assert click.unstyle(in_colors) == plain
 
 
 def test_json_lines_are_those_of_other_libraries_too(capsys):
