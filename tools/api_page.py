@@ -179,7 +179,7 @@ def _member_signature(name: str, value: Any) -> str:
 def _signature(name: str, cls: type) -> str:
     signature = inspect.signature(cls)
     parameters = ",\n    ".join(_parameters(signature))
-    parameters = re.sub(r"ForwardRef\((.*?)\)", r"\1", parameters)
+    parameters = re.sub(r"ForwardRef\('?(.*?)'?\)", r"\1", parameters)
     return f"{name}(\n    {parameters},\n)" if parameters else f"{name}()"
 
 
