@@ -7,6 +7,8 @@
 #include <threads.h>
 #include <unistd.h>
 
+#define IN_SHARED_MEMORY "use a mutex and a condition in the shared memory"
+
 /* -- mutexes -- */
 
 /* The flag in the kind of a glibc mutex that several processes share. */
@@ -67,6 +69,12 @@ static int lock_rw(const char *call, pthread_rwlock_t *lock, int (*try)(pthread_
         if (VT_WAIT(.call = call, .address = lock, .deadline_ns = deadline_ns, .is_for_lock = 1) == TIMED_OUT)
             return ETIMEDOUT;
     }
+}
+
+EXPORT int pthread_rwlockattr_setpshared(pthread_rwlockattr_t *attributes, int shares) {
+    if (vt_active() && shares == PTHREAD_PROCESS_SHARED)
+        vt_refuse("a read-write lock of several processes", IN_SHARED_MEMORY);
+    return REAL(pthread_rwlockattr_setpshared)(attributes, shares);
 }
 
 EXPORT int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
@@ -238,6 +246,40 @@ EXPORT int sem_post(sem_t *semaphore) {
     int result = REAL(sem_post)(semaphore);
     if (vt_active()) vt_wake(semaphore, 1);
     return result;
+}
+
+/* -- barriers: in the memory of libc's -- */
+
+struct barrier {
+    unsigned threads, arrived, round;
+};
+
+EXPORT int pthread_barrier_init(pthread_barrier_t *memory, const pthread_barrierattr_t *attributes, unsigned threads) {
+    if (!vt_active()) return REAL(pthread_barrier_init)(memory, attributes, threads);
+    int shares = PTHREAD_PROCESS_PRIVATE;
+    if (attributes) pthread_barrierattr_getpshared(attributes, &shares);
+    if (shares == PTHREAD_PROCESS_SHARED) vt_refuse("a barrier of several processes", IN_SHARED_MEMORY);
+    if (!threads) return EINVAL;
+    *(struct barrier *)memory = (struct barrier){.threads = threads};
+    return 0;
+}
+
+EXPORT int pthread_barrier_wait(pthread_barrier_t *memory) {
+    if (!vt_active()) return REAL(pthread_barrier_wait)(memory);
+    struct barrier *barrier = (struct barrier *)memory;
+    unsigned round = barrier->round;
+    if (++barrier->arrived == barrier->threads) {
+        barrier->arrived = 0;
+        barrier->round++;
+        vt_wake(memory, ALL);
+        return PTHREAD_BARRIER_SERIAL_THREAD;
+    }
+    while (barrier->round == round) VT_WAIT(.call = "pthread_barrier_wait", .address = memory, .deadline_ns = NEVER);
+    return 0;
+}
+
+EXPORT int pthread_barrier_destroy(pthread_barrier_t *memory) {
+    return vt_active() ? 0 : REAL(pthread_barrier_destroy)(memory);
 }
 
 /* -- futexes of programs that use the system call directly -- */

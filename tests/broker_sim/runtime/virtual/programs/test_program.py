@@ -130,6 +130,17 @@ def test_program_does_not_outlive_its_run():
             "datagram",
             id="datagram",
         ),
+        pytest.param(
+            "import ctypes; ctypes.CDLL(None).pthread_rwlockattr_setpshared(bytes(8), 1)",
+            "read-write lock of several processes",
+            id="shared-rwlock",
+        ),
+        pytest.param(
+            "import ctypes; c = ctypes.CDLL(None); kind = ctypes.create_string_buffer(8);"
+            " c.pthread_barrierattr_setpshared(kind, 1); c.pthread_barrier_init(bytes(32), kind, 2)",
+            "barrier of several processes",
+            id="shared-barrier",
+        ),
     ],
 )
 def test_call_without_a_virtual_form_is_refused_with_its_line(text, call):

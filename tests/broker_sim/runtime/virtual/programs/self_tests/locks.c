@@ -72,6 +72,30 @@ static void *call_it_once(void *unused) {
     return unused;
 }
 
+static pthread_barrier_t barrier;
+static void *arrive_twice(void *last) {
+    for (int round = 0; round < 2; round++) {
+        usleep(5000);
+        if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) (*(int *)last)++;
+    }
+    return 0;
+}
+
+static void test_barrier(void) {
+    pthread_t threads[2];
+    int last[2] = {0, 0}, mine = 0;
+    RESULT("pthread_barrier_init of nobody", pthread_barrier_init(&barrier, 0, 0) == EINVAL);
+    RESULT("pthread_barrier_init", pthread_barrier_init(&barrier, 0, 3));
+    for (int each = 0; each < 2; each++) pthread_create(&threads[each], 0, arrive_twice, &last[each]);
+    for (int round = 0; round < 2; round++) mine += pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD;
+    for (int each = 0; each < 2; each++) pthread_join(threads[each], 0);
+    RESULT("pthread_barrier_wait, one thread a round is told", last[0] + last[1] + mine);
+    RESULT("pthread_barrier_destroy", pthread_barrier_destroy(&barrier));
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    RESULT("pthread_rwlockattr_setpshared", pthread_rwlockattr_setpshared(&attributes, PTHREAD_PROCESS_PRIVATE));
+}
+
 static int wait_until_set(int value) {
     while (is_set < value) pthread_cond_wait(&condition, &mutex);
     return is_set;
@@ -158,6 +182,7 @@ void test_locks(void) {
     cnd_init(&condition_c11);
     test_held_locks();
     test_timeouts();
+    test_barrier();
     pthread_create(&thread, 0, set_all, 0);
     pthread_mutex_lock(&mutex);
     WOKEN("pthread_cond_wait, pthread_cond_broadcast", 10, wait_until_set(1));
