@@ -153,7 +153,7 @@ def shrunk_text(first: Outcome, small: Outcome) -> str:
     """Return a text with the number of faults and order deviations before and after shrinking."""
     before, after = len(first.schedule.actions), len(small.schedule.actions)
     if not first.deviations:
-        return f"{before} faults -> {after}" if after else f"{before} faults -> 0 (it fails without any)"
+        return f"{_counted(before, 'fault')} -> {after}{'' if after else ' (it fails without any)'}"
     deviations = f"{_counted(len(first.deviations), 'deviation')} from first in, first out"
     size = _counted(len(small.deviations), "deviation")
     if not before:

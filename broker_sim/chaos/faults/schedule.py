@@ -110,12 +110,12 @@ class FaultSchedule:
             if not set(words) <= set(choices):
                 raise ScheduleError(f"{line!r}: {name} must be one of {', '.join(choices)}")
         elif not all(map(str.isdecimal, words)):
-            raise ScheduleError(f"{line!r}: {name} takes numbers")
+            raise ScheduleError(f"{line!r}: {name} takes whole numbers")
         values = words if choices is not None else [int(word) for word in words]
         if isinstance(usual, tuple):
             return tuple(values)
         if len(values) != 1:
-            raise ScheduleError(f"{line!r}: {name} takes exactly one number")
+            raise ScheduleError(f"{line!r}: {name} takes exactly one whole number")
         return values[0] == "yes" if isinstance(usual, bool) else values[0]
 
     @classmethod

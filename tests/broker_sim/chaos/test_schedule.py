@@ -55,7 +55,7 @@ def test_latency_is_drawn_unless_it_is_given():
     [
         ("", "the schedule is empty"),
         ("brokers=3", "seed=N is required"),
-        ("seed=x", "seed takes numbers"),
+        ("seed=x", "seed takes whole numbers"),
         ("seed=1 partitions=3", "unknown option 'partitions'"),
         ("seed=1\ncrash worker-1", "an action has the form"),
         ("seed=1\n100", "an action has the form"),
