@@ -71,10 +71,16 @@ def _groups(field: str) -> list[str | None] | None:
     return [None if one == NULL else unquote_plus(one) for one in groups] if matches == "yes" else None
 
 
+def _without_union(line: str) -> str:
+    """Return a line of the table, for a category of one letter without ranges, which are those of its parts."""
+    kind, name, *fields = line.split("\t")
+    return "\t".join((kind, name, "", *fields[1:])) if kind == "class" and len(name) == 1 else line
+
+
 def main() -> None:
     """Write the files."""
     jars = kafka_jars()
-    TABLE.write_text(run_java("RegexFacts", jars), encoding="utf-8")
+    TABLE.write_text("".join(map(_without_union, run_java("RegexFacts", jars).splitlines(keepends=True))), "utf-8")
     verdicts = [Verdict(**json.loads(line)) for line in VERDICTS.read_text("utf-8").splitlines()]
     lines = (json.dumps(one._asdict()) for one in ask(verdicts, jars))
     VERDICTS.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -87,9 +87,19 @@ def named(name: str, *, ignores_case: bool = False, is_negated: bool = False) ->
     line = _tables().lines.get(name)
     if line is None:
         return None
-    own, other_cases = (_parse_ranges(text) for text in line)
+    own = _parse_ranges(line[0])
+    if len(name) == 1:
+        own = [
+            each for part, (text, _) in _tables().lines.items() if _is_part(part, name) for each in _parse_ranges(text)
+        ]
+    other_cases = _parse_ranges(line[1])
     ranges = union(own + other_cases) if ignores_case else union(own)
     return negated(ranges) if is_negated else ranges
+
+
+def _is_part(name: str, category: str) -> bool:
+    """Whether the class is a part of a category of one letter, as Lu is of L."""
+    return len(name) == len("Lu") and name.startswith(category)
 
 
 def _parse_ranges(text: str) -> list[tuple[int, int]]:
@@ -107,7 +117,7 @@ class _Tables:
 
     def __init__(self) -> None:
         self.lines: dict[str, tuple[str, str]] = {}
-        """Ranges of each class, and those of its case variants, as unparsed text."""
+        """Ranges of each class, and those of its case variants, as text; L has those of Ll, Lm, Lo, Lt and Lu."""
         self.orbits: dict[int, tuple[int, ...]] = {}
         """All case variants of a character, by each of them."""
         # Uses the package loader, because pyfakefs may have replaced `open` and Path.
