@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.api_table import last_release_with
 from broker_sim.handlers.context import RequestContext
 from broker_sim.handlers.error_answers import UNSUPPORTED_API_VERSIONS, whole_answer
 from broker_sim.handlers.faults import Loss
@@ -37,8 +38,9 @@ log = get_logger(__name__)
 INJECTED: Final = "injected fault"
 """Reason in the log line when an injected fault closes a connection."""
 DOCUMENT: Final = "docs/reference/differences.md"
-VERSIONS: Final = "docs/reference/apis.md"
 """The documentation page about APIs that are not served."""
+VERSIONS: Final = "docs/reference/apis.md"
+"""The documentation page about the versions of APIs."""
 
 
 class RequestDispatcher:
@@ -137,10 +139,9 @@ class RequestDispatcher:
                 f"{header.api_key.api_name} of client {header.client_id!r} is not served, see {DOCUMENT}"
             )
         if header.api_key is not ApiKey.API_VERSIONS:
-            older = self._api_table.last_release_with(header.api_key, header.api_version)
             if header.api_version > served.max_version:
                 remedy = "should send ApiVersions first"
-            elif older is None:
+            elif (older := last_release_with(header.api_key, header.api_version)) is None:
                 remedy = f"must use version {served.min_version} or newer, see {VERSIONS}"
             else:
                 remedy = f"needs a cluster with as_version={older.name!r} or older"

@@ -16,7 +16,7 @@ from broker_sim.controller import supported_features
 from broker_sim.handlers.cluster.api_versions import build_api_versions, handle_api_versions
 from broker_sim.metadata.acl import AclOperation
 from broker_sim.protocol.api_keys import ApiKey
-from broker_sim.protocol.release import find_release, last_release_with
+from broker_sim.protocol.release import find_release, releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -56,6 +56,10 @@ class ApiSpec(NamedTuple):
         """The key, and the lowest and highest version advertised to clients."""
         lowest = self.advertised_min_version
         return self.key, self.min_version if lowest is None else lowest, self.max_version
+
+    def serves(self, api_version: int) -> bool:
+        """Whether the version is served."""
+        return self.min_version <= api_version <= self.max_version
 
     def limited_to(self, release: Release) -> ApiSpec | None:
         """Return the API limited to the versions of the release; None if no version is left."""
@@ -220,6 +224,16 @@ OF_CONTROLLERS: Final = frozenset(
 """APIs that a controller's listener serves, without those that only brokers and controllers send."""
 
 
+def last_release_with(api_key: ApiKey, api_version: int) -> Release | None:
+    """Return the newest release as which a cluster serves this version of a served API; None if there is none."""
+    spec = next(each for each in _SPECS if each.key is api_key)
+    for release in reversed([*releases().values()]):
+        limited = spec.limited_to(release)
+        if limited is not None and limited.serves(api_version):
+            return release
+    return None
+
+
 class ApiTable:
     """The served APIs by key.
 
@@ -242,17 +256,10 @@ class ApiTable:
             place=handle_api_versions(sorted(spec.advertised for spec in specs), supported_features(self.release))
         )
 
-    def last_release_with(self, api_key: ApiKey, api_version: int) -> Release | None:
-        """Return the newest release as which a cluster serves this version of the API; None if there is none."""
-        release = last_release_with(api_key, api_version)
-        if release is None or ApiTable(release.name).find(api_key, api_version) is None:
-            return None
-        return release
-
     def find(self, api_key: ApiKey, api_version: int) -> ApiSpec | None:
         """Return the API if it is served in that version."""
         spec = self._specs.get(api_key)
-        if spec is None or not spec.min_version <= api_version <= spec.max_version:
+        if spec is None or not spec.serves(api_version):
             return None
         if isinstance(spec.place, str):
             spec = self._specs[api_key] = spec._replace(place=spec.handler)

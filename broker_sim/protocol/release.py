@@ -85,17 +85,6 @@ def releases() -> Mapping[str, Release]:
     return MappingProxyType(releases_by_name)
 
 
-def last_release_with(api_key: ApiKey, api_version: int) -> Release | None:
-    """Return the newest release that serves this version of the API; None if no known release does."""
-    serving = [each for each in releases().values() if _serves(each, api_key, api_version)]
-    return serving[-1] if serving else None
-
-
-def _serves(release: Release, api_key: ApiKey, api_version: int) -> bool:
-    low, high = release.apis.get(api_key, (0, -1))
-    return low <= api_version <= high
-
-
 def newest_release() -> Release:
     """Return the newest known release."""
     return list(releases().values())[-1]
