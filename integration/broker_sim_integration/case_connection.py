@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.headers import RequestHeader, decode_response, encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from broker_sim.protocol.message import Message
 
@@ -67,3 +68,11 @@ async def eventually(look: Callable[[], Awaitable[Any]], is_there: Callable[[Any
         if is_there(seen) or loop.time() > end_s:
             return seen
         await asyncio.sleep(0.05)
+
+
+def play_on_simulated(
+    play: Callable[[tuple[str, int], str], Coroutine[Any, Any, list[Any]]], case: str, configs: Mapping[str, str]
+) -> list[Any]:
+    """Return the result of `play(address, case)` on a simulated broker of Kafka 4.4, in virtual time."""
+    with VirtualCluster(1, configs=configs, as_version="4.4") as cluster:
+        return cluster.wait_for(play(cluster.inside.listeners.addresses_of("PLAINTEXT")[1], case))

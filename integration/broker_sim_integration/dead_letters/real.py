@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from typing import TYPE_CHECKING, Any
 
 from broker_sim_integration.dead_letters.table import CONFIGS, TABLE, play
-from broker_sim_integration.reference.clusters.local_node import local_node
+from broker_sim_integration.reference.clusters.local_node import play_on_local_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,9 +13,4 @@ if TYPE_CHECKING:
 
 def play_on_real(cases: Sequence[str] = tuple(TABLE)) -> dict[str, list[Any]]:
     """Return the observations of these cases."""
-    outcomes = {}
-    with local_node(CONFIGS) as address:
-        for case in cases:
-            sys.stderr.write(f"{case}\n")
-            outcomes[case] = asyncio.run(play(address, case))
-    return outcomes
+    return play_on_local_node(play, cases, CONFIGS)

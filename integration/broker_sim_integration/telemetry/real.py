@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim_integration.reference.clusters.local_node import compile_plugin, local_node
+from broker_sim_integration.reference.clusters.local_node import compile_plugin, play_on_local_node
 from broker_sim_integration.telemetry.table import CONFIGS, TABLE, play
 
 if TYPE_CHECKING:
@@ -19,11 +17,6 @@ PLUGIN: Final = Path(__file__).with_name("Telemetry.java")
 
 def play_on_real(cases: Sequence[str] = tuple(TABLE)) -> dict[str, list[Any]]:
     """Return the observations of these cases."""
-    outcomes = {}
     with tempfile.TemporaryDirectory() as classes:
         compile_plugin(PLUGIN, Path(classes))
-        with local_node(CONFIGS, classes=Path(classes)) as address:
-            for case in cases:
-                sys.stderr.write(f"{case}\n")
-                outcomes[case] = asyncio.run(play(address, case))
-    return outcomes
+        return play_on_local_node(play, cases, CONFIGS, classes=Path(classes))

@@ -3,14 +3,14 @@
 import json
 
 import pytest
-from broker_sim_integration.dead_letters.simulated import play_on_simulated
-from broker_sim_integration.dead_letters.table import RECORDING, TABLE
+from broker_sim_integration.case_connection import play_on_simulated
+from broker_sim_integration.dead_letters.table import CONFIGS, RECORDING, TABLE, play
 from broker_sim_integration.recorded_cases import read_cases
 
 
 @pytest.mark.parametrize("case", TABLE)
 def test_dead_letters_are_those_of_kafka(case):
-    assert json.loads(json.dumps(play_on_simulated(case))) == read_cases(RECORDING)[case]
+    assert json.loads(json.dumps(play_on_simulated(play, case, CONFIGS))) == read_cases(RECORDING)[case]
 
 
 def test_the_recording_has_these_cases():

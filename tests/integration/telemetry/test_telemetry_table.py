@@ -3,14 +3,14 @@
 import json
 
 import pytest
+from broker_sim_integration.case_connection import play_on_simulated
 from broker_sim_integration.recorded_cases import read_cases
-from broker_sim_integration.telemetry.simulated import play_on_simulated
-from broker_sim_integration.telemetry.table import RECORDING, TABLE
+from broker_sim_integration.telemetry.table import CONFIGS, RECORDING, TABLE, play
 
 
 @pytest.mark.parametrize("case", TABLE)
 def test_pushed_metrics_are_answered_as_by_kafka(case):
-    assert json.loads(json.dumps(play_on_simulated(case))) == read_cases(RECORDING)[case]
+    assert json.loads(json.dumps(play_on_simulated(play, case, CONFIGS))) == read_cases(RECORDING)[case]
 
 
 def test_the_recording_has_these_cases():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import subprocess
+import sys
 import tempfile
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -20,7 +21,7 @@ from broker_sim_integration.reference.progress import to_stderr
 from broker_sim_integration.reference.root_filesystem import NODE_FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
 START_TIMEOUT_MS: Final = 120_000
 END_S: Final = 30
@@ -102,9 +103,18 @@ class LocalNodes:
         self._home.cleanup()
 
 
-@contextmanager
-def local_node(configs: Mapping[str, str], *, classes: Path | None = None) -> Iterator[tuple[str, int]]:
-    """Yield host and port of one node with these configurations."""
+def play_on_local_node(
+    play: Callable[[tuple[str, int], str], Coroutine[Any, Any, list[Any]]],
+    cases: Iterable[str],
+    configs: Mapping[str, str],
+    *,
+    classes: Path | None = None,
+) -> dict[str, list[Any]]:
+    """Run `play(address, case)` for each case on one node with these configurations; return the results by case."""
+    outcomes = {}
     with LocalNodes(configs, classes=classes) as nodes:
         nodes.start(1)
-        yield nodes.address(1)
+        for case in cases:
+            sys.stderr.write(f"{case}\n")
+            outcomes[case] = asyncio.run(play(nodes.address(1), case))
+    return outcomes
