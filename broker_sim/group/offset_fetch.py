@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID
@@ -10,7 +10,7 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.special_values import NO_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from broker_sim.group.offsets import CommittedOffset, OffsetStore, TransactionalOffsets
     from broker_sim.metadata import MetadataImage
@@ -25,20 +25,14 @@ Topic = messages.OffsetFetchResponse.OffsetFetchResponseTopics
 Partition = messages.OffsetFetchResponse.OffsetFetchResponsePartitions
 
 
-class ErrorOfPartition(Protocol):
-    """Returns errors of partitions that do not depend on the group's offsets."""
-
-    def __call__(self, topic: str, partition: int) -> ErrorCode:
-        """Return the partition's error, NONE if it has none."""
-
-
 class OffsetQuery(NamedTuple):
     """An OffsetFetch request for one group."""
 
     group: RequestedGroup
     require_stable: bool
     by_topic_id: bool
-    error_of: ErrorOfPartition
+    error_of: Callable[[str, int], ErrorCode]
+    """Returns the error of a topic and a partition that does not depend on the group's offsets, NONE without one."""
 
 
 class OffsetView:

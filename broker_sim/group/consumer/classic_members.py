@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.consumer import records
 from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.consumer.member import ClassicMetadata
 from broker_sim.group.consumer.requests import leaving_member
@@ -86,7 +85,7 @@ class ClassicMembers:
             return Result()
         replacement: list[GroupRecord] = []
         if is_unknown or instance_id is None:
-            member, replacement = joining_member(group, request.member_id, instance_id, records, displaces=True)
+            member, replacement = joining_member(self._groups, group, request.member_id, instance_id, displaces=True)
         else:
             member = known_member(group, request.member_id, instance_id)
         subscription = self._subscription(request)

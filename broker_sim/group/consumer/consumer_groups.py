@@ -143,7 +143,7 @@ class ConsumerGroups(
         if request.member_epoch == JOIN_GROUP_EPOCH:
             current = group.static_member(request.instance_id)
             moves_on = current is not None and current.uses_classic_protocol
-            member, replacement = joining_member(group, member_id, request.instance_id, records, displaces=moves_on)
+            member, replacement = joining_member(self, group, member_id, request.instance_id, displaces=moves_on)
         else:
             member = known_member(group, member_id, request.instance_id)
             self.check_epoch(member, request.member_epoch, lost_response=owns_only_assigned(member, owned))
@@ -164,7 +164,7 @@ class ConsumerGroups(
     def subscribe(self, change: Change) -> Subscription:
         """Run step B. Raises `ApiError` INVALID_REGULAR_EXPRESSION."""
         group, member, updated = change.group, change.member, change.updated
-        member_records = [records.member_metadata(group.group_id, updated)] if updated != member else []
+        member_records = self.changed_member(change)
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
         regex_change, regex_tombstones = self._regexes.update(change)
         member_records += regex_tombstones
@@ -235,6 +235,10 @@ class ConsumerGroups(
             owned=change.report,
         )
         return step.next_step(member)
+
+    def member_record(self, group_id: str, member: ConsumerMember) -> GroupRecord:
+        """Return the record of a member's subscription."""
+        return records.member_metadata(group_id, member)
 
     def assignment_record(self, group_id: str, member: ConsumerMember) -> GroupRecord:
         """Return the record of a member's epoch and assignment."""

@@ -378,6 +378,16 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
     def next_step(self, change: MemberChange[G, M, Any], epoch: int, target: T, *, has_changed: bool) -> M:
         """Return the member after its next step towards the target; the same object if there is none."""
 
+    def changed_member(self, change: MemberChange[G, M, Any]) -> list[GroupRecord]:
+        """Return the record of the member's subscription if its request has changed the member."""
+        if change.updated == change.member:
+            return []
+        return [self.member_record(change.group.group_id, change.updated)]
+
+    @abstractmethod
+    def member_record(self, group_id: str, member: M) -> GroupRecord:
+        """Return the record of a member's subscription."""
+
     @abstractmethod
     def assignment_record(self, group_id: str, member: M) -> GroupRecord:
         """Return the record of a member's epoch and assignment."""

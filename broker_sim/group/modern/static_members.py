@@ -8,7 +8,7 @@ expires; a member that joins with its instance id in the meantime takes over bot
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.modern.assigned_group import LEAVE_GROUP_STATIC_EPOCH, Member
@@ -16,28 +16,17 @@ from broker_sim.group.modern.records import member_tombstones
 
 if TYPE_CHECKING:
     from broker_sim.group.modern.assigned_group import AssignedGroup
+    from broker_sim.group.modern.assigned_groups import AssignedGroups
     from broker_sim.group.records import GroupRecord
 
-
 M = TypeVar("M", bound=Member)
-M_contra = TypeVar("M_contra", contravariant=True)
-
-
-class MemberRecords(Protocol[M_contra]):
-    """The functions that a kind's `records` module has for its members."""
-
-    def member_metadata(self, group_id: str, member: M_contra) -> GroupRecord:
-        """Return the record of a member's subscription."""
-
-    def current_assignment(self, group_id: str, member: M_contra) -> GroupRecord:
-        """Return the record of a member's epoch and assignment."""
 
 
 def joining_member(
+    groups: AssignedGroups[Any, M, Any, Any, Any],
     group: AssignedGroup[M, Any],
     member_id: str,
     instance_id: str | None,
-    records: MemberRecords[M],
     *,
     displaces: bool = False,
 ) -> tuple[M, list[GroupRecord]]:
@@ -60,9 +49,9 @@ def joining_member(
     group_id = group.group_id
     return member, [
         *member_tombstones(group.kind, group_id, existing.member_id),
-        records.member_metadata(group_id, member),
+        groups.member_record(group_id, member),
         group.target_record(member_id, group.targets.get(existing.member_id, group.no_target)),
-        records.current_assignment(group_id, member),
+        groups.assignment_record(group_id, member),
     ]
 
 

@@ -91,7 +91,7 @@ class ShareGroups(
     def subscribe(self, change: Change) -> Subscription:
         """Run step B: also bump the epoch if the assignable share partitions have changed."""
         group, member, updated = change.group, change.member, change.updated
-        member_records = [records.member_metadata(group.group_id, updated)] if updated != member else []
+        member_records = self.changed_member(change)
         bumps = updated.subscribed_topic_names != member.subscribed_topic_names
         if group.assignment_epoch >= group.group_epoch:
             bumps = bumps or group.has_unassigned_state
@@ -140,6 +140,10 @@ class ShareGroups(
         """Return the member with its target; the same object if unchanged."""
         subscribed = self._subscribed_topic_ids(change.updated)
         return change.updated.towards(epoch, target, subscribed, subscription_changed=has_changed)
+
+    def member_record(self, group_id: str, member: ShareMember) -> GroupRecord:
+        """Return the record of a member's subscription."""
+        return records.member_metadata(group_id, member)
 
     def assignment_record(self, group_id: str, member: ShareMember) -> GroupRecord:
         """Return the record of a member's epoch and assignment."""

@@ -127,7 +127,7 @@ class StreamsGroups(
         group.refined.rename(group.static_member_id(request.instance_id), request.member_id)
         joins = request.member_epoch == JOIN_GROUP_EPOCH
         if joins:
-            member, replacement = joining_member(group, request.member_id, request.instance_id, records)
+            member, replacement = joining_member(self, group, request.member_id, request.instance_id)
         else:
             member = known_member(group, request.member_id, request.instance_id)
             lost_response = owns_only_assigned(member, request)
@@ -153,7 +153,7 @@ class StreamsGroups(
     def subscribe(self, change: Change) -> Subscription:
         """Run step B. Also raises `ApiError` INVALID_REQUEST."""
         group, request, updated = change.group, change.report, change.updated
-        written_records = [records.member_metadata(group.group_id, updated)] if updated != change.member else []
+        written_records = self.changed_member(change)
         topology = _topology(group, request)  # B1
         if group.topology is None and request.topology is not None:
             written_records.append(records.topology_record(group.group_id, topology_record_value(request.topology)))
@@ -305,6 +305,10 @@ class StreamsGroups(
         owned = owned_tasks(change.report)
         step = Reconciliation(epoch, target, change.group.owners, owned, keeps_state=self.is_4_4)
         return step.next_step(change.updated)
+
+    def member_record(self, group_id: str, member: StreamsMember) -> GroupRecord:
+        """Return the record of a member's metadata, without its tasks."""
+        return records.member_metadata(group_id, member)
 
     def assignment_record(self, group_id: str, member: StreamsMember) -> GroupRecord:
         """Return the record of a member's epoch and tasks."""

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.group.offset_fetch import OffsetQuery, no_offset
+from broker_sim.group.offset_fetch import Group, OffsetQuery, RequestedGroup, RequestedTopic, Topic, no_offset
 from broker_sim.handlers.support.authorization import authorization_error, unauthorized_names
 from broker_sim.handlers.support.partition_errors import denied_or_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
@@ -34,11 +34,6 @@ GROUP_ERROR_VERSION: Final = 2
 GROUPS_VERSION: Final = 8
 TOPIC_ID_VERSION: Final = 10
 
-AskedGroup = messages.OffsetFetchRequest.OffsetFetchRequestGroup
-AskedTopic = messages.OffsetFetchRequest.OffsetFetchRequestTopics
-Group = messages.OffsetFetchResponse.OffsetFetchResponseGroup
-Topic = messages.OffsetFetchResponse.OffsetFetchResponseTopics
-
 
 def handle_offset_fetch(
     request: messages.OffsetFetchRequest,
@@ -46,7 +41,7 @@ def handle_offset_fetch(
     respond: Callable[[messages.OffsetFetchResponse], None],
 ) -> None:
     """Return the offsets of each group, once all groups are done."""
-    requested_groups = _asked_groups(request, context.api_version)
+    requested_groups = _requested_groups(request, context.api_version)
     answers: list[Group | None] = [None] * len(requested_groups)
 
     def take(index: int, answer: Group) -> None:
@@ -61,17 +56,17 @@ def handle_offset_fetch(
         _fetch(group, request.require_stable, context, partial(take, index))
 
 
-def _asked_groups(request: messages.OffsetFetchRequest, api_version: int) -> list[AskedGroup]:
+def _requested_groups(request: messages.OffsetFetchRequest, api_version: int) -> list[RequestedGroup]:
     if api_version >= GROUPS_VERSION:
         return request.groups
     if request.topics is None:
-        return [AskedGroup(group_id=request.group_id, topics=None)]
-    topics = [AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
-    return [AskedGroup(group_id=request.group_id, topics=topics)]
+        return [RequestedGroup(group_id=request.group_id, topics=None)]
+    topics = [RequestedTopic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+    return [RequestedGroup(group_id=request.group_id, topics=topics)]
 
 
 def _fetch(
-    requested: AskedGroup, require_stable: bool, context: RequestContext, on_answer: Callable[[Group], object]
+    requested: RequestedGroup, require_stable: bool, context: RequestContext, on_answer: Callable[[Group], object]
 ) -> None:
     def fail(error: ApiError) -> None:
         error_code = error.error_code
@@ -108,7 +103,7 @@ def _hidden(context: RequestContext, names: Iterable[str]) -> AbstractSet[str]:
     return unauthorized_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
 
 
-def _failed(requested: AskedGroup, error_code: ErrorCode, api_version: int) -> Group:
+def _failed(requested: RequestedGroup, error_code: ErrorCode, api_version: int) -> Group:
     """Return the response of a failed group; version 1 has errors for partitions only."""
     if api_version >= GROUP_ERROR_VERSION:
         return Group(group_id=requested.group_id, error_code=error_code)
