@@ -13,7 +13,6 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.broker.background_work import BackgroundWork
-from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.coordinators import (
     make_group_coordinator,
     make_persister,
@@ -34,9 +33,9 @@ from broker_sim.broker.replication import make_alter_partition_manager, make_app
 from broker_sim.broker.streams_internal_topics import StreamsInternalTopics
 from broker_sim.broker.throttling import Throttling
 from broker_sim.broker.txn_marker_writer import TxnMarkerWriter
+from broker_sim.controller.controller_link import ControllerLink
 from broker_sim.coordinator.broker_context import BrokerContext
 from broker_sim.fetch_session import FetchManager
-from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.handlers.support.auto_topic_creation import create_coordinators_topic
 from broker_sim.handlers.telemetry.client_metrics import ClientMetricsManager
 from broker_sim.metadata import ImageChanges, MetadataImage, changes_between
@@ -45,6 +44,7 @@ from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC, SHARE_GROUP_STA
 from broker_sim.protocol.special_values import ACKS_ALL
 from broker_sim.quota import ConnectionQuotas, QuotaManagers, ReplicationQuotas
 from broker_sim.replica import LogDirMoves, Purgatories, ReplicaServer
+from broker_sim.security import make_authorizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,11 +101,13 @@ class Broker:
         self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
         self._on_change = environment.on_change
         # -- permissions
-        self.authorizer = make_authorizer(config, environment.denials.add)
+        self.authorizer = make_authorizer(config)
+        self.log_denial = environment.denials.add
         self.client_metrics = ClientMetricsManager(
             broker_id, config, process.clock, environment.random, environment.client_metrics
         )
         self.dynamic_config = DynamicBrokerConfig(broker_id, config)
+        self.check_dynamic_configs = self.dynamic_config.validate
         self.quotas = QuotaManagers(config, process.clock)
         self.controller_quotas = environment.controller_quotas
         self.connection_quotas = ConnectionQuotas(config, process.clock)
@@ -133,11 +135,11 @@ class Broker:
         # All purgatories are made at the start, in this order.
         for name in ("Rebalance", "Heartbeat"):
             self.purgatories.named(name)
-        self.producer_ids = ProducerIds(context, self.controller)
+        self.next_producer_id = ProducerIds(context, self.controller).next_id
         self.transactional_appends = make_transactional_appends(
             context, environment.peers, self.replica_manager, self._transaction_partition
         )
-        self.streams_internal_topics = StreamsInternalTopics(self)
+        self.create_internal_topics = StreamsInternalTopics(self).create
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, lambda: self.groups, process.clock, config.request_timeout_ms
         )
@@ -182,7 +184,7 @@ class Broker:
     @cached_property
     def transactions(self) -> TransactionCoordinator:
         """The transactional ids that this broker coordinates."""
-        return make_transaction_coordinator(self._context, self._environment.peers, self.producer_ids)
+        return make_transaction_coordinator(self._context, self._environment.peers, self.next_producer_id)
 
     @cached_property
     def share_coordinator(self) -> ShareCoordinator:

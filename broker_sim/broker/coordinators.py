@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from broker_sim.broker.environment import BrokerEnvironment, Peer
-    from broker_sim.broker.producer_ids import ProducerIds
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.storage import CoordinatorStorage
     from broker_sim.group.other_brokers import LatestOffset
@@ -119,7 +118,7 @@ def make_group_coordinator(
 
 
 def make_transaction_coordinator(
-    broker: BrokerContext, peers: Peers, producer_ids: ProducerIds
+    broker: BrokerContext, peers: Peers, next_producer_id: Callable[[], int | None]
 ) -> TransactionCoordinator:
     """Return the coordinator of the transactional ids in partitions of `__transaction_state` that this broker leads."""
     from broker_sim.transaction.coordinator import TransactionCoordinator
@@ -132,7 +131,7 @@ def make_transaction_coordinator(
         peers[leader].write_txn_markers(request, respond)
 
     return TransactionCoordinator(
-        broker, producer_ids.next_id, broker.sender(write_markers, _always(ApiKey.WRITE_TXN_MARKERS))
+        broker, next_producer_id, broker.sender(write_markers, _always(ApiKey.WRITE_TXN_MARKERS))
     )
 
 

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig, Endpoint
     from broker_sim.controller import Controller
+    from broker_sim.controller.controller_link import ControllerLink
     from broker_sim.controller.requests import HeartbeatReply
     from broker_sim.errors import ApiError
-    from broker_sim.handlers import ControllerChannel
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.process import Handle, Process
 
@@ -83,7 +83,7 @@ class BrokerLifecycle:
 
     def start(
         self,
-        controller: ControllerChannel,
+        controller: ControllerLink,
         image_version: Callable[[], int],
         previous_broker_epoch: int = -1,
         on_unfenced: Callable[[], object] = lambda: None,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from broker_sim.controller import ProducerIdsBlock
+    from broker_sim.controller.controller_link import ControllerLink
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.errors import ApiError
-    from broker_sim.handlers.context import ControllerChannel
 
 PREFETCH_THRESHOLD = 0.9
 RETRY_BACKOFF_MS = 50
@@ -17,7 +17,7 @@ RETRY_BACKOFF_MS = 50
 class ProducerIds:
     """Allocates producer ids. The next block is requested when a tenth of the current block or less is left."""
 
-    def __init__(self, broker: BrokerContext, controller: ControllerChannel) -> None:
+    def __init__(self, broker: BrokerContext, controller: ControllerLink) -> None:
         self._broker = broker
         self._controller = controller
         self._next_id = 0

@@ -6,9 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.config import RACK_AWARE_SELECTOR
+from broker_sim.controller import IsrMember, PartitionAlteration
+from broker_sim.errors import ErrorCode
 from broker_sim.replica import (
     AlterPartitionManager,
     FetcherManager,
+    IsrDecision,
     LeaderLink,
     MetadataApplier,
     PartitionStore,
@@ -19,14 +22,14 @@ from broker_sim.replica import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from broker_sim.broker.controller_link import ControllerLink
     from broker_sim.broker.environment import Peer
     from broker_sim.config import BrokerConfig
+    from broker_sim.controller import AlterPartitionResult, Controller
+    from broker_sim.controller.controller_link import ControllerLink
     from broker_sim.coordinator.broker_context import BrokerContext
-    from broker_sim.errors import ErrorCode
     from broker_sim.log import LogManager
     from broker_sim.metadata.cache import MetadataCache
-    from broker_sim.replica import IsrDecision, IsrProposal, Purgatories, ReplicaQuota
+    from broker_sim.replica import IsrProposal, Purgatories, ReplicaQuota
     from broker_sim.runtime.process import Process
 
 
@@ -52,9 +55,45 @@ def make_alter_partition_manager(broker: BrokerContext, controller: ControllerLi
     """Return the sender of ISR changes to the controller; decisions are processed like requests."""
 
     def send(proposals: Sequence[IsrProposal], on_answer: Callable[[ErrorCode, Sequence[IsrDecision]], None]) -> None:
-        controller.send_isr_changes(proposals, partial(broker.process.actions.serve, on_answer))
+        broker_epoch = broker.broker_epoch()
+        alterations = [_alteration(proposal, broker.broker_id, broker_epoch) for proposal in proposals]
+        answer = partial(broker.process.actions.serve, on_answer)
+
+        def alter_partition(active: Controller) -> list[IsrDecision]:
+            results = active.alter_partition(broker.broker_id, broker_epoch, alterations)
+            return [_decision(result) for result in results]
+
+        controller.call(
+            alter_partition,
+            lambda decisions: answer(ErrorCode.NONE, decisions),
+            lambda error: answer(error.error_code, ()),
+        )
 
     return AlterPartitionManager(broker.process, send)
+
+
+def _alteration(proposal: IsrProposal, broker_id: int, broker_epoch: int) -> PartitionAlteration:
+    partition, pending = proposal
+    epochs = {**pending.proposed_epochs, broker_id: broker_epoch}
+    return PartitionAlteration(
+        partition.topic_id,
+        partition.topic_partition.partition,
+        leader_epoch=pending.leader_epoch,
+        partition_epoch=pending.partition_epoch,
+        new_isr=[IsrMember(member, epoch) for member, epoch in epochs.items()],
+    )
+
+
+def _decision(result: AlterPartitionResult) -> IsrDecision:
+    state = result.state
+    if state is None:
+        return IsrDecision(result.error_code)
+    return IsrDecision(
+        result.error_code,
+        isr=frozenset(state.isr),
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+    )
 
 
 def make_applier(

@@ -15,7 +15,7 @@ from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.scala_order import to_map_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
     from broker_sim.controller import CreateTopicResult, Outcome
     from broker_sim.handlers.context import BrokerServices
@@ -44,8 +44,13 @@ class StreamsInternalTopics:
     def _now_ms(self) -> int:
         return self._broker.clock.wall_clock_ms()
 
-    def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
-        """Create the topics, except those in progress and those that failed within the last `keeps_errors_ms`."""
+    def create(
+        self, topics: Mapping[str, messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int
+    ) -> dict[str, str]:
+        """Create the topics, except those in progress and those that failed within the last `keeps_errors_ms`.
+
+        Returns the error messages of these failures by name, in the order of Kafka's map.
+        """
         skipped = {**self._known_failures(), **dict.fromkeys(self._in_flight)}
         new_topics = [
             CreatableTopic(
@@ -54,11 +59,16 @@ class StreamsInternalTopics:
                 topic.replication_factor,
                 configs={config.name: config.value for config in topic.configs},
             )
-            for topic in topics
+            for topic in topics.values()
             if topic.name not in skipped
         ]
-        if not new_topics:
-            return
+        if new_topics:
+            self._create(new_topics, keeps_errors_ms)
+        failures = self._known_failures()
+        failed = to_map_order([name for name in topics if name in failures], string_hash)
+        return {name: failures[name].text for name in failed}
+
+    def _create(self, new_topics: Sequence[CreatableTopic], keeps_errors_ms: int) -> None:
         names = [topic.name for topic in new_topics]
         self._in_flight.update(names)
 
@@ -80,12 +90,6 @@ class StreamsInternalTopics:
             created,
             refused,
         )
-
-    def errors_of(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the cached error messages of these topics by name, in the order of Kafka's map."""
-        failures = self._known_failures()
-        failed = to_map_order([name for name in names if name in failures], string_hash)
-        return {name: failures[name].text for name in failed}
 
     def _known_failures(self) -> dict[str, _Failure]:
         now_ms = self._now_ms()

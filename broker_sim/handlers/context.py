@@ -7,17 +7,17 @@ once, now or later from a completed operation; `respond(None)` ends a request wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from broker_sim_purgatory import Clock
 
     from broker_sim.config import BrokerConfig, Endpoint
-    from broker_sim.controller import Controller
-    from broker_sim.errors import ApiError, ErrorCode
+    from broker_sim.controller.controller_link import ControllerLink
+    from broker_sim.errors import ErrorCode
     from broker_sim.fetch_session import FetchManager
     from broker_sim.group.service import GroupCoordinatorService
     from broker_sim.handlers.telemetry.client_metrics import ClientMetricsManager
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol.release import Release
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import LogDirMoves, ReplicaManager, TransactionalAppends
-    from broker_sim.security import KafkaPrincipal
+    from broker_sim.security import Authorizer, Decision, KafkaPrincipal
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
     from broker_sim.share.partition.share_partition_manager import SharePartitionManager
     from broker_sim.share.state_apis import StateApi
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     Respond = Callable[[Any], None]
     Handler = Callable[[Any, "RequestContext", Respond], None]
-
-Result = TypeVar("Result")
 
 
 class RequestContext:
@@ -156,48 +154,6 @@ class InjectedErrors(Protocol):
         """
 
 
-class Permissions(Protocol):
-    """Permissions of clients; handlers use them through `handlers.support.authorization`."""
-
-    def allows(
-        self,
-        context: RequestContext,
-        operation: AclOperation,
-        resource_type: ResourceType,
-        name: str,
-        *,
-        logs_denial: bool,
-    ) -> bool:
-        """Return whether the client may perform the operation on the resource; log a denial if `logs_denial`."""
-
-    def allows_on_any(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Return whether the client may perform the operation on any resource of the type."""
-
-
-class DynamicConfigCheck(Protocol):
-    """Checks dynamic configurations on the broker itself."""
-
-    def validate(self, of_all: Mapping[str, str], own: Mapping[str, str], changed: str) -> None:
-        """Raise ConfigError if the configurations are invalid; `changed` is the name of the resource that changes."""
-
-
-class ProducerIdSource(Protocol):
-    """Ids for idempotent producers."""
-
-    def next_id(self) -> int | None:
-        """Return an unused producer id, or None while the broker waits for a block of ids."""
-
-
-class InternalTopicCreation(Protocol):
-    """Creates the internal topics of Kafka Streams applications, and remembers failures."""
-
-    def create(self, topics: Iterable[messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int) -> None:
-        """Create the topics at the controller, except those in progress and those that failed recently."""
-
-    def errors_of(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the error messages of those topics that could not be created, by name."""
-
-
 class BrokerServices(Protocol):
     """The parts of a broker that handlers use."""
 
@@ -213,13 +169,25 @@ class BrokerServices(Protocol):
     def client_metrics(self) -> ClientMetricsManager:
         """The clients that push metrics to this broker."""
 
-    @property
-    def dynamic_config(self) -> DynamicConfigCheck:
-        """Checks changes of the broker's configuration before they are sent to the controller."""
+    def check_dynamic_configs(self, of_all: Mapping[str, str], own: Mapping[str, str], changed: str) -> None:
+        """Raise ConfigError if these cluster-wide and own configurations are invalid for this broker.
+
+        `changed` is the name of the resource that changes: the broker's id, or empty for all brokers.
+        """
 
     @property
-    def authorizer(self) -> Permissions | None:
-        """Decides what clients may do; None allows everything."""
+    def authorizer(self) -> Authorizer | None:
+        """Decides what clients may do; None allows everything. Handlers use `handlers.support.authorization`."""
+
+    def log_denial(
+        self,
+        context: RequestContext,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource: str,
+        decision: Decision,
+    ) -> None:
+        """Keep and log that the client may not perform the operation on the resource."""
 
     @property
     def random(self) -> random.Random:
@@ -267,25 +235,29 @@ class BrokerServices(Protocol):
     def share_partitions(self) -> SharePartitionManager:
         """The share partitions that this broker leads."""
 
-    @property
-    def streams_internal_topics(self) -> InternalTopicCreation:
-        """Creates internal topics of Kafka Streams applications."""
+    def create_internal_topics(
+        self, topics: Mapping[str, messages.CreateTopicsRequest.CreatableTopic], keeps_errors_ms: int
+    ) -> Mapping[str, str]:
+        """Create internal topics of a Kafka Streams application, given by name, at the controller.
+
+        Topics in progress are left out, and those that have failed within the last `keeps_errors_ms`. Returns the
+        error messages of these failures by name.
+        """
 
     @property
     def controller_quotas(self) -> ControllerMutationQuotaManager:
         """Clients' quotas for creating and deleting partitions, as measured by the controller."""
 
     @property
-    def controller(self) -> ControllerChannel:
+    def controller(self) -> ControllerLink:
         """The link to the controller."""
 
     @property
     def controller_endpoints(self) -> Sequence[Endpoint]:
         """The endpoints of this broker that lead to the controller."""
 
-    @property
-    def producer_ids(self) -> ProducerIdSource:
-        """Ids for idempotent producers."""
+    def next_producer_id(self) -> int | None:
+        """Return an unused producer id, or None while the broker waits for a block of ids."""
 
     @property
     def groups(self) -> GroupCoordinatorService:
@@ -306,22 +278,3 @@ class BrokerServices(Protocol):
     @property
     def clock(self) -> Clock:
         """The broker's clock."""
-
-
-class ControllerChannel(Protocol):
-    """The link to the active controller: runs a verb there, and passes its result back later.
-
-    Mirrors `NodeToControllerChannelManager` and the forwarding of admin requests (KIP-590).
-    """
-
-    def call(
-        self,
-        verb: Callable[[Controller], Result],
-        on_result: Callable[[Result], None],
-        on_refusal: Callable[[ApiError], None],
-    ) -> None:
-        """Run `verb(controller)` there, and `on_result(result)` here when the result has arrived.
-
-        `on_refusal(error)` runs here instead if the verb raises ApiError; any other exception becomes
-        UNKNOWN_SERVER_ERROR.
-        """

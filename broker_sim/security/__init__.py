@@ -1,7 +1,7 @@
 """Authentication and authorization of clients."""
 
 from broker_sim.metadata.kafka_principal import ANONYMOUS, USER_TYPE, KafkaPrincipal
-from broker_sim.security.authorizer import Authorizer, Decision, parse_super_users
+from broker_sim.security.authorizer import Authorizer, Decision, make_authorizer, parse_super_users
 from broker_sim.security.certificates import Certificates, KeyPair
 from broker_sim.security.delegation_tokens import DelegationTokenCache
 from broker_sim.security.oauthbearer import OAUTHBEARER
@@ -23,5 +23,6 @@ __all__ = [
     "LoginFailedError",
     "SaslServerAuthenticator",
     "TokenIssuer",
+    "make_authorizer",
     "parse_super_users",
 ]

@@ -26,6 +26,7 @@ from broker_sim.metadata.kafka_principal import KafkaPrincipal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from broker_sim.config import BrokerConfig
     from broker_sim.metadata.acl import Acl, Acls, ResourceType
 
 ANY_PRINCIPAL: Final = "User:*"
@@ -77,6 +78,15 @@ def parse_super_users(text: str) -> frozenset[KafkaPrincipal]:
     """Return the principals of `super.users`, which are separated by semicolons. Raises ConfigError."""
     names = (name.strip() for name in text.split(";"))
     return frozenset(KafkaPrincipal.parse(name) for name in names if name)
+
+
+def make_authorizer(config: BrokerConfig) -> Authorizer | None:
+    """Return the authorizer of `authorizer.class.name`, if any. Raises ConfigError for invalid `super.users`."""
+    if not config.authorizer_class_name:
+        return None
+    return Authorizer(
+        parse_super_users(config.super_users), allow_everyone_if_no_acl=config.allow_everyone_if_no_acl_found
+    )
 
 
 class Authorizer:

@@ -101,10 +101,8 @@ def _create_topics(group_id: str, answer: HeartbeatAnswer, context: RequestConte
     if denied:
         _add_detail(answer, f"Unauthorized to CREATE on topics {', '.join(denied)}.")
         return
-    topics = context.broker.streams_internal_topics
     interval_ms = context.broker.groups.streams.heartbeat_interval_ms(group_id)
-    topics.create(answer.topics_to_create.values(), keeps_errors_ms=2 * interval_ms)
-    errors = topics.errors_of(names)
+    errors = context.broker.create_internal_topics(answer.topics_to_create, keeps_errors_ms=2 * interval_ms)
     if errors:
         failures = ", ".join(f"{name} ({text})" for name, text in list(errors.items())[:SHOWN_ERRORS])
         more = len(errors) - SHOWN_ERRORS

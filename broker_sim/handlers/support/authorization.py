@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
-from broker_sim.security import Authorizer, parse_super_users
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from broker_sim.config import BrokerConfig
     from broker_sim.handlers.context import RequestContext
-    from broker_sim.security import Decision
-
-    OnDenial = Callable[[RequestContext, AclOperation, ResourceType, str, Decision], object]
 
 _NONE: Final[AbstractSet[str]] = frozenset()
 
@@ -66,51 +61,6 @@ _EVERYTHING: Final[Mapping[ResourceType, int]] = {
 }
 
 
-class RequestAuthorizer:
-    """A broker's authorizer, which reports denials."""
-
-    __slots__ = ("_authorizer", "_on_denial")
-
-    def __init__(self, authorizer: Authorizer, on_denial: OnDenial) -> None:
-        self._authorizer = authorizer
-        self._on_denial = on_denial
-
-    def allows(
-        self,
-        context: RequestContext,
-        operation: AclOperation,
-        resource_type: ResourceType,
-        name: str,
-        *,
-        logs_denial: bool,
-    ) -> bool:
-        """Return whether the client may perform the operation on the resource; report a denial if `logs_denial`."""
-        connection = context.connection
-        decision = self._authorizer.decide(
-            context.broker.image.acls, connection.principal, connection.ip, operation, resource_type, name
-        )
-        if logs_denial and not decision.is_allowed:
-            self._on_denial(context, operation, resource_type, name, decision)
-        return decision.is_allowed
-
-    def allows_on_any(self, context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
-        """Return whether the client may perform the operation on any resource of the type."""
-        connection = context.connection
-        return self._authorizer.is_allowed_on_any(
-            context.broker.image.acls, connection.principal, connection.ip, operation, resource_type
-        )
-
-
-def make_authorizer(config: BrokerConfig, on_denial: OnDenial) -> RequestAuthorizer | None:
-    """Return the authorizer of `authorizer.class.name`, if any. Raises ConfigError for invalid `super.users`."""
-    if not config.authorizer_class_name:
-        return None
-    authorizer = Authorizer(
-        parse_super_users(config.super_users), allow_everyone_if_no_acl=config.allow_everyone_if_no_acl_found
-    )
-    return RequestAuthorizer(authorizer, on_denial)
-
-
 def is_authorized(
     context: RequestContext,
     operation: AclOperation,
@@ -123,8 +73,15 @@ def is_authorized(
 
     `logs_denial` is False for resources that are only left out of a list.
     """
-    authorizer = context.broker.authorizer
-    return authorizer is None or authorizer.allows(context, operation, resource_type, name, logs_denial=logs_denial)
+    broker, connection = context.broker, context.connection
+    if broker.authorizer is None:
+        return True
+    decision = broker.authorizer.decide(
+        broker.image.acls, connection.principal, connection.ip, operation, resource_type, name
+    )
+    if logs_denial and not decision.is_allowed:
+        broker.log_denial(context, operation, resource_type, name, decision)
+    return decision.is_allowed
 
 
 def authorization_error(
@@ -150,8 +107,10 @@ def is_authorized_on_cluster(context: RequestContext, operations: Sequence[AclOp
 
 def is_authorized_on_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
     """Return whether the client may perform the operation on any resource of the type."""
-    authorizer = context.broker.authorizer
-    return authorizer is None or authorizer.allows_on_any(context, operation, resource_type)
+    broker, connection = context.broker, context.connection
+    return broker.authorizer is None or broker.authorizer.is_allowed_on_any(
+        broker.image.acls, connection.principal, connection.ip, operation, resource_type
+    )
 
 
 def unauthorized_names(
@@ -163,13 +122,12 @@ def unauthorized_names(
     logs_denial: bool = True,
 ) -> AbstractSet[str]:
     """Return the names of the resources on which the client may not perform the operation."""
-    authorizer = context.broker.authorizer
-    if authorizer is None:
+    if context.broker.authorizer is None:
         return _NONE
     return {
         name
         for name in dict.fromkeys(names)
-        if not authorizer.allows(context, operation, resource_type, name, logs_denial=logs_denial)
+        if not is_authorized(context, operation, resource_type, name, logs_denial=logs_denial)
     }
 
 
@@ -183,11 +141,10 @@ def cluster_operations(context: RequestContext) -> int:
 
 def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
     """Return the operations that the client may perform on the resource, as bits of `AclOperation` (KIP-430)."""
-    authorizer = context.broker.authorizer
-    if authorizer is None:
+    if context.broker.authorizer is None:
         return _EVERYTHING[resource_type]
     return sum(
         1 << operation
         for operation in _OPERATIONS[resource_type]
-        if authorizer.allows(context, operation, resource_type, name, logs_denial=False)
+        if is_authorized(context, operation, resource_type, name, logs_denial=False)
     )

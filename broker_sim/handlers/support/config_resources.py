@@ -115,7 +115,7 @@ def _check_here(
     else:
         of_all = configs_after(of_all, change)
     try:
-        broker.dynamic_config.validate(of_all, own, name)
+        broker.check_dynamic_configs(of_all, own, name)
     except (ConfigError, MissingExtraError) as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 

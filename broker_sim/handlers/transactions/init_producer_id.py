@@ -52,7 +52,7 @@ def handle_init_producer_id(
     if names_id != (request.producer_epoch != NO_PRODUCER_EPOCH):
         respond(refuse(request, context, ErrorCode.INVALID_REQUEST))
     elif request.transactional_id is None:
-        producer_id = context.broker.producer_ids.next_id()
+        producer_id = context.broker.next_producer_id()
         if producer_id is None:
             respond(refuse(request, context, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
         else:

@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.broker.lifecycle import CONTROLLED_SHUTDOWN_TIMEOUT_MS, BrokerLifecycle, LifecycleState
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic
+from broker_sim.controller.controller_link import ControllerLink
 from broker_sim.errors import ApiError
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.links import CONTROLLER_ID, LinkFault, Links

@@ -21,7 +21,6 @@ from broker_sim.fetch_session import FetchManager
 from broker_sim.handlers import RequestContext
 from broker_sim.handlers.denial_log import DenialLog
 from broker_sim.handlers.faults import FaultInjector
-from broker_sim.handlers.support.authorization import make_authorizer
 from broker_sim.log import LogManager, ProducerStateManagerConfig
 from broker_sim.metadata import MetadataImage, changes_between
 from broker_sim.metadata.topic_partition import TopicPartition
@@ -32,7 +31,7 @@ from broker_sim.quota import QuotaManagers
 from broker_sim.replica import LogDirMoves, Purgatories, ReplicaManager, TransactionalAppends
 from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA
 from broker_sim.runtime.action_queue import ActionQueue
-from broker_sim.security import ANONYMOUS
+from broker_sim.security import ANONYMOUS, make_authorizer
 from tests.broker_sim.broker_contexts import broker_context
 
 
@@ -80,9 +79,10 @@ class BrokerOne:
         self.random = Random(1)
         self.faults = FaultInjector(random.Random(1))
         self.config = BrokerConfig.from_mapping(configs or {})
-        self.dynamic_config = DynamicBrokerConfig(self.broker_id, self.config)
+        self.check_dynamic_configs = DynamicBrokerConfig(self.broker_id, self.config).validate
         self.denials = DenialLog()
-        self.authorizer = make_authorizer(self.config, self.denials.add)
+        self.authorizer = make_authorizer(self.config)
+        self.log_denial = self.denials.add
         self.logs = LogManager(self.clock)
         self._timers = []
         purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
@@ -111,7 +111,7 @@ class BrokerOne:
         self._hear(self.active.image)
         self._epochs = {}
         context = broker_context(self, clock=self.clock, broker_epoch=lambda: self._epochs.get(self.broker_id, -1))
-        self.producer_ids = ProducerIds(context, self)
+        self.next_producer_id = ProducerIds(context, self).next_id
         for broker_id in brokers:
             self.start(broker_id)
 

@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from broker_sim.broker.controller_link import ControllerLink
 from broker_sim.config import BrokerConfig
 from broker_sim.controller import Controller, CreatableTopic
+from broker_sim.controller.controller_link import ControllerLink
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata import MetadataDelta
 from broker_sim.runtime.links import CONTROLLER_ID, Links
