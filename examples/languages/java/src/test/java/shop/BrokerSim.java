@@ -14,7 +14,7 @@ public class BrokerSim implements ExtensionContext.Store.CloseableResource {
 
     public BrokerSim() throws IOException {
         boolean isGiven = System.getenv("KAFKA_BOOTSTRAP_SERVERS") != null;
-        process = isGiven ? null : new ProcessBuilder("broker-sim", "run", "--control-port", "0")
+        process = isGiven ? null : new ProcessBuilder("broker-sim", "run", "--until-stdin-closes")
             .redirectError(ProcessBuilder.Redirect.INHERIT).start();
         String ready = isGiven ? "" : process.inputReader().readLine();
         bootstrapServers = isGiven ? System.getenv("KAFKA_BOOTSTRAP_SERVERS") : field(ready, "bootstrap_servers");
