@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from broker_sim.chaos.run import Outcome
-    from broker_sim.runtime.virtual.meetings import Place
+    from broker_sim.runtime.virtual.explored_order import SchedulingPoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Exploration:
 class _Order(NamedTuple):
     """The order of the workers at some turns; turns before `behind` are those of the order that this one modifies."""
 
-    first: tuple[tuple[Place, str], ...] = ()
+    first: tuple[tuple[SchedulingPoint, str], ...] = ()
     behind: int = 0
 
 
-def explore(run: Callable[[Mapping[Place, str]], Outcome | None], max_runs: int) -> Exploration:
+def explore(run: Callable[[Mapping[SchedulingPoint, str]], Outcome | None], max_runs: int) -> Exploration:
     """Run all orders, at most `max_runs`, until one fails; `run(going_first)` runs one (None: it did not begin)."""
     waiting = deque([_Order()])
     orders = runs = changes = 0
@@ -57,16 +57,16 @@ def explore(run: Callable[[Mapping[Place, str]], Outcome | None], max_runs: int)
         changes = len(order.first)
         outcome = run(dict(order.first))
         runs += 1
-        if outcome is None or (meetings := outcome.meetings) is None:
+        if outcome is None or (races := outcome.races) is None:
             return Exploration(orders, is_complete=False, changes=changes)
-        if meetings.has_missed:
+        if races.has_missed:
             continue
         orders += 1
         if outcome.invariant is not None:
             schedule = replace(outcome.schedule, deviations=outcome.deviations)
             failed = replace(outcome, schedule=schedule)
             return Exploration(orders, is_complete=False, changes=changes, failure=failed)
-        for place, other, behind in meetings.changes(order.behind):
+        for place, other, behind in races.changes(order.behind):
             if len(waiting) > max_runs:
                 break
             waiting.append(_Order((*order.first, (place, other)), behind))

@@ -25,7 +25,7 @@ from broker_sim.runtime.event_log import quiet_logs
 from broker_sim.runtime.links import CONTROLLER_ID, drawn_latency
 from broker_sim.runtime.virtual import VirtualRun, garbage_of_one_run
 from broker_sim.runtime.virtual.arrivals import ArrivalOrder, ExploredArrivals, GivenArrivals
-from broker_sim.runtime.virtual.meetings import ExploredOrder
+from broker_sim.runtime.virtual.explored_order import ExploredOrder
 from broker_sim.runtime.virtual.task_order import ARRIVAL, GivenOrder, deviation_text
 from broker_sim.runtime.virtual.task_order import ORDER as ORDER_OF_TASKS
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from broker_sim.chaos.sightings import FaultCount
     from broker_sim.config import GivenValue
     from broker_sim.page.recording import Recording
-    from broker_sim.runtime.virtual.meetings import Place
+    from broker_sim.runtime.virtual.explored_order import SchedulingPoint
     from broker_sim.runtime.virtual.task_order import Deviation
 
-    Meetings = ExploredOrder | ExploredArrivals
+    Races = ExploredOrder | ExploredArrivals
     Test = Callable[..., Coroutine[Any, Any, object]]
     _End = tuple[str, float, tuple[Deviation, ...]]
 
@@ -82,7 +82,7 @@ class Outcome:
     """Points at which the run was not first in, first out."""
     ran_on: str = ""
     """Versions on which runs of programs depend besides the schedule; empty without programs."""
-    meetings: Meetings | None = None
+    races: Races | None = None
     """In an exhaustive search, the turns at which another worker or broker could go first."""
 
     seen: Mapping[str, bool] = field(default_factory=dict)
@@ -111,7 +111,7 @@ class ScheduledRun(VirtualRun):
         *,
         observe: bool = False,
         record: bool = False,
-        going_first: Mapping[Place, str] | None = None,
+        going_first: Mapping[SchedulingPoint, str] | None = None,
         repairs: Iterable[str] = (),
     ) -> None:
         """With `going_first` the run belongs to an exhaustive search over workers or brokers.
@@ -132,11 +132,11 @@ class ScheduledRun(VirtualRun):
         """The order of messages between brokers during the test."""
         if any(each.what == ARRIVAL for each in deviations):
             self._arrivals = GivenArrivals(self.loop.clock, deviations)
-        self.meetings: Meetings | None = None
+        self.races: Races | None = None
         if going_first is not None and settings.exhaustive == "brokers":
-            self._arrivals = self.meetings = ExploredArrivals(self.loop.clock, going_first)
+            self._arrivals = self.races = ExploredArrivals(self.loop.clock, going_first)
         elif going_first is not None:
-            self.loop.task_order = self.meetings = ExploredOrder(self.loop.clock, going_first)
+            self.loop.task_order = self.races = ExploredOrder(self.loop.clock, going_first)
         self._orders: list[Moment] = []
         self._schedule = schedule
         self._observe = observe
@@ -170,8 +170,8 @@ class ScheduledRun(VirtualRun):
         chaos = self.chaos = Chaos(self.loop, kafka, self._schedule)
         self._is_open = True
         self.loop.set_exception_handler(chaos.on_error)
-        if isinstance(self.meetings, ExploredOrder):
-            self._open.enter_context(self.meetings.watching())
+        if isinstance(self.races, ExploredOrder):
+            self._open.enter_context(self.races.watching())
         if self._arrivals is not None:
             kafka.nodes.links.choose_arrival = self._arrivals.choose
             if self._tells_deviations:
@@ -296,7 +296,7 @@ class ScheduledRun(VirtualRun):
             tuple(REPAIRS[name] for name in self._repairs),
             deviations,
             self._ran_on,
-            self.meetings,
+            self.races,
             seen=self.chaos.seen if self._is_open else {},
             faults=self.chaos.fault_counts() if self._is_open else {},
             recording=None if recorder is None else recorder.finish(moments, self._schedule.actions, virtual_s),

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.faults.shrink import Ran
     from broker_sim.chaos.schedule import Schedule
     from broker_sim.page.recording import RecordedPage, RecordedRun
-    from broker_sim.runtime.virtual.meetings import Place
+    from broker_sim.runtime.virtual.explored_order import SchedulingPoint
 
 THREADS: Final = Path("/proc/self/task")
 """Linux's list of the threads of this process."""
@@ -124,7 +124,7 @@ class ApplicationTest(ABC):
     def explore(self, schedule: Schedule) -> Exploration:
         """Run the test under a schedule in all orders, until one fails."""
 
-        def run(going_first: Mapping[Place, str]) -> Outcome | None:
+        def run(going_first: Mapping[SchedulingPoint, str]) -> Outcome | None:
             return self.play(partial(ScheduledRun, schedule, self.settings, going_first=going_first))
 
         return explore(run, self.settings.max_runs)

@@ -65,20 +65,19 @@ class Picture:
         return {"at_ms": self.at_ms, "parts": self.parts}
 
 
-class Place(NamedTuple):
-    """A bucket of a timing wheel: level from 1, index from 0; level 0 means no bucket."""
+class WheelBucket(NamedTuple):
+    """A bucket of a timing wheel: level from 1, bucket from 0."""
 
-    level: int = 0
-    bucket: int = 0
-
-
-NOWHERE: Final = Place()
+    level: int
+    bucket: int
 
 
-def picture(nodes: Nodes, search: str = "", place: Place = NOWHERE, *, counts_requests: bool = True) -> Picture:
+def picture(
+    nodes: Nodes, search: str = "", bucket: WheelBucket | None = None, *, counts_requests: bool = True
+) -> Picture:
     """Return the picture of this moment, with the partitions whose names contain `search`.
 
-    Operations in the bucket at `place` are included, whatever their deadlines. Counting of requests starts with the
+    Operations in `bucket` are included, whatever their deadlines. Counting of requests starts with the
     first picture with `counts_requests`.
     """
     image = nodes.controller.image
@@ -99,7 +98,7 @@ def picture(nodes: Nodes, search: str = "", place: Place = NOWHERE, *, counts_re
     for injected in nodes.faults.injected:
         fault = FaultStatus(**injected.to_json())
         parts[f"fault/{fault.id}"] = fault.to_json()
-    parts |= _purgatories(nodes, place)
+    parts |= _purgatories(nodes, bucket)
     parts |= _coordinators(nodes)
     if counts_requests:
         parts["requests"] = nodes.requests.look(nodes.scheduler.clock.now_ms())
@@ -131,13 +130,13 @@ def _partitions(nodes: Nodes, image: MetadataImage, search: str) -> Iterator[tup
         yield f"partition/{topic}/{number}", {"topic": topic, **status}
 
 
-def _purgatories(nodes: Nodes, place: Place) -> Iterator[tuple[str, dict[str, Any]]]:
+def _purgatories(nodes: Nodes, bucket: WheelBucket | None) -> Iterator[tuple[str, dict[str, Any]]]:
     waits_for = waiting_reasons(nodes)
     purgatories = [(broker_id, each) for broker_id, broker in nodes.brokers.items() for each in broker.purgatories]
     busy = sum(each.num_delayed() > 0 for _, each in purgatories)
     most = max(MOST_PARKED // max(busy, 1), FEWEST_PARKED)
     for broker_id, purgatory in purgatories:
-        part = purgatory_part(broker_id, purgatory, waits_for, most, place)
+        part = purgatory_part(broker_id, purgatory, waits_for, most, bucket)
         yield f"purgatory/{broker_id}/{purgatory.name}", part
 
 
@@ -146,14 +145,14 @@ def purgatory_part(
     purgatory: DelayedOperationPurgatory[Any],
     waits_for: Callable[[str, Iterable[object]], str],
     most: int = MOST_PARKED,
-    place: Place = NOWHERE,
+    bucket: WheelBucket | None = None,
 ) -> dict[str, Any]:
     """Return a purgatory's operations and wheel; `waits_for(name, keys)` describes what an operation waits for.
 
-    At most `most` operations are described, those with the nearest deadlines, and those in the bucket at `place`.
+    At most `most` operations are described, those with the nearest deadlines, and those in `bucket`.
     """
     statistics = purgatory.statistics()
-    levels, nearest, in_bucket = purgatory.timer.read_wheels(partial(_read, most, place))
+    levels, nearest, in_bucket = purgatory.timer.read_wheels(partial(_read, most, bucket))
     keys: dict[int, list[object]] = {id(each.task): [] for each in (*nearest, *in_bucket)}
     if keys:
         for key, operations, _ in purgatory.watched_by_key():
@@ -180,7 +179,7 @@ def purgatory_part(
 
 
 def _read(
-    most: int, place: Place, wheels: Iterable[Any]
+    most: int, chosen: WheelBucket | None, wheels: Iterable[Any]
 ) -> tuple[list[dict[str, Any]], list[PlacedTask], list[PlacedTask]]:
     """Return the levels of a wheel, the `most` operations with the nearest deadlines, and those of the bucket.
 
@@ -193,7 +192,7 @@ def _read(
         counts = {bucket: count for bucket in wheel.used_buckets() if (count := bucket.count())}
         used += counts
         for bucket in counts:
-            if place == (wheel.level, bucket.index):
+            if chosen == (wheel.level, bucket.index):
                 in_bucket = _nearest(most, _placed(bucket))
         levels.append(
             {

@@ -83,9 +83,9 @@ class StatusVerbs(BaseVerbs):
         wheels' `level` (from 1) [default level: none]. Requests are counted from the first call until no call has come
         for a minute.
         """
-        from broker_sim.cluster.status.picture import Place, picture  # noqa: PLC0415 - see `Verbs`
+        from broker_sim.cluster.status.picture import WheelBucket, picture  # noqa: PLC0415 - see `Verbs`
 
-        return picture(self.nodes, search, Place(level, bucket))
+        return picture(self.nodes, search, WheelBucket(level, bucket) if level else None)
 
     @verb("GET", "/describe")
     def describe(self) -> str:

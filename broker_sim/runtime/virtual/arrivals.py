@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from broker_sim.runtime.virtual.core.clock import LoopClock
-    from broker_sim.runtime.virtual.meetings import Place
+    from broker_sim.runtime.virtual.explored_order import SchedulingPoint
 
 Link = tuple[int, int]
 """Node ids of sender and receiver."""
@@ -49,7 +49,7 @@ class ArrivalOrder:
         self._step += 1
         return place
 
-    def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
+    def place_of_next(self, waiting: Sequence[Link], at: SchedulingPoint) -> int:
         """Return the index of the next message; `at` is the time and the number of earlier choices at that time."""
         raise NotImplementedError
 
@@ -61,18 +61,18 @@ class GivenArrivals(ArrivalOrder):
         super().__init__(clock)
         self._given = {(each.at_ns, each.step): each.place for each in deviations if each.what == ARRIVAL}
 
-    def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
+    def place_of_next(self, waiting: Sequence[Link], at: SchedulingPoint) -> int:
         """Return the oldest message on the given one's link, or 0 if the oldest message has another receiver."""
         place = self._given.get(at, 0)
-        if place < len(waiting) and waiting[place] in _meeting(waiting):
+        if place < len(waiting) and waiting[place] in _racing_links(waiting):
             return waiting.index(waiting[place])
         return 0
 
 
-class _Meeting(NamedTuple):
+class _Race(NamedTuple):
     """A message that arrived while other senders' messages were on their way to the same node."""
 
-    at: Place
+    at: SchedulingPoint
     others: tuple[str, ...]
     """Their senders."""
 
@@ -86,30 +86,30 @@ class ExploredArrivals(ArrivalOrder):
     has_missed = False
     """Always False: `first` names only messages that can arrive."""
 
-    def __init__(self, clock: LoopClock, first: Mapping[Place, str]) -> None:
+    def __init__(self, clock: LoopClock, first: Mapping[SchedulingPoint, str]) -> None:
         super().__init__(clock)
         self._first = first
-        self._meetings: list[_Meeting] = []
+        self._races: list[_Race] = []
 
-    def place_of_next(self, waiting: Sequence[Link], at: Place) -> int:
+    def place_of_next(self, waiting: Sequence[Link], at: SchedulingPoint) -> int:
         """Return the index of the chosen sender's oldest message, and record which others could have been first."""
-        links = _meeting(waiting)
+        links = _racing_links(waiting)
         link_of_turn = links[0]
         for link in links:
             if str(link[0]) == self._first.get(at):
                 link_of_turn = link
         others = tuple(str(source) for source, _ in links if source != link_of_turn[0])
-        self._meetings.append(_Meeting(at, others if at not in self._first else ()))
+        self._races.append(_Race(at, others if at not in self._first else ()))
         return waiting.index(link_of_turn)
 
-    def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
+    def changes(self, behind: int) -> Iterator[tuple[SchedulingPoint, str, int]]:
         """Yield the other senders that could be first, as `ExploredOrder.changes` does for processes."""
-        for index in range(behind, len(self._meetings)):
-            at, others = self._meetings[index]
+        for index in range(behind, len(self._races)):
+            at, others = self._races[index]
             for other in others:
                 yield at, other, index + 1
 
 
-def _meeting(waiting: Sequence[Link]) -> list[Link]:
+def _racing_links(waiting: Sequence[Link]) -> list[Link]:
     """Return the link of the oldest message, and the other links that lead to the same node."""
     return list(dict.fromkeys(link for link in waiting if link[1] == waiting[0][1]))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.runtime.virtual.core.clock import delay_to_ns
 from broker_sim.runtime.virtual.core.errors import VirtualDeadlockError, VirtualLivelockError, VirtualTimeLimitError
-from broker_sim.runtime.virtual.core.places import describe_spinners, describe_waiting, spinner_of
+from broker_sim.runtime.virtual.core.locations import describe_spinners, describe_waiting, spinner_of
 
 if TYPE_CHECKING:
     from asyncio import Handle
@@ -93,7 +93,7 @@ class Guards:
         """
         gc.collect()
         self.checkpoint = steps + self._collect_every
-        progress_ns = self._core.queue.standstill.progress_ns
+        progress_ns = self._core.queue.busy_wait.progress_ns
         if progress_ns != self._progress_ns:
             self._progress_ns = progress_ns
             self._still_steps = 0

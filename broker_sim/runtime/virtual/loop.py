@@ -27,15 +27,15 @@ from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND, delay_to_ns
 from broker_sim.runtime.virtual.core.core import Core
 from broker_sim.runtime.virtual.core.errors import EscapeError
 from broker_sim.runtime.virtual.core.futures import NumberedFuture, NumberedTask, OrderedWeakSet
-from broker_sim.runtime.virtual.core.places import label
+from broker_sim.runtime.virtual.core.locations import label
 from broker_sim.runtime.virtual.core.processes import PROCESS
 from broker_sim.runtime.virtual.core.queue import failure_of
-from broker_sim.runtime.virtual.entering import Entering, outside_of
 from broker_sim.runtime.virtual.escapes import refuses_escapes
 from broker_sim.runtime.virtual.guards import Guards
 from broker_sim.runtime.virtual.network.network import Network
 from broker_sim.runtime.virtual.network.tcp import Tcp
 from broker_sim.runtime.virtual.network.tls import Tls
+from broker_sim.runtime.virtual.running_loop import RunningLoop, outside_of
 from broker_sim.runtime.virtual.signals import Signals
 from broker_sim.runtime.virtual.task_order import order_named
 from broker_sim.runtime.virtual.threads import Workers, current_worker
@@ -115,7 +115,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         self._queue = core.queue
         self._scheduled = core.queue.timers
         self._signals = Signals(self)
-        self._entering = Entering(self)
+        self._running_loop = RunningLoop(self)
         self._task_numbers = 0
         self._asyncgens = OrderedWeakSet()
         self._clock_resolution = 1e-9
@@ -431,7 +431,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         """Run one callback, jumping to its time first; return False if there is none."""
         if not self._ready and not self.move_to_next():
             return False
-        with self._entering:
+        with self._running_loop:
             self.run_next()
         return True
 
@@ -442,7 +442,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         callback is left.
         """
         end_ns = math.inf if until_ns is None else until_ns
-        with self._entering:
+        with self._running_loop:
             while not condition():
                 if self._ready or self.move_to_next(end_ns):
                     self.run_next()
@@ -457,13 +457,13 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
         """Call a function immediately, as a callback would be called; return its result."""
         if self.is_running():
             return function(*args, **kwargs)
-        with self._entering:
+        with self._running_loop:
             return function(*args, **kwargs)
 
     def advance_to_ns(self, now_ns: int) -> None:
         """Move the time to `now_ns`, and run all callbacks that are due by then."""
         ready, run_next = self._ready, self.run_next
-        with self._entering:
+        with self._running_loop:
             while ready or self.move_to_next(now_ns):
                 run_next()
             self._queue.move_to_ns(max(now_ns, self.clock.now_ns))

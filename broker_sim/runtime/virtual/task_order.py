@@ -12,7 +12,7 @@ from array import array
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from broker_sim.runtime.virtual.core.clock import NS_PER_MS
-from broker_sim.runtime.virtual.core.places import label
+from broker_sim.runtime.virtual.core.locations import label
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:

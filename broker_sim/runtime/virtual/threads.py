@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.runtime.virtual.core.clock import delay_to_ns
 from broker_sim.runtime.virtual.core.errors import EscapeError
-from broker_sim.runtime.virtual.core.places import place_of_the_program
+from broker_sim.runtime.virtual.core.locations import program_location
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
@@ -255,7 +255,7 @@ class Workers:
         """Return one line for each running thread: its name, and where it is."""
         frames = sys._current_frames()
         return "".join(
-            f"\n  thread {worker.thread.name} waits at {place_of_the_program(frame)}"
+            f"\n  thread {worker.thread.name} waits at {program_location(frame)}"
             for worker in self._live
             if (frame := frames.get(worker.thread.ident or 0)) is not None
         )

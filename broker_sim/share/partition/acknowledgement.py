@@ -93,7 +93,7 @@ def joined_batches(batches: Iterable[StateBatch]) -> tuple[StateBatch, ...]:
     return tuple(combined)
 
 
-class Changes:
+class ChangeCount:
     """Counts the record ranges changed by one request, in all partitions."""
 
     __slots__ = ("count",)
@@ -124,7 +124,7 @@ class Acknowledging:
         locks: AcquisitionLocks,
         member_id: str,
         limit: DeliveryLimit,
-        changes: Changes,
+        changes: ChangeCount,
         *,
         is_renewable: bool,
     ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.metadata.feature_names import SHARE_VERSION
-from broker_sim.share.partition.acknowledgement import Changes
+from broker_sim.share.partition.acknowledgement import ChangeCount
 from broker_sim.share.partition.delayed_share_fetch import DelayedShareFetch
 from broker_sim.share.partition.record_state import AcknowledgeType
 from broker_sim.share.partition.share_partitions import SharePartitions
@@ -89,7 +89,7 @@ class SharePartitionManager:
         If it raises FailedRequestError, `on_done` is not called.
         """
         answers = _Answers(batches, on_done)
-        changes = Changes()
+        changes = ChangeCount()
         for partition, acknowledged_batches in batches.items():
             key = SharePartitionKey.of(session.group_id, partition)
             share_partition = self.partitions.get(key)

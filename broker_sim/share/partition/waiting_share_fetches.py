@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim_purgatory import TimerTask
-
 from broker_sim.replica.purgatories import DelayedShareFetchGroupKey, DelayedShareFetchPartitionKey
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ class WaitingShareFetches:
 
     def add_refused(self, delay_ms: int, on_timeout: Callable[[], object]) -> None:
         """Call `on_timeout()` after the delay, to answer a fetch that gets no session."""
-        self._purgatory.timer.add(_RefusedShareFetch(delay_ms, on_timeout))
+        self._purgatory.timer.call_later(delay_ms, on_timeout)
 
     def complete(self, key: SharePartitionKey) -> int:
         """Try the fetches of a share partition now; return the number of completed ones."""
@@ -82,17 +80,3 @@ class WaitingShareFetches:
 
 def _watched_keys(key: SharePartitionKey) -> tuple[object, ...]:
     return DelayedShareFetchGroupKey(*key), DelayedShareFetchPartitionKey(key.topic_id, key.partition)
-
-
-class _RefusedShareFetch(TimerTask):
-    """Answers a share fetch without a session when it expires."""
-
-    __slots__ = ("_on_timeout",)
-
-    def __init__(self, delay_ms: int, on_timeout: Callable[[], object]) -> None:
-        super().__init__(delay_ms)
-        self._on_timeout = on_timeout
-
-    def run(self) -> None:
-        """Answer the fetch."""
-        self._on_timeout()

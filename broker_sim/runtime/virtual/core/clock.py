@@ -1,4 +1,4 @@
-"""The clock of a virtual loop: integer nanoseconds that only the loop moves; `Standstill` handles busy waits."""
+"""The clock of a virtual loop: integer nanoseconds that only the loop moves; `BusyWait` handles busy waits."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LoopClock(Clock):
         return False
 
 
-class Standstill:
+class BusyWait:
     """Advances time for a program that polls the clock without a delay.
 
     `while monotonic() <= deadline: await wait(tasks, timeout=deadline - monotonic())` ends on a real computer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from broker_sim.runtime.virtual.core.clock import NS_PER_SECOND, LoopClock
 from broker_sim.runtime.virtual.core.errors import EscapeError, UnhandledError
-from broker_sim.runtime.virtual.core.places import place_of_the_program
+from broker_sim.runtime.virtual.core.locations import program_location
 from broker_sim.runtime.virtual.core.processes import Processes
 from broker_sim.runtime.virtual.core.queue import CallbackQueue, VirtualHandle, VirtualTimerHandle
 from broker_sim.runtime.virtual.core.trace import LoopTrace
@@ -66,13 +66,13 @@ class Core:
     ) -> TimerHandle:
         """Run `callback(*args)` at that time in nanoseconds, or now if it has passed.
 
-        If the program keeps scheduling for the current time, time moves first; see `Standstill`.
+        If the program keeps scheduling for the current time, time moves first; see `BusyWait`.
         """
         loop = self.loop
         if loop._closed:  # type: ignore[attr-defined]
             raise RuntimeError("Event loop is closed")
         if due_ns <= self.clock.now_ns:
-            due_ns = self.queue.standstill.due_ns()
+            due_ns = self.queue.busy_wait.due_ns()
         handle = VirtualTimerHandle(due_ns / NS_PER_SECOND, callback, args, loop, context)
         if self.processes.halted and (holder := self.processes.holder(context)):
             holder.hold(due_ns, handle)
@@ -100,7 +100,7 @@ class Core:
 
     def refuse(self, what: str) -> NoReturn:
         """Raise EscapeError with the program's line. The run fails with it, even if the program catches it."""
-        error = EscapeError(f"{what}. The call is at\n  {place_of_the_program()}")
+        error = EscapeError(f"{what}. The call is at\n  {program_location()}")
         if self.loop.is_running():
             self.take_failure({"message": "refused", "exception": error})
         raise error

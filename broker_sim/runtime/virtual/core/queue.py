@@ -8,7 +8,7 @@ from asyncio import format_helpers
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Final
 
-from broker_sim.runtime.virtual.core.clock import Standstill
+from broker_sim.runtime.virtual.core.clock import BusyWait
 
 if TYPE_CHECKING:
     from asyncio import Handle, TimerHandle
@@ -174,7 +174,7 @@ class CallbackQueue:
     def __init__(self, loop: asyncio.BaseEventLoop, clock: LoopClock) -> None:
         self.ready: deque[Handle] = loop._ready  # type: ignore[attr-defined]
         self.timers = TimerQueue()
-        self.standstill = Standstill(clock)
+        self.busy_wait = BusyWait(clock)
         self._loop = loop
         self._clock = clock
 
@@ -184,9 +184,9 @@ class CallbackQueue:
 
     def move_to_ns(self, now_ns: int) -> None:
         """Move the clock, and make the timers ready that are due by then."""
-        standstill = self.standstill
-        if now_ns != standstill.nudged_ns:
-            standstill.progress_ns = now_ns
+        busy_wait = self.busy_wait
+        if now_ns != busy_wait.nudged_ns:
+            busy_wait.progress_ns = now_ns
         self._clock.move_to_ns(now_ns)
         self.timers.pop_due(now_ns, self.ready)
 

@@ -12,7 +12,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.core.places import is_ours
+from broker_sim.runtime.virtual.core.locations import is_ours
 from broker_sim.runtime.virtual.loop import current_loop
 from broker_sim.runtime.virtual.threads import current_worker
 

@@ -13,7 +13,7 @@ import sys
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from broker_sim.runtime.virtual.core.places import is_of_a_library
+from broker_sim.runtime.virtual.core.locations import is_of_a_library
 from broker_sim.runtime.virtual.loop import current_loop
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import pytest
 from broker_sim_purgatory import DelayedOperationPurgatory, VirtualTimer
 
 from broker_sim.cluster.status import picture as module
-from broker_sim.cluster.status.picture import NOWHERE, Place, picture, purgatory_part
+from broker_sim.cluster.status.picture import WheelBucket, picture, purgatory_part
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 from broker_sim.handlers.request_log import LOOK_LASTS_MS, RequestTally
 from tests.broker_sim.waiting import Waiting
@@ -85,8 +85,8 @@ def purgatory():
     return purgatory
 
 
-def part_of(purgatory, *, most, place=NOWHERE):
-    return purgatory_part(1, purgatory, lambda _, keys: f"{len(keys)} key", most, place)
+def part_of(purgatory, *, most, bucket=None):
+    return purgatory_part(1, purgatory, lambda _, keys: f"{len(keys)} key", most, bucket)
 
 
 def delays(operations):
@@ -111,9 +111,9 @@ def test_operations_of_one_bucket_are_shown_too(purgatory):
     part = part_of(purgatory, most=30)
     coarsest = part["wheel"][-1]
     index, count = next(iter(coarsest["buckets"].items()))
-    place = Place(coarsest["level"], int(index))
-    shown = part_of(purgatory, most=100, place=place)["in_bucket"]
-    assert {(one["level"], one["bucket"]) for one in shown} == {place}
+    bucket = WheelBucket(coarsest["level"], int(index))
+    shown = part_of(purgatory, most=100, bucket=bucket)["in_bucket"]
+    assert {(one["level"], one["bucket"]) for one in shown} == {bucket}
     assert len(shown) == min(count, 100)
     assert "in_bucket" not in part
 

@@ -9,7 +9,7 @@ from broker_sim.metadata import GROUP_RESOURCE, MetadataDelta, MetadataImage
 from broker_sim.metadata.feature_names import SHARE_VERSION
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
-from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, Changes
+from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, ChangeCount
 from broker_sim.share.partition.acquisition import AcquireLimits
 from broker_sim.share.partition.fetched_records import FetchedRecords
 from broker_sim.share.partition.share_partition import SharePartition, SharePartitionEnvironment
@@ -132,7 +132,7 @@ class Bench:
 
     def acknowledge_all(self, *batches, member=MEMBER, changes=None):
         """Acknowledge several ranges together."""
-        changes = Changes() if changes is None else changes
+        changes = ChangeCount() if changes is None else changes
         return code_of(self.result(self.partition.acknowledge, member, batches, changes))
 
     def release(self, member=MEMBER):

@@ -3,7 +3,7 @@
 import pytest
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, Changes, FailedRequestError
+from broker_sim.share.partition.acknowledgement import AcknowledgementBatch, ChangeCount, FailedRequestError
 from tests.broker_sim.share.named_values import (
     ACKNOWLEDGED,
     ARCHIVED,
@@ -128,7 +128,7 @@ def test_request_with_one_error_is_rolled_back_as_a_whole(bench):
     bench.acquire((0, 4))
     bench.acquire((5, 9), member=OTHER)
     batches = [AcknowledgementBatch(0, 4, [ACCEPT]), AcknowledgementBatch(5, 9, [ACCEPT])]
-    result = bench.result(bench.partition.acknowledge, MEMBER, batches, Changes())
+    result = bench.result(bench.partition.acknowledge, MEMBER, batches, ChangeCount())
     assert code_of(result) == ErrorCode.INVALID_RECORD_STATE
     assert str(result) == "Member is not the owner of batch record"
     assert bench.states[0, 4] == standing("ACQUIRED", member=MEMBER)

@@ -1,7 +1,7 @@
 """The cost of large batches: work grows with the number of different states, not with the number of records."""
 
 from broker_sim.errors import ErrorCode
-from broker_sim.share.partition.acknowledgement import MAX_CHANGES, AcknowledgementBatch, Changes
+from broker_sim.share.partition.acknowledgement import MAX_CHANGES, AcknowledgementBatch, ChangeCount
 from tests.broker_sim.share.named_values import ACKNOWLEDGED, AVAILABLE, Offsets, Written, acquired, state_batch
 
 ACCEPT, RELEASE, REJECT = 1, 2, 3
@@ -84,7 +84,7 @@ def test_request_with_too_many_changes_fails_and_is_rolled_back(bench):
     assert parts(bench) == [(0, count, "ACQUIRED")]
     assert bench.records.delivery_complete_count == 0
     assert bench.coordinator.written == []
-    changes = Changes()
+    changes = ChangeCount()
     batch = AcknowledgementBatch(0, count - 2, types[:-1])
     assert bench.acknowledge_all(batch, changes=changes) is None
     # The request's changes to other partitions count, too.

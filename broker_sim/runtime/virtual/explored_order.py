@@ -11,7 +11,7 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker_sim.runtime.virtual.core.places import is_of_a_library, is_ours
+from broker_sim.runtime.virtual.core.locations import is_of_a_library, is_ours
 from broker_sim.runtime.virtual.task_order import TaskOrder, oldest_of, process_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from broker_sim.runtime.virtual.core.clock import LoopClock
 
-Place = tuple[int, int]
+SchedulingPoint = tuple[int, int]
 """The time in nanoseconds, and the number of earlier callbacks, or messages, at that time."""
 
 
@@ -42,7 +42,7 @@ class ExploredOrder(TaskOrder):
     `first` maps the time and step of a turn to the process that is to go before it.
     """
 
-    def __init__(self, clock: LoopClock, first: Mapping[Place, str]) -> None:
+    def __init__(self, clock: LoopClock, first: Mapping[SchedulingPoint, str]) -> None:
         super().__init__(clock)
         self.has_missed = False
         """Whether a process that was to go first had no turn to take, so that the order is not new."""
@@ -59,7 +59,7 @@ class ExploredOrder(TaskOrder):
         self._note_turn()
         return self._turns
 
-    def changes(self, behind: int) -> Iterator[tuple[Place, str, int]]:
+    def changes(self, behind: int) -> Iterator[tuple[SchedulingPoint, str, int]]:
         """Yield the other processes that could go first at the turns from number `behind` on.
 
         Each comes with the time and step of the turn, and with the number of the next turn.

@@ -46,7 +46,7 @@ def outside_of(outer: asyncio.AbstractEventLoop | None) -> Iterator[None]:
         _swap_current_task(outer, task)
 
 
-class Entering:
+class RunningLoop:
     """A context in which `loop` is this thread's running loop, and no garbage is collected.
 
     Another loop may be running outside: a test in real time may step a virtual loop.

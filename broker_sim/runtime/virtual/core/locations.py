@@ -68,7 +68,7 @@ def is_ours(file: str) -> bool:
     return file.startswith("<") or Path(file).is_relative_to(_OWN)
 
 
-def place_of_the_program(frame: FrameType | None = None) -> str:
+def program_location(frame: FrameType | None = None) -> str:
     """Return the innermost line of the program in this thread's stack, or in the stack of `frame`.
 
     Without any line of the program, it is the innermost line of a library.
@@ -122,16 +122,16 @@ def _name(spinner: Any) -> str:
 def describe_spinners(ran: Counter[Any]) -> str:
     """Return one line for each of those that ran most often: the count, and where it is."""
     return "\n".join(
-        f"  {times} times {_name(spinner)} {_describe_place(spinner)}"
+        f"  {times} times {_name(spinner)} {_describe_location(spinner)}"
         for spinner, times in ran.most_common(SHOWN_SPINNERS)
     )
 
 
-def _describe_place(spinner: Any) -> str:
+def _describe_location(spinner: Any) -> str:
     if isinstance(spinner, asyncio.Task):
         return "which has ended" if spinner.done() else f"at {_describe_awaits(spinner)}"
     code = getattr(spinner, "__code__", None)
-    return "" if code is None else f"at {_place(code, code.co_firstlineno)}"
+    return "" if code is None else f"at {_location(code, code.co_firstlineno)}"
 
 
 def describe_waiting(loop: asyncio.AbstractEventLoop) -> str:
@@ -145,26 +145,26 @@ def describe_waiting(loop: asyncio.AbstractEventLoop) -> str:
 
 def _describe_awaits(task: asyncio.Task[Any]) -> str:
     """Return the lines where the task's coroutines wait, outermost first; a long chain is cut in the middle."""
-    places: list[str] = []
+    lines: list[str] = []
     awaited: Any = task.get_coro()
     while awaited is not None:
         frame = _first_of(awaited, "cr_frame", "gi_frame", "ag_frame")
         if frame is not None:
-            places.append(_place(frame.f_code, frame.f_lineno))
+            lines.append(_location(frame.f_code, frame.f_lineno))
         if type(awaited).__name__ in STEPS_OF_GENERATORS:
             generators = gc.get_referents(awaited)
             awaited = next((each for each in generators if isinstance(each, AsyncGeneratorType)), None)
         else:
             awaited = _first_of(awaited, "cr_await", "gi_yieldfrom", "ag_await")
-    if len(places) > SHOWN_AWAITS:
+    if len(lines) > SHOWN_AWAITS:
         half = SHOWN_AWAITS // 2
-        places[half:-half] = ["..."]
-    return " > ".join(places) or "its start"
+        lines[half:-half] = ["..."]
+    return " > ".join(lines) or "its start"
 
 
 def _first_of(awaited: Any, *names: str) -> Any:
     return next((value for name in names if (value := getattr(awaited, name, None)) is not None), None)
 
 
-def _place(code: CodeType, line: int) -> str:
+def _location(code: CodeType, line: int) -> str:
     return f"{PurePath(code.co_filename).name}:{line} ({code.co_name})"

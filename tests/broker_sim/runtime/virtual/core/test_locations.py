@@ -9,8 +9,8 @@ from types import ModuleType
 import aiokafka
 import pytest
 
-from broker_sim.runtime.virtual.core import places
-from broker_sim.runtime.virtual.core.places import is_of_a_library
+from broker_sim.runtime.virtual.core import locations
+from broker_sim.runtime.virtual.core.locations import is_of_a_library
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def test_program_is_no_library(folder):
 
 
 def test_standard_library_may_be_a_zip(folder, monkeypatch):
-    monkeypatch.setattr(places, "_STANDARD_LIBRARY", folder / "python314.zip")
+    monkeypatch.setattr(locations, "_STANDARD_LIBRARY", folder / "python314.zip")
     assert is_of_a_library(str(folder / "python314.zip" / "random.py"))
 
 
