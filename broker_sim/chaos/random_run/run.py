@@ -265,6 +265,7 @@ class _Run:
                 return
             if cluster.now_ms >= until_ms:
                 violated("rejected-records-have-letters", f"{missing} of {len(rejected)} have no dead letter")
+                return
             cluster.advance(LETTERS_LOOK_MS)
 
     def _start_clients(self) -> None:
