@@ -169,7 +169,7 @@ async def _with_broker_2(cluster: Cluster) -> None:
 async def removed(cluster: Cluster) -> list[Any]:
     """Remove a broker: its replicas stay assigned, and it cannot be unregistered twice; then add it without data.
 
-    Who leads `alone` then is a documented difference.
+    Who leads `alone` then is not observed: it differs between runs of a real cluster.
     """
     await _with_broker_2(cluster)
     await cluster.machine.remove(2)

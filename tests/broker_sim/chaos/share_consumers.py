@@ -41,6 +41,8 @@ CONFIGS = {
 }
 PRODUCER = {"request_timeout_ms": 5_000, "retry_backoff_ms": 100, "metadata_max_age_ms": 5_000}
 FINAL = (AcknowledgeType.ACCEPT, AcknowledgeType.REJECT)
+REJECTED_ONE_IN = 5
+"""Every fifth order is bad: whoever gets it rejects it, so that each run has rejected orders."""
 
 
 class Delivery:
@@ -48,7 +50,8 @@ class Delivery:
 
     def __init__(self, chaos):
         self.chaos = chaos
-        self.accepts_all = False
+        self.faults_over = False
+        """From then on workers answer at once, and release nothing."""
         self.deliveries = Counter()
         self.settled_s = {}
         """When a worker heard that a record is accepted or rejected."""
@@ -240,7 +243,7 @@ class Member:
                     if ranges:
                         given[number] = ranges
             if given:
-                if not self.delivery.accepts_all:
+                if not self.delivery.faults_over:
                     await asyncio.sleep(self.rng.choice(WORK_S))
                 if self.rng.random() < 0.95:
                     self.delivery.let_go((self.member_id, broker))
@@ -256,7 +259,7 @@ class Member:
                 request.AcknowledgementBatch(
                     one.first_offset,
                     one.last_offset,
-                    [self.draw_kind() for _ in range(one.first_offset, one.last_offset + 1)],
+                    [self.draw_kind(offset) for offset in range(one.first_offset, one.last_offset + 1)],
                 )
                 for one in ranges
             ]
@@ -292,10 +295,12 @@ class Member:
                     if record in rejected:
                         self.delivery.rejected.add(record)
 
-    def draw_kind(self):
-        if self.delivery.accepts_all:
+    def draw_kind(self, offset):
+        if offset % REJECTED_ONE_IN == 0:
+            return AcknowledgeType.REJECT
+        if self.delivery.faults_over:
             return AcknowledgeType.ACCEPT
-        return self.rng.choices((AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT), (6, 3, 1))[0]
+        return self.rng.choices((AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE), (7, 3))[0]
 
 
 @contextmanager
@@ -400,7 +405,7 @@ async def orders_are_shared(chaos, group_configs=MappingProxyType({})):
         await chaos.faults_over()
         for task in besides:
             task.cancel()
-        delivery.accepts_all = True
+        delivery.faults_over = True
 
         def is_over():
             if not kafka.groups():
