@@ -1,12 +1,13 @@
 """Refresh the table of Kafka's releases with the API versions that their brokers advertise.
 
-Usage: `python -m tools.update_releases`. Maven fetches the jars of each release; a program
-(`tools/java/ReleaseFacts.java`) reads the facts from its classes, and they become one line of
+Usage: `python -m tools.update_releases [all]`. Maven fetches the jars of each release that is not in the table yet, or
+of all; a program (`tools/java/ReleaseFacts.java`) reads the facts from its classes, and they become one line of
 `broker_sim/protocol/releases.jsonl`. Needs Java 17 and Maven.
 """
 
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -47,15 +48,20 @@ def read_facts(class_path: str, patch_release: str) -> dict[str, Any]:
     )
     ranges: dict[str, dict[str, list[int]]] = {"apis": {}, "features": {}, "unstable_apis": {}, "unstable_features": {}}
     for line in done.stdout.splitlines():
-        kind, key, *numbers = line.split("\t")
-        lowest, highest, *default_level = map(int, numbers)
+        kind, key, *rest = line.split("\t")
         table = ranges[f"{kind.replace('-', '_')}s"]
         if kind.endswith("api"):
-            table[ApiKey(int(key)).name] = [lowest, highest]
-        elif highest > 0:
-            table[key] = [lowest, highest, *default_level]
+            kafkas_name, lowest, highest = rest
+            table[api_name(int(key), kafkas_name)] = [int(lowest), int(highest)]
+        elif int(rest[1]) > 0:
+            table[key] = [int(number) for number in rest]
     facts: dict[str, Any] = {"release": release_of(patch_release), "read_from": patch_release}
     return facts | {name: table for name, table in ranges.items() if table or name in {"apis", "features"}}
+
+
+def api_name(key: int, kafkas_name: str) -> str:
+    """Return the name in `ApiKey`, which stays when Kafka renames an API, and Kafka's name for one that is new."""
+    return ApiKey(key).name if key in ApiKey.__members__.values() else kafkas_name
 
 
 def fetch_jars(patch_release: str, directory: Path) -> str:
@@ -72,17 +78,18 @@ def fetch_jars(patch_release: str, directory: Path) -> str:
     return f"{directory}/*"
 
 
-def main() -> None:
+def main(*, reads_all: bool) -> None:
     """Write `releases.jsonl`, the oldest release first."""
-    lines = []
+    former = [] if reads_all else [json.loads(line) for line in TARGET.read_text(encoding="utf-8").splitlines()]
+    table = {facts["read_from"]: facts for facts in former}
     for patch_release in PATCH_RELEASES:
-        with tempfile.TemporaryDirectory() as directory:
-            class_path = fetch_jars(patch_release, Path(directory))
-            facts = read_facts(class_path, patch_release)
-        lines.append(json.dumps(facts, separators=(",", ":")))
-        print(f"{patch_release}: {len(facts['apis'])} APIs")
+        if patch_release not in table:
+            with tempfile.TemporaryDirectory() as directory:
+                table[patch_release] = read_facts(fetch_jars(patch_release, Path(directory)), patch_release)
+            print(f"{patch_release}: {len(table[patch_release]['apis'])} APIs")
+    lines = [json.dumps(table[patch_release], separators=(",", ":")) for patch_release in PATCH_RELEASES]
     TARGET.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(reads_all=sys.argv[1:] == ["all"])

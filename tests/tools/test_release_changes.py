@@ -4,6 +4,7 @@ import pytest
 
 from broker_sim.protocol.release import find_release
 from tools.release_changes import NEWER, OLDER, TARGET, changes, fields_of, page
+from tools.update_releases import api_name
 
 
 def test_lines_say_what_came_went_and_changed():
@@ -23,6 +24,14 @@ def test_fields_are_named_by_their_path():
         "Answer.Results": "[]Result, versions 0+",
         "Answer.Results.Error": "string, versions 3+, null in 3+, default null",
     }
+
+
+@pytest.mark.parametrize(
+    ("key", "kafkas_name", "name"),
+    [(1, "FETCH", "FETCH"), (56, "ALTER_ISR", "ALTER_PARTITION"), (9_999, "OF_NEXT_RELEASE", "OF_NEXT_RELEASE")],
+)
+def test_api_that_has_no_number_here_yet_has_its_name_in_kafka(key, kafkas_name, name):
+    assert api_name(key, kafkas_name) == name
 
 
 def test_page_has_the_changed_apis_and_features_of_the_table_of_releases():

@@ -3,7 +3,7 @@ import org.apache.kafka.common.protocol.ApiKeys;
 
 /**
  * Prints the facts of the Kafka release on the class path, one a line:
- * "api, id, oldest version, latest version" and "feature, name, minimum, maximum, default". Lines of versions and
+ * "api, id, name, oldest version, latest version" and "feature, name, minimum, maximum, default". Lines of versions and
  * levels that the release marks as unstable begin with "unstable-api" and "unstable-feature"; its brokers
  * advertise them only where they are enabled.
  *
@@ -22,11 +22,11 @@ public class ReleaseFacts {
         for (ApiKeys key : ApiKeys.values()) {
             short latest = latestVersion(key, false);
             if (isServed(key, args[0]) && latest >= key.oldestVersion()) {
-                print("api", key.id, key.oldestVersion(), latest);
+                print("api", key.id, key.name(), key.oldestVersion(), latest);
             }
             short unstable = latestVersion(key, true);
             if (printsUnstable && isServed(key, args[0]) && unstable > latest) {
-                print("unstable-api", key.id, key.oldestVersion(), unstable);
+                print("unstable-api", key.id, key.name(), key.oldestVersion(), unstable);
             }
         }
         if (args[0].equals("BROKER")) {
