@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker_sim.config import check_dynamic
 from broker_sim.errors import ConfigError, MissingExtraError
@@ -13,29 +13,20 @@ if TYPE_CHECKING:
 
     from broker_sim.config import BrokerConfig
     from broker_sim.metadata import MetadataImage
+    from broker_sim.security.ssl_listener import SslListener
 
 log = get_logger(__name__)
 
 
-class ListenerReconfigurable(Protocol):
-    """A listener with configurations that may change while it runs, such as TLS stores."""
-
-    def validate(self, dynamic: Mapping[str, str]) -> None:
-        """Raise ConfigError if these dynamic configurations are invalid."""
-
-    def reconfigure(self, dynamic: Mapping[str, str], *, is_start: bool = False) -> None:
-        """Apply the dynamic configurations. Raises ConfigError without changing anything."""
-
-
 class DynamicBrokerConfig:
-    """Applies changes of one broker's dynamic configurations to its listeners."""
+    """Applies changes of one broker's dynamic configurations to its listeners with TLS."""
 
     def __init__(self, broker_id: int, config: BrokerConfig) -> None:
         self._broker_id = broker_id
         self._config = config
-        self._listeners: list[ListenerReconfigurable] = []
+        self._listeners: list[SslListener] = []
 
-    def add(self, listener: ListenerReconfigurable) -> None:
+    def add(self, listener: SslListener) -> None:
         """Register a listener for changes of the broker's configurations."""
         self._listeners.append(listener)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, get_args
 
 from broker_sim.chaos.faults.action import Action, ScheduleError
 from broker_sim.chaos.faults.kinds import draw_action
-from broker_sim.chaos.faults.plots import PLOTS, Setting, draw_plot
+from broker_sim.chaos.faults.plots import PLOTS, FaultScope, draw_plot
 from broker_sim.chaos.faults.schedule import FaultSchedule
 from broker_sim.chaos.faults.weights import weights_of
 from broker_sim.runtime.virtual.loop import Order
@@ -109,11 +109,11 @@ def draw_schedule(
     rng = random.Random(f"{seed}/chaos")
     weights = weights_of(faults)
     kinds = rng.choices(list(weights), list(weights.values()), k=rng.randint(1, most_faults))
-    setting = Setting(brokers, partitions=1, duration_ms=duration_ms, workers=workers)
+    scope = FaultScope(brokers, partitions=1, duration_ms=duration_ms, workers=workers)
     actions = []
     for kind in kinds:
         if kind in PLOTS:
-            actions += draw_plot(rng, kind, setting)
+            actions += draw_plot(rng, kind, scope)
         else:
             actions.append(
                 draw_action(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from broker_sim.errors import ApiError
 
@@ -27,17 +27,8 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.log import LogManager, PartitionLog
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.replica.replica_quota import ReplicaQuota
     from broker_sim.runtime.process import CallLater
-
-
-class MoveQuota(Protocol):
-    """Quota on the bytes per second that all moves of a broker copy."""
-
-    def is_quota_exceeded(self) -> bool:
-        """Whether the quota is exceeded, so that moves have to wait."""
-
-    def record(self, value: int) -> None:
-        """Count bytes that were copied."""
 
 
 @dataclass(slots=True)
@@ -69,7 +60,8 @@ class FutureReplica:
 class LogDirMoves:
     """The future replicas of one broker, by partition."""
 
-    def __init__(self, logs: LogManager, call_later: CallLater, config: BrokerConfig, quota: MoveQuota) -> None:
+    def __init__(self, logs: LogManager, call_later: CallLater, config: BrokerConfig, quota: ReplicaQuota) -> None:
+        """`quota` limits the bytes per second of all moves together."""
         self._logs = logs
         self._call_later = call_later
         self._config = config

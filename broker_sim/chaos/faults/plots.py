@@ -36,7 +36,7 @@ _SMALL_DELAYS_MS: Final = ("2", "5", "20", "40", "100")
 _PAIRS: Final = ((LEADER, FOLLOWER), (LEADER, THIRD))
 
 
-class Setting(NamedTuple):
+class FaultScope(NamedTuple):
     """The cluster for which faults are drawn, and the duration of the run."""
 
     brokers: int
@@ -51,10 +51,10 @@ class Setting(NamedTuple):
 class Plots:
     """The plots of one run. `at_ms` is the time of a plot's first fault."""
 
-    def __init__(self, rng: random.Random, setting: Setting) -> None:
+    def __init__(self, rng: random.Random, scope: FaultScope) -> None:
         self._rng = rng
-        self._setting = setting
-        self._names = broker_names(setting.brokers)
+        self._scope = scope
+        self._names = broker_names(scope.brokers)
 
     def ms(self, least: int, below: int) -> int:
         """Return a random time in [least, below) on the grid of faults."""
@@ -111,7 +111,7 @@ class Plots:
         return slow + [self._transfer(at_ms + number * step_ms) for number in range(count)]
 
     def _transfer(self, at_ms: int) -> Action:
-        partition = self._rng.randrange(self._setting.partitions)
+        partition = self._rng.randrange(self._scope.partitions)
         return Action(at_ms, "transfer", (self._rng.choice(self._names),), value=str(partition))
 
     def restarts(self, at_ms: int) -> list[Action]:
@@ -143,7 +143,7 @@ class Plots:
     def coordinator(self, at_ms: int) -> list[Action]:
         """Move the coordinator of groups or transactions repeatedly, by request or by failures."""
         rng = self._rng
-        role = rng.choice(self._setting.coordinators)
+        role = rng.choice(self._scope.coordinators)
         actions: list[Action] = []
         if rng.random() < 0.5:
             delay_ms, for_ms = rng.choice(_SMALL_DELAYS_MS), self.ms(1_000, 3_000)
@@ -202,7 +202,7 @@ class Plots:
         ]
 
     def _worker(self) -> str:
-        return f"worker-{self._rng.randint(1, self._setting.workers)}"
+        return f"worker-{self._rng.randint(1, self._scope.workers)}"
 
 
 Plot = Callable[[Plots, int], list[Action]]
@@ -235,10 +235,10 @@ PLOT_WEIGHTS: Final[Mapping[str, float]] = MappingProxyType(
 """Weights with which plots are drawn for applications; others happen only if they are named."""
 
 
-def draw_plot(rng: random.Random, name: str, setting: Setting) -> list[Action]:
+def draw_plot(rng: random.Random, name: str, scope: FaultScope) -> list[Action]:
     """Draw the actions of a plot; they end within the run."""
-    duration_ms = setting.duration_ms
-    actions = PLOTS[name](Plots(rng, setting), rng.randrange(0, duration_ms, GRID_MS))
+    duration_ms = scope.duration_ms
+    actions = PLOTS[name](Plots(rng, scope), rng.randrange(0, duration_ms, GRID_MS))
     return within(actions, duration_ms)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.chaos.faults.action import GROUPS, TRANSACTIONS, broker_names
 from broker_sim.chaos.faults.kinds import KINDS, draw_action
-from broker_sim.chaos.faults.plots import FAULT_DURATIONS_MS, Plot, Plots, Setting, within
+from broker_sim.chaos.faults.plots import FAULT_DURATIONS_MS, FaultScope, Plot, Plots, within
 
 if TYPE_CHECKING:
     import random
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 
 MOST_ACTIONS: Final = 30
 
-
-def draw_faults(rng: random.Random, setting: Setting) -> list[Action]:
-    """Return the actions of a run, in the order of their time; all end within it."""
-    return _Drawing(rng, setting).faults()
-
-
-# -- single faults -----------------------------------------------------------------------------------
 
 _STOPPING: Final = (
     "pause", "kill", "stop", "isolate", "cut_link", "slow_link", "deaf", "mute", "shift_clock", "transfer"
@@ -45,52 +38,6 @@ _OF_COORDINATORS: Final = {
 TOGETHER_SHARE: Final = 0.35
 
 
-class _Drawing:
-    """The faults of one run."""
-
-    def __init__(self, rng: random.Random, setting: Setting) -> None:
-        self._rng = rng
-        self._setting = setting
-        self._names = broker_names(setting.brokers)
-        self._plots = Plots(rng, setting)
-
-    def faults(self) -> list[Action]:
-        """Return the actions, in the order of their time."""
-        rng, duration_ms = self._rng, self._setting.duration_ms
-        plots = [*_PLOTS, *([Plots.coordinator] * 3 if self._setting.coordinators else [])]
-        plots = rng.sample(plots, rng.choice((1, 1, 2, 3)))
-        kinds = rng.sample(_STOPPING, rng.randint(1, 4))
-        actions: list[Action] = []
-        for _ in range(rng.choice((1, 2, 2, 3))):
-            begin_ms = self._plots.ms(200, max(201, duration_ms * 2 // 3))
-            actions += rng.choice(plots)(self._plots, begin_ms)
-        while len(actions) < MOST_ACTIONS and rng.random() < 0.5:
-            actions += self._single(rng.choice(kinds))
-        if rng.random() < HINDERED_SHARE:
-            actions += self._hindrances()
-        return within(actions[:MOST_ACTIONS], duration_ms)
-
-    # -- single faults ------------------------------------------------------------------------------
-
-    def _hindrances(self) -> list[Action]:
-        there = {None, *self._setting.coordinators}
-        possible = [kind for kind in _HINDERING if _OF_COORDINATORS.get(kind) in there]
-        kinds = self._rng.choices(possible, k=self._rng.randint(1, MOST_HINDRANCES))
-        return [action for kind in kinds for action in self._single(kind)]
-
-    def _single(self, kind: str) -> list[Action]:
-        """Return one action, or the same one on several brokers at the same moment."""
-        rng, brokers = self._rng, self._setting.brokers
-        action = draw_action(
-            rng, kind, brokers=brokers, duration_ms=self._setting.duration_ms, durations_ms=FAULT_DURATIONS_MS
-        )
-        if KINDS[kind].on != "broker" or not action.for_ms or rng.random() >= TOGETHER_SHARE:
-            return [action]
-        # A minority or a majority, even all, at once.
-        together = sorted(rng.sample(self._names, rng.randint(2, brokers)))
-        return [action._replace(on=(name,)) for name in together]
-
-
 _PLOTS: Final[tuple[Plot, ...]] = (
     Plots.deaf_followers,
     Plots.deaf_followers,
@@ -104,3 +51,39 @@ _PLOTS: Final[tuple[Plot, ...]] = (
     Plots.slow_replicas,
     Plots.late_controller,
 )
+
+
+def draw_faults(rng: random.Random, scope: FaultScope) -> list[Action]:
+    """Return the actions of a run, in the order of their time; all end within it."""
+    drawn = Plots(rng, scope)
+    plots = [*_PLOTS, *([Plots.coordinator] * 3 if scope.coordinators else [])]
+    plots = rng.sample(plots, rng.choice((1, 1, 2, 3)))
+    kinds = rng.sample(_STOPPING, rng.randint(1, 4))
+    actions: list[Action] = []
+    for _ in range(rng.choice((1, 2, 2, 3))):
+        begin_ms = drawn.ms(200, max(201, scope.duration_ms * 2 // 3))
+        actions += rng.choice(plots)(drawn, begin_ms)
+    while len(actions) < MOST_ACTIONS and rng.random() < 0.5:
+        actions += _single(rng, scope, rng.choice(kinds))
+    if rng.random() < HINDERED_SHARE:
+        actions += _hindrances(rng, scope)
+    return within(actions[:MOST_ACTIONS], scope.duration_ms)
+
+
+def _hindrances(rng: random.Random, scope: FaultScope) -> list[Action]:
+    there = {None, *scope.coordinators}
+    possible = [kind for kind in _HINDERING if _OF_COORDINATORS.get(kind) in there]
+    kinds = rng.choices(possible, k=rng.randint(1, MOST_HINDRANCES))
+    return [action for kind in kinds for action in _single(rng, scope, kind)]
+
+
+def _single(rng: random.Random, scope: FaultScope, kind: str) -> list[Action]:
+    """Return one action, or the same one on several brokers at the same moment."""
+    action = draw_action(
+        rng, kind, brokers=scope.brokers, duration_ms=scope.duration_ms, durations_ms=FAULT_DURATIONS_MS
+    )
+    if KINDS[kind].on != "broker" or not action.for_ms or rng.random() >= TOGETHER_SHARE:
+        return [action]
+    # A minority or a majority, even all, at once.
+    together = sorted(rng.sample(broker_names(scope.brokers), rng.randint(2, scope.brokers)))
+    return [action._replace(on=(name,)) for name in together]

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from broker_sim.chaos.faults.action import GROUPS, TRANSACTIONS, Action, broker_names
-from broker_sim.chaos.faults.plots import FAULT_DURATIONS_MS, Setting
+from broker_sim.chaos.faults.plots import FAULT_DURATIONS_MS, FaultScope
 from broker_sim.chaos.faults.schedule import FaultSchedule
 from broker_sim.chaos.random_run.drawing import draw_faults
 from broker_sim.protocol.special_values import ACKS_ALL
@@ -122,8 +122,8 @@ def draw_schedule(seed: int, *, duration_ms: int = DEFAULT_DURATION_MS, power_lo
         schedule = replace(schedule, unclean_elections=not schedule.share_members)
     # A random stream of its own, so that clients do not change the faults.
     faults = random.Random(f"{seed}/faults")
-    setting = Setting(schedule.brokers, schedule.partitions, duration_ms, tuple(coordinators))
-    schedule = replace(schedule, actions=tuple(draw_faults(faults, setting)))
+    scope = FaultScope(schedule.brokers, schedule.partitions, duration_ms, tuple(coordinators))
+    schedule = replace(schedule, actions=tuple(draw_faults(faults, scope)))
     return _with_power_losses(schedule) if power_loss else schedule
 
 

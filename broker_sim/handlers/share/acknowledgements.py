@@ -5,7 +5,7 @@ Partitions are answered in the order of the Scala maps in `KafkaApis`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.support.partition_errors import denied_or_injected_error
@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from broker_sim.handlers.context import RequestContext
+    from broker_sim.protocol import messages
 
+    AcknowledgingRequest = messages.ShareFetchRequest | messages.ShareAcknowledgeRequest
     Errors = Mapping[TopicIdPartition, ApiError | None]
 
 Answer = TypeVar("Answer")
@@ -31,15 +33,6 @@ RENEW_VERSION: Final = 2
 
 _ALL_TYPES: Final[frozenset[int]] = frozenset(AcknowledgeType)
 _OLD_TYPES: Final = _ALL_TYPES - {AcknowledgeType.RENEW}
-
-
-class AcknowledgingRequest(Protocol):
-    """A ShareFetch or a ShareAcknowledge."""
-
-    group_id: str | None
-    member_id: str | None
-    is_renew_ack: bool
-    topics: list[Any]
 
 
 def named_partitions(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker_sim.controller import ConfigResource, ConfigResourceType, Outcome
 from broker_sim.errors import ERROR_TEXTS, ApiError, ConfigError, ErrorCode, MissingExtraError
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
     from broker_sim.controller import Controller
     from broker_sim.handlers.context import BrokerServices, RequestContext
+    from broker_sim.protocol import messages
+
+    RequestedResource = (
+        messages.AlterConfigsRequest.AlterConfigsResource
+        | messages.IncrementalAlterConfigsRequest.AlterConfigsResource
+        | messages.DescribeConfigsRequest.DescribeConfigsResource
+    )
+    Resource = TypeVar("Resource", bound=RequestedResource)
 
 BROKER_LOGGER: Final = 8
 """The resource type that the broker changes itself."""
@@ -35,14 +43,6 @@ _PROTECTED: Final[Mapping[int, ResourceType]] = {
 """Config resources with a resource type of their own for ACLs; all others need permissions on the cluster."""
 
 
-class AlterableResource(Protocol):
-    """A resource in a request that alters configurations."""
-
-    resource_type: int
-    resource_name: str
-
-
-Resource = TypeVar("Resource", bound=AlterableResource)
 Change = TypeVar("Change")
 Result = TypeVar("Result")
 Changes = list[tuple[ConfigResource, Change]]
@@ -120,7 +120,7 @@ def _check_here(
         raise ApiError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
-def check_config_access(context: RequestContext, operation: AclOperation, resource: AlterableResource) -> None:
+def check_config_access(context: RequestContext, operation: AclOperation, resource: RequestedResource) -> None:
     """Raise ApiError unless the client may perform the operation on the resource's configurations."""
     kind, name = _PROTECTED.get(resource.resource_type, ResourceType.CLUSTER), CLUSTER_NAME
     if kind is not ResourceType.CLUSTER:
@@ -131,7 +131,7 @@ def check_config_access(context: RequestContext, operation: AclOperation, resour
         raise ApiError(error_code, "" if is_logger else ERROR_TEXTS[error_code])
 
 
-def _key(resource: AlterableResource) -> tuple[int, str]:
+def _key(resource: RequestedResource) -> tuple[int, str]:
     return resource.resource_type, resource.resource_name
 
 
@@ -140,7 +140,7 @@ def _check_named_once(times: int) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 
 
-def _target(broker_id: int | None, resource: AlterableResource) -> ConfigResource:
+def _target(broker_id: int | None, resource: RequestedResource) -> ConfigResource:
     """Return the resource as the controller identifies it. Raises ApiError INVALID_REQUEST.
 
     The only broker that may be changed is `broker_id`; None allows every broker, as at the controller.

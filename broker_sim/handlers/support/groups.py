@@ -6,7 +6,7 @@ others in the coordinator's order. A group with topics that the client may not d
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.group import CONSUMER, STREAMS, GroupClient
@@ -17,44 +17,31 @@ from broker_sim.metadata.feature_names import GROUP_VERSION, SHARE_VERSION, STRE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
+    from typing import TypeVar
 
     from broker_sim.handlers.context import RequestContext
+    from broker_sim.protocol import messages
 
+    DescribeRequest = (
+        messages.ConsumerGroupDescribeRequest
+        | messages.ShareGroupDescribeRequest
+        | messages.StreamsGroupDescribeRequest
+    )
+    G = TypeVar(
+        "G",
+        messages.ConsumerGroupDescribeResponse.DescribedGroup,
+        messages.ShareGroupDescribeResponse.DescribedGroup,
+        messages.StreamsGroupDescribeResponse.DescribedGroup,
+    )
 
 TOPICS_HIDDEN: Final = "The group has described topic(s) that the client is not authorized to describe."
-
-
-class DescribeRequest(Protocol):
-    """A describe request of a modern group protocol: consumer, share or streams."""
-
-    group_ids: list[str]
-    include_authorized_operations: bool
-
-
-class DescribedGroup(Protocol):
-    """A group in one of these responses."""
-
-    error_code: int
-    group_id: str
-    authorized_operations: int
-
-
-G = TypeVar("G", bound=DescribedGroup)
-G_co = TypeVar("G_co", bound=DescribedGroup, covariant=True)
-
-
-class GroupType(Protocol[G_co]):
-    """The class of the groups in one of these responses."""
-
-    def __call__(self, error_code: int = ..., error_message: str | None = ..., *, group_id: str = ...) -> G_co:
-        """Return a new group."""
 
 
 def described_groups(
     context: RequestContext,
     request: DescribeRequest,
     *,
-    group_type: GroupType[G],
+    group_type: type[G],
     is_served: bool,
     describe: Callable[[Sequence[str]], list[G]],
     topics_of: Callable[[G], Iterable[str]],

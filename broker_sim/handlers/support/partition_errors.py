@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ApiError, ErrorCode
 
@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from broker_sim.handlers.context import RequestContext
     from broker_sim.metadata import BrokerState, MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
+    from broker_sim.protocol import messages
+
+    LeaderIdAndEpoch = (
+        messages.ProduceResponse.LeaderIdAndEpoch
+        | messages.FetchResponse.LeaderIdAndEpoch
+        | messages.ShareFetchResponse.LeaderIdAndEpoch
+        | messages.ShareAcknowledgeResponse.LeaderIdAndEpoch
+    )
 
 HINTED_ERRORS: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 """Fetch errors that come with the current leader."""
-
-
-class LeaderIdAndEpoch(Protocol):
-    """The `current_leader` struct of produce and fetch responses."""
-
-    leader_id: int
-    leader_epoch: int
 
 
 class LeaderHints:

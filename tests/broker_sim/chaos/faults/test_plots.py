@@ -7,16 +7,16 @@ import pytest
 
 from broker_sim.chaos import draw_schedule, run_chaos
 from broker_sim.chaos.faults.checks import check_action
-from broker_sim.chaos.faults.plots import PLOT_WEIGHTS, PLOTS, Setting, draw_plot
+from broker_sim.chaos.faults.plots import PLOT_WEIGHTS, PLOTS, FaultScope, draw_plot
 from broker_sim.chaos.faults.weights import kinds_beside_a_command, weights_beside_a_command, weights_of
 
 DURATION_MS = 20_000
-SETTING = Setting(brokers=3, partitions=2, duration_ms=DURATION_MS, workers=2)
+SCOPE = FaultScope(brokers=3, partitions=2, duration_ms=DURATION_MS, workers=2)
 
 
 @pytest.mark.parametrize("name", PLOTS)
 def test_plot_has_possible_actions_that_are_over_when_the_run_is(name):
-    plots = [draw_plot(random.Random(seed), name, SETTING) for seed in range(30)]
+    plots = [draw_plot(random.Random(seed), name, SCOPE) for seed in range(30)]
     actions = [action for plot in plots for action in plot]
     for action in actions:
         check_action(action)
@@ -44,7 +44,7 @@ def test_freeze_of_a_plot_outlasts_a_session():
     lengths_ms = [
         action.for_ms
         for seed in range(20)
-        for action in draw_plot(random.Random(seed), "long_freeze", SETTING)
+        for action in draw_plot(random.Random(seed), "long_freeze", SCOPE)
         if action.at_ms < DURATION_MS - 8_000
     ]
     assert min(lengths_ms) >= 8_000

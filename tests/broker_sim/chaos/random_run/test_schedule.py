@@ -5,7 +5,7 @@ import random
 from broker_sim.chaos.faults.action import BROKERS, CONTROLLER, GROUPS, TRANSACTIONS, broker_names
 from broker_sim.chaos.faults.cluster_faults import ROLES
 from broker_sim.chaos.faults.kinds import KINDS
-from broker_sim.chaos.faults.plots import Setting
+from broker_sim.chaos.faults.plots import FaultScope
 from broker_sim.chaos.random_run import draw_schedule
 from broker_sim.chaos.random_run.drawing import draw_faults
 from broker_sim.chaos.random_run.schedule import ACKS
@@ -38,8 +38,8 @@ def test_faults_are_aimed_at_coordinators_only_where_there_are_clients_of_theirs
 
 
 def test_faults_do_not_depend_on_who_uses_the_cluster():
-    setting = Setting(3, 2, 4_000)
-    assert draw_faults(random.Random(1), setting) == draw_faults(random.Random(1), setting)
+    scope = FaultScope(3, 2, 4_000)
+    assert draw_faults(random.Random(1), scope) == draw_faults(random.Random(1), scope)
 
 
 def test_each_seed_leaves_kinds_of_faults_and_of_clients_out():
