@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from broker_sim.errors import ErrorCode
 from broker_sim.group.other_brokers import LatestOffset
 from broker_sim.protocol.special_values import NO_OFFSET
+from broker_sim.runtime.combined_calls import call_all
 from broker_sim.runtime.inter_broker import MAX_ATTEMPTS, InterBrokerQueue, backoff_ms
 
 if TYPE_CHECKING:
@@ -49,10 +50,9 @@ class PartitionMetadataClient:
     ) -> None:
         """Request the offsets from the leaders; a partition without a leader has the error LEADER_NOT_AVAILABLE."""
         image = self._broker.image()
-        partitions = list(dict.fromkeys(keys))
         offsets_of: dict[TopicPartition, LatestOffset] = {}
         by_leader: dict[int, list[TopicPartition]] = {}
-        for key in partitions:
+        for key in dict.fromkeys(keys):
             state = image.partition(key)
             leader = None if state is None else image.alive_broker(state.leader)
             if leader is None:
@@ -60,15 +60,15 @@ class PartitionMetadataClient:
             else:
                 by_leader.setdefault(leader.broker_id, []).append(key)
 
-        def take(requested: Sequence[TopicPartition], offsets: Sequence[LatestOffset]) -> None:
-            offsets_of.update(zip(requested, offsets, strict=True))
-            if len(offsets_of) == len(partitions):
-                on_result(offsets_of)
+        def request_offsets(leader: int, on_answer: Callable[[Sequence[LatestOffset]], object]) -> None:
+            self._enqueue(_Pending(leader, by_leader[leader], on_answer))
 
-        if not by_leader:
+        def take(answers: Mapping[int, Sequence[LatestOffset]]) -> None:
+            for leader, offsets in answers.items():
+                offsets_of.update(zip(by_leader[leader], offsets, strict=True))
             on_result(offsets_of)
-        for broker_id, requested in by_leader.items():
-            self._enqueue(_Pending(broker_id, requested, partial(take, requested)))
+
+        call_all(by_leader, request_offsets, take)
 
     def _enqueue(self, pending: _Pending) -> None:
         self._queue.waiting_for(pending.leader).append(pending)

@@ -7,7 +7,6 @@ COORDINATOR_LOAD_IN_PROGRESS, and after a write COORDINATOR_NOT_AVAILABLE.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.storage import VerifiedTransaction, coordinator_error
@@ -25,6 +24,7 @@ from broker_sim.group.streams.topology_descriptions import TopologyDescriptions
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
 from broker_sim.protocol import messages
+from broker_sim.runtime.combined_calls import call_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -312,25 +312,20 @@ class GroupCoordinatorService:
 
         For share groups, the states of their share partitions are deleted first; if that fails, the group is kept.
         """
-        parts = groups_by_partition(group_ids, self.partition_for)
-        results: list[list[DeletedGroup] | None] = [None] * len(parts)
-        if not parts:
-            on_results([])
+        call_all(
+            map(tuple, groups_by_partition(group_ids, self.partition_for)),
+            self._delete_part,
+            lambda parts: on_results([DeletedGroup(*entry) for errors in parts.values() for entry in errors.items()]),
+        )
 
-        def take(index: int, errors: dict[str, ErrorCode]) -> None:
-            results[index] = [DeletedGroup(*entry) for entry in errors.items()]
+    def _delete_part(self, group_ids: Sequence[str], on_errors: Callable[[dict[str, ErrorCode]], object]) -> None:
+        """Delete groups of one partition; `on_errors` gets an error code for each group."""
+
+        def deleted(errors: dict[str, ErrorCode]) -> None:
             for group_id, error_code in errors.items():
                 if not error_code:
                     self.streams.descriptions.forget(group_id)
-            complete_parts = [part for part in results if part is not None]
-            if len(complete_parts) == len(parts):
-                on_results([result for part in complete_parts for result in part])
-
-        for index, part in enumerate(parts):
-            self._delete_part(part, partial(take, index))
-
-    def _delete_part(self, group_ids: list[str], on_errors: Callable[[dict[str, ErrorCode]], object]) -> None:
-        """Delete groups of one partition; `on_errors` gets an error code for each group."""
+            on_errors(errors)
 
         def states_deleted(refusals: dict[str, ErrorCode]) -> None:
             deletable = [group_id for group_id in group_ids if group_id not in refusals]
@@ -338,19 +333,19 @@ class GroupCoordinatorService:
             deletable_in_order = hash_order(deletable, string_hash, copied_capacity(len(group_ids)))
             refused_errors = {group_id: refusals[group_id] for group_id in hash_order(refusals, string_hash)}
             if not deletable_in_order:
-                on_errors(refused_errors)
+                deleted(refused_errors)
                 return
             self.runtime.write(
                 deletable_in_order[0],
                 lambda shard: shard.offset_metadata.delete_groups(deletable_in_order),
-                lambda errors: on_errors({**refused_errors, **errors}),
-                lambda error: on_errors({**refused_errors, **dict.fromkeys(deletable_in_order, error.error_code)}),
+                lambda errors: deleted({**refused_errors, **errors}),
+                lambda error: deleted({**refused_errors, **dict.fromkeys(deletable_in_order, error.error_code)}),
             )
 
         self.shares.delete_states(
             group_ids,
             states_deleted,
-            lambda error: on_errors(dict.fromkeys(hash_order(group_ids, string_hash), error.error_code)),
+            lambda error: deleted(dict.fromkeys(hash_order(group_ids, string_hash), error.error_code)),
         )
 
     def list_groups(

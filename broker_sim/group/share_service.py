@@ -27,7 +27,6 @@ from broker_sim.group.share.described_offsets import (
     partitions_with_state,
 )
 from broker_sim.group.share.persister_calls import (
-    call_all,
     errors_by_topic,
     is_refused,
     keys_of,
@@ -36,6 +35,7 @@ from broker_sim.group.share.persister_calls import (
 )
 from broker_sim.group.share.share_groups import check_heartbeat
 from broker_sim.protocol import messages
+from broker_sim.runtime.combined_calls import call_all
 from broker_sim.share.share_state import UNINITIALIZED_EPOCH, UNINITIALIZED_START_OFFSET, SharePartitionKey
 
 if TYPE_CHECKING:

@@ -1,11 +1,10 @@
-"""Persister calls for many share partitions at once, and the order of Kafka's responses.
+"""The arguments and outcomes of persister calls for many share partitions, in the order of Kafka's responses.
 
 Mirrors `DefaultStatePersister`, which has a hash map of topics, each with a hash map of partitions.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from broker_sim.group.share.state_partitions import Numbers
     from broker_sim.share.share_state import StateOutcome
 
-A = TypeVar("A")
 K = TypeVar("K", bound="Hashable")
 
 
@@ -53,26 +51,6 @@ def _in_order(keys: Iterable[K], hash_code: Callable[[K], int]) -> list[K]:
         if key not in table:
             table.add(key, None)
     return table.in_order()
-
-
-def call_all(
-    keys: Iterable[SharePartitionKey],
-    call: Callable[[SharePartitionKey, Callable[[A], object]], object],
-    on_all: Callable[[Mapping[SharePartitionKey, A]], object],
-) -> None:
-    """Call the persister for each share partition; pass all outcomes to `on_all` together."""
-    unique_keys = list(dict.fromkeys(keys))
-    answers: dict[SharePartitionKey, A] = {}
-
-    def take(key: SharePartitionKey, answer: A) -> None:
-        answers[key] = answer
-        if len(answers) == len(unique_keys):
-            on_all({unique_key: answers[unique_key] for unique_key in unique_keys})
-
-    if not unique_keys:
-        on_all(answers)
-    for key in unique_keys:
-        call(key, partial(take, key))
 
 
 def errors_by_topic(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> dict[bytes, ErrorCode]:

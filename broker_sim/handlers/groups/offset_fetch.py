@@ -13,7 +13,6 @@ a new topic of the same name.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
@@ -22,6 +21,7 @@ from broker_sim.handlers.support.authorization import authorization_error, unaut
 from broker_sim.handlers.support.partition_errors import denied_or_injected_error
 from broker_sim.metadata.acl import AclOperation, ResourceType
 from broker_sim.protocol import messages
+from broker_sim.runtime.combined_calls import call_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,19 +41,15 @@ def handle_offset_fetch(
     respond: Callable[[messages.OffsetFetchResponse], None],
 ) -> None:
     """Return the offsets of each group, once all groups are done."""
-    requested_groups = _requested_groups(request, context.api_version)
-    answers: list[Group | None] = [None] * len(requested_groups)
+    groups = _requested_groups(request, context.api_version)
 
-    def take(index: int, answer: Group) -> None:
-        answers[index] = answer
-        groups = [group for group in answers if group is not None]
-        if len(groups) == len(answers):
-            respond(_response(groups, context.api_version))
+    def fetch(number: int, on_answer: Callable[[Group], object]) -> None:
+        _fetch(groups[number], request.require_stable, context, on_answer)
 
-    if not requested_groups:
-        respond(messages.OffsetFetchResponse())
-    for index, group in enumerate(requested_groups):
-        _fetch(group, request.require_stable, context, partial(take, index))
+    def answer(answers: dict[int, Group]) -> None:
+        respond(_response(list(answers.values()), context.api_version))
+
+    call_all(range(len(groups)), fetch, answer)
 
 
 def _requested_groups(request: messages.OffsetFetchRequest, api_version: int) -> list[RequestedGroup]:
