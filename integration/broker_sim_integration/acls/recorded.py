@@ -15,12 +15,12 @@ RECORDING: Final = Path(__file__).with_name("recorded.jsonl")
 def to_text(rows: Iterable[tuple[str, str, Any]]) -> str:
     """Return the lines for rows of request, rights and outcome."""
     answers: dict[str, dict[str, list[str]]] = {}
-    for asked, rights, outcome in rows:
+    for request, rights, outcome in rows:
         text = json.dumps(outcome, sort_keys=True)
-        answers.setdefault(asked, {}).setdefault(text, []).append(rights)
+        answers.setdefault(request, {}).setdefault(text, []).append(rights)
     lines = [
-        {"asked": asked, "answers": [[rights, json.loads(text)] for text, rights in found.items()]}
-        for asked, found in answers.items()
+        {"asked": request, "answers": [[rights, json.loads(text)] for text, rights in found.items()]}
+        for request, found in answers.items()
     ]
     return "".join(f"{json.dumps(line)}\n" for line in lines)
 

@@ -25,7 +25,7 @@ _OPERATIONS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class GuardedRequest:
     """A request that needs rights on its resources, on all of them or on one.
 
     `make` gets the id of the topic.
@@ -41,47 +41,47 @@ class Asked:
     """Whether error messages are compared."""
 
 
-def fixed(name: str, message: Message, version: int, *resources: Resource) -> Asked:
+def fixed(name: str, message: Message, version: int, *resources: Resource) -> GuardedRequest:
     """Return a request without a topic id."""
-    return Asked(name, lambda _: message, version, resources)
+    return GuardedRequest(name, lambda _: message, version, resources)
 
 
-def by_id(name: str, make: Callable[[bytes], Message], version: int, *resources: Resource) -> Asked:
+def by_id(name: str, make: Callable[[bytes], Message], version: int, *resources: Resource) -> GuardedRequest:
     """Return a request that contains the topic id."""
-    return Asked(name, make, version, resources)
+    return GuardedRequest(name, make, version, resources)
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
     """A request and the rules that hold for its sender."""
 
-    asked: Asked
+    request: GuardedRequest
     name: str
     acls: tuple[Acl, ...]
 
 
-def situations_of(asked: Asked, principal: str) -> Iterator[Situation]:
+def situations_of(request: GuardedRequest, principal: str) -> Iterator[Situation]:
     """Yield the request without rights, with each right alone, and with all but one.
 
     Resources are named if several have the same type.
     """
-    yield Situation(asked, "nothing", ())
-    types = [resource_type for resource_type, _ in asked.resources]
-    for resource in asked.resources:
+    yield Situation(request, "nothing", ())
+    types = [resource_type for resource_type, _ in request.resources]
+    for resource in request.resources:
         called = resource[0].name
         if types.count(resource[0]) > 1:
             called += f" {resource[1]}"
-        others = [other for other in asked.resources if other != resource]
+        others = [other for other in request.resources if other != resource]
         beside = tuple(_acl(other, principal, "ALL") for other in others)
         for operation in _OPERATIONS[resource[0]]:
             granted = _acl(resource, principal, operation)
             name = f"{called} {operation}"
-            yield Situation(asked, name, (granted, *beside))
+            yield Situation(request, name, (granted, *beside))
             if operation == "ALL":
                 continue
             everything = _acl(resource, principal, "ALL")
             denied = _acl(resource, principal, operation, Permission.DENY)
-            yield Situation(asked, f"not {name}", (everything, denied, *beside))
+            yield Situation(request, f"not {name}", (everything, denied, *beside))
 
 
 def _acl(resource: Resource, principal: str, operation: str, permission: Permission = Permission.ALLOW) -> Acl:

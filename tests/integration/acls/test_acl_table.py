@@ -24,27 +24,27 @@ def answers():
     """What the simulator answers, by request and rights; all rows take two seconds."""
     with SimulatedBroker() as broker:
         rows = list(play(broker))
-    return {(asked, rights): json.loads(json.dumps(outcome)) for asked, rights, outcome in rows}
+    return {(request, rights): json.loads(json.dumps(outcome)) for request, rights, outcome in rows}
 
 
-@pytest.mark.parametrize("name", [asked.name for asked in TABLE] + ["rules"])
+@pytest.mark.parametrize("name", [request.name for request in TABLE] + ["rules"])
 def test_client_with_these_rights_gets_kafkas_response(answers, name):
-    recorded = {rights: outcome for asked, rights, outcome in read_recording() if asked == name}
-    mine = {rights: outcome for (asked, rights), outcome in answers.items() if asked == name}
+    recorded = {rights: outcome for request, rights, outcome in read_recording() if request == name}
+    mine = {rights: outcome for (request, rights), outcome in answers.items() if request == name}
     assert recorded
     assert mine == recorded
 
 
 def test_the_table_has_every_row_of_the_recording(answers):
-    assert {(asked, rights) for asked, rights, _ in read_recording()} == set(answers)
+    assert {(request, rights) for request, rights, _ in read_recording()} == set(answers)
     assert len(answers) > 2_200
 
 
 def test_every_api_that_is_served_is_in_the_table():
-    asked = {asked.make(bytes(16)).API_KEY for asked in TABLE}
+    requested = {request.make(bytes(16)).API_KEY for request in TABLE}
     served = {key for key in ApiKey if ApiTable().get(key)}
     # Who logs in has no rights yet.
-    assert served - {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE} == asked
+    assert served - {ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE} == requested
 
 
 def told_places(outcome, path=""):
@@ -63,7 +63,7 @@ def told_places(outcome, path=""):
 
 
 def test_every_recorded_error_of_kafka_is_in_the_table_of_errors():
-    versions = {asked.name: (ApiKey(asked.make(bytes(16)).API_KEY), asked.version) for asked in TABLE}
+    versions = {request.name: (ApiKey(request.make(bytes(16)).API_KEY), request.version) for request in TABLE}
     misplaced = {
         (name, field, error)
         for name, _, outcome in read_recording()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from broker_sim.protocol import messages
 from broker_sim_integration.acls.names import CLUSTER_RESOURCE, TOPIC
-from broker_sim_integration.acls.situation import Asked, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, fixed
 
 
-def cluster_requests() -> list[Asked]:
+def cluster_requests() -> list[GuardedRequest]:
     """Return the requests with the resources on which they need rights."""
     elect, moves = messages.ElectLeadersRequest, messages.AlterPartitionReassignmentsRequest
     listed, quorum = messages.ListPartitionReassignmentsRequest, messages.DescribeQuorumRequest

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from broker_sim.protocol import messages
 from broker_sim_integration.acls.names import CLUSTER_RESOURCE, GROUP, GROUP_RESOURCE, TOPIC, TOPIC_RESOURCE
-from broker_sim_integration.acls.situation import Asked, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, fixed
 
 
-def configs_requests() -> list[Asked]:
+def configs_requests() -> list[GuardedRequest]:
     """Return the requests with the resources on which they need rights."""
     described, alter = messages.DescribeConfigsRequest, messages.AlterConfigsRequest
     incremental = messages.IncrementalAlterConfigsRequest

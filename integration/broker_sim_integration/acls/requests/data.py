@@ -14,7 +14,7 @@ from broker_sim_integration.acls.names import (
     TOPIC_RESOURCE,
     TRANSACTIONAL_ID,
 )
-from broker_sim_integration.acls.situation import Asked, by_id, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, by_id, fixed
 
 
 def _produce_by_id(topic_id: bytes) -> messages.ProduceRequest:
@@ -36,7 +36,7 @@ def _transactional_produce() -> messages.ProduceRequest:
     return request
 
 
-def data_requests() -> list[Asked]:
+def data_requests() -> list[GuardedRequest]:
     """Return the requests with the resources on which they need rights."""
     list_offsets = messages.ListOffsetsRequest
     delete_records = messages.DeleteRecordsRequest

@@ -13,10 +13,10 @@ from broker_sim_integration.acls.names import (
     TOPIC_RESOURCE,
     TRANSACTIONAL_ID,
 )
-from broker_sim_integration.acls.situation import Asked, by_id, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, by_id, fixed
 
 
-def groups_requests() -> list[Asked]:
+def groups_requests() -> list[GuardedRequest]:
     """Return the requests with the resources on which they need rights."""
     join, sync = messages.JoinGroupRequest, messages.SyncGroupRequest
     commit, delete = messages.OffsetCommitRequest, messages.OffsetDeleteRequest

@@ -26,7 +26,7 @@ from broker_sim_integration.acls.names import (
     TOPIC,
     TOPIC_RESOURCE,
 )
-from broker_sim_integration.acls.situation import Asked, by_id, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, by_id, fixed
 
 if TYPE_CHECKING:
     from broker_sim.share.state_apis import StateApi
@@ -37,7 +37,7 @@ SOME_KEY: Final = SharePartitionKey(SHARE_GROUP, bytes(range(16)), 0)
 """A share partition; its coordinator can be found although the topic does not exist."""
 
 
-def share_requests() -> list[Asked]:
+def share_requests() -> list[GuardedRequest]:
     """Return the rows of share groups; the oldest ones are compared without error messages."""
     acknowledge = messages.ShareAcknowledgeRequest
     begun = partial(_fetch, GROUP, 0)
@@ -75,7 +75,7 @@ def _unknown(topic_id: bytes) -> bytes:
     return bytes(255 - byte for byte in topic_id)
 
 
-def _sessions() -> list[Asked]:
+def _sessions() -> list[GuardedRequest]:
     """Return requests in a session that the super user has opened: sessions have no owner."""
     group, topic = STATE_RESOURCE, TOPIC_RESOURCE
     begin = partial(_fetch, STATE_GROUP, 0)
@@ -102,7 +102,7 @@ def _sessions() -> list[Asked]:
     ]
 
 
-def _groups() -> list[Asked]:
+def _groups() -> list[GuardedRequest]:
     heartbeat, describe = messages.ShareGroupHeartbeatRequest, messages.ShareGroupDescribeRequest
     nobody = partial(heartbeat, SHARE_GROUP, "nobody", 3)
     return [
@@ -133,7 +133,7 @@ def _groups() -> list[Asked]:
     ]
 
 
-def _offsets() -> list[Asked]:
+def _offsets() -> list[GuardedRequest]:
     describe = messages.DescribeShareGroupOffsetsRequest
     alter = messages.AlterShareGroupOffsetsRequest
     delete = messages.DeleteShareGroupOffsetsRequest
@@ -174,15 +174,15 @@ def _offsets() -> list[Asked]:
     ]
 
 
-def _states() -> list[Asked]:
+def _states() -> list[GuardedRequest]:
     """Return the requests of brokers to share coordinators, for a group used here only."""
 
-    def request(api: StateApi, asked: Any, topic_id: bytes) -> Any:
-        return api.request_of("acl-no-group", [(SharePartitionKey("", topic_id, 0), asked)])
+    def request(api: StateApi, arguments: Any, topic_id: bytes) -> Any:
+        return api.request_of("acl-no-group", [(SharePartitionKey("", topic_id, 0), arguments)])
 
     return [
-        by_id(f"{name}ShareGroupState{of}", partial(request, api, asked), 0, CLUSTER_RESOURCE)
-        for name, of, api, asked in (
+        by_id(f"{name}ShareGroupState{of}", partial(request, api, arguments), 0, CLUSTER_RESOURCE)
+        for name, of, api, arguments in (
             ("Initialize", "", INITIALIZE, InitialState(1, 0)),
             ("Read", "", READ, ReaderEpoch(0)),
             ("Write", "", WRITE, WrittenState(1, 0, 0, 0, ())),
@@ -192,7 +192,7 @@ def _states() -> list[Asked]:
     ]
 
 
-def _by_other_apis() -> list[Asked]:
+def _by_other_apis() -> list[GuardedRequest]:
     """Return requests of other groups' APIs that name a share group."""
     group, topic = SHARE_RESOURCE, TOPIC_RESOURCE
     find, listed = messages.FindCoordinatorRequest, messages.ListGroupsRequest

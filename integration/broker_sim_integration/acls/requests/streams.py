@@ -20,7 +20,7 @@ from broker_sim_integration.acls.names import (
     TOPIC,
     TOPIC_RESOURCE,
 )
-from broker_sim_integration.acls.situation import Asked, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, fixed
 
 if TYPE_CHECKING:
     from broker_sim_integration.acls.table_broker import TableBroker
@@ -45,7 +45,7 @@ def _heartbeat(epoch: int, *subtopologies: tuple[str, str]) -> messages.StreamsG
     )
 
 
-def streams_requests() -> list[Asked]:
+def streams_requests() -> list[GuardedRequest]:
     """Return the rows of streams groups.
 
     A member that has joined may not send its topology again. So its heartbeats are rejected by the coordinator

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from broker_sim.protocol import messages
 from broker_sim_integration.acls.names import OTHER_RESOURCE, OTHER_USER, TOKENS_RESOURCE
-from broker_sim_integration.acls.situation import Asked, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, fixed
 
 
-def tokens_requests() -> list[Asked]:
+def tokens_requests() -> list[GuardedRequest]:
     """Return requests for tokens of another user."""
     create, describe = (messages.CreateDelegationTokenRequest, messages.DescribeDelegationTokenRequest)
     kind, _, name = OTHER_USER.partition(":")

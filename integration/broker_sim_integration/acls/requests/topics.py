@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from broker_sim.protocol import messages
 from broker_sim_integration.acls.names import CLUSTER_RESOURCE, NEW_RESOURCE, NEW_TOPIC, TOPIC, TOPIC_RESOURCE
-from broker_sim_integration.acls.situation import Asked, by_id, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, by_id, fixed
 
 
-def topics_requests() -> list[Asked]:
+def topics_requests() -> list[GuardedRequest]:
     """Return the requests with the resources on which they need rights."""
     metadata = messages.MetadataRequest
     topic = metadata.MetadataRequestTopic

@@ -12,10 +12,10 @@ from broker_sim_integration.acls.names import (
     TOPIC_RESOURCE,
     TRANSACTIONAL_ID,
 )
-from broker_sim_integration.acls.situation import Asked, fixed
+from broker_sim_integration.acls.situation import GuardedRequest, fixed
 
 
-def transactions_requests() -> list[Asked]:
+def transactions_requests() -> list[GuardedRequest]:
     """Return the requests with the resources on which they need rights."""
     add, markers = messages.AddPartitionsToTxnRequest, messages.WriteTxnMarkersRequest
     init, producers = messages.InitProducerIdRequest, messages.DescribeProducersRequest
