@@ -74,9 +74,8 @@ class TopicControlManager:
                 outcome = Outcome(error.error_code, error.error_message)
                 results.append(CreateTopicResult(topic.name, outcome))
                 continue
-            written += 1 + len(state.configs) + len(state.partitions)
-            if written > MAX_RECORDS_PER_REQUEST:
-                raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+            written += _records_of(state)
+            _check_records(written)
             results.append(
                 CreateTopicResult(
                     topic.name,
@@ -94,7 +93,7 @@ class TopicControlManager:
         names_in_use = _names_in_use(delta, topics)
         for topic in topics:
             self._check_partition_count([topic])
-            self._create(delta, topic, names_in_use, free_of_charge)
+            _check_records(_records_of(self._create(delta, topic, names_in_use, free_of_charge)))
             names_in_use[unify_collision_chars(topic.name)] = topic.name
 
     def create_partitions(
@@ -297,6 +296,16 @@ def _names_in_use(delta: MetadataDelta, topics: Iterable[CreatableTopic]) -> dic
 def _check_number(partitions: int) -> None:
     if partitions > MAX_PARTITIONS_PER_REQUEST:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
+def _records_of(topic: TopicState) -> int:
+    """Return the number of records that Kafka writes to create the topic."""
+    return 1 + len(topic.configs) + len(topic.partitions)
+
+
+def _check_records(records: int) -> None:
+    if records > MAX_RECORDS_PER_REQUEST:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 
 
 def _check_named_once(name: str, names: Counter[str]) -> None:

@@ -38,11 +38,15 @@ def test_nothing_is_done_when_one_topic_is_refused(cluster, verb, topics, error_
     assert cluster.image is before
 
 
-def test_each_topic_but_not_all_together_are_bound_as_in_a_request(cluster):
-    cluster.controller.make_topics([CreatableTopic("a", 6_000, 1), CreatableTopic("b", 6_000, 1)])
+@pytest.mark.parametrize(
+    ("too_many_partitions", "reason"),
+    [(10_000, "excessively large batch operation"), (10_001, "Excessively large number of partitions")],
+)
+def test_each_topic_but_not_all_together_are_bound_as_in_a_request(cluster, too_many_partitions, reason):
+    cluster.controller.make_topics([CreatableTopic("a", 6_000, 1), CreatableTopic("b", 9_999, 1)])
     assert sorted(cluster.image.topics) == ["a", "b"]
-    with pytest.raises(ApiError, match="Excessively large"):
-        cluster.controller.make_topics([CreatableTopic("c", 10_001, 1)])
+    with pytest.raises(ApiError, match=reason):
+        cluster.controller.make_topics([CreatableTopic("c", too_many_partitions, 1)])
 
 
 def test_sessions_begin_anew(cluster):
