@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from broker_connection import Connection, coordinator_of
+from broker_connection import RETRY_S, Connection, coordinator_of
 from options import Options
 from peers import Peer, PeerMissingError, kafka, kfake, simulator
 from report import Report
 
+from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.records import build_batch
@@ -211,7 +212,17 @@ async def _groups(cluster: Cluster, count: int) -> None:
     topic = request_class.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])
     for number in range(count):
         group_id = f"group-{number}"
-        connection = await cluster.to(await coordinator_of(cluster.servers, group_id))
         request = request_class(group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=[topic])
+        await _commit(cluster, request)
+
+
+async def _commit(cluster: Cluster, request: messages.OffsetCommitRequest) -> None:
+    """Commit, again while the coordinator has not loaded the group's partition yet."""
+    while True:
+        connection = await cluster.to(await coordinator_of(cluster.servers, request.group_id))
         answer = await connection.request(ApiKey.OFFSET_COMMIT, request)
-        assert answer.topics[0].partitions[0].error_code == 0, answer
+        error_code = answer.topics[0].partitions[0].error_code
+        if error_code == ErrorCode.NONE:
+            return
+        assert error_code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR), answer
+        await asyncio.sleep(RETRY_S)
