@@ -8,7 +8,6 @@ Kafka's, because clients see them.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from decimal import Decimal
 from enum import Enum, IntEnum
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeVar
 
@@ -132,6 +131,8 @@ def _java_double(value: float) -> str:
     """Return the result of Java's `Double.toString`."""
     if not value or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal  # noqa: PLC0415 - seldom needed
+
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(exponent, int)
     first, *rest = map(str, digits)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
-from uuid import UUID
 
 from broker_sim.config import BrokerConfig
 from broker_sim.controller.cluster_control_manager import ClusterControlManager, is_active
@@ -34,6 +33,7 @@ from broker_sim.metadata.topic_name import (
     invalid_topic_name,
     unify_collision_chars,
 )
+from broker_sim.protocol.uuids import version_4
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 MAX_RECORDS_PER_REQUEST: Final = 10_000
@@ -193,7 +193,7 @@ class TopicControlManager:
 
     def _new_topic_id(self) -> bytes:
         while True:
-            topic_id = UUID(bytes=self._rng.randbytes(16), version=4).bytes
+            topic_id = version_4(self._rng.randbytes(16))
             # An id with a leading dash would look like an option to tools.
             if topic_id[0] >> 2 != _DASH:
                 return topic_id

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 from contextlib import suppress
@@ -45,6 +44,8 @@ def default_memory_limit() -> int:
 @cache
 def _malloc_trim() -> Any:
     """Return glibc's `malloc_trim`, None with other C libraries."""
+    import ctypes  # noqa: PLC0415 - a start does not need it
+
     with suppress(AttributeError, OSError, TypeError):  # TypeError: Windows
         return ctypes.CDLL(None).malloc_trim
     return None

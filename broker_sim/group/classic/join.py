@@ -17,6 +17,7 @@ from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.rebalance import has_failed_since, join_response
 from broker_sim.group.group import KNOWN_MEMBER_ID_VERSION, UNKNOWN_MEMBER_ID
 from broker_sim.protocol import messages
+from broker_sim.protocol.uuids import version_4
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,14 +32,11 @@ if TYPE_CHECKING:
 
 EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 SKIP_ASSIGNMENT_VERSION = 9
-_UUID_FIXED_BITS = 0xF << 76 | 0x3 << 62
-_UUID_VERSION_4 = 0x4 << 76 | 0x2 << 62
 
 
 def _uuid_text(random_bits: int) -> str:
     """Return `str(uuid.UUID(int=random_bits, version=4))`, in a third of the time."""
-    number = random_bits & ~_UUID_FIXED_BITS | _UUID_VERSION_4
-    text = f"{number:032x}"
+    text = version_4(random_bits.to_bytes(16, "big")).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 

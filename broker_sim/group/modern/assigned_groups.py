@@ -14,8 +14,6 @@ All its records are written in one batch. The parts of the steps that are specif
 
 from __future__ import annotations
 
-import base64
-import uuid
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
@@ -32,6 +30,7 @@ from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.records import GroupRecord, group_id_of
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable
+from broker_sim.protocol.uuids import uuid_text, version_4
 
 if TYPE_CHECKING:
     import random
@@ -509,8 +508,7 @@ def member_specs(
 def new_member_id(rng: random.Random) -> str:
     """Return a member id like Kafka's: a random UUID in base 64 that does not begin with a dash."""
     while True:
-        number = rng.getrandbits(128)
-        text = base64.urlsafe_b64encode(uuid.UUID(int=number, version=4).bytes)[:22].decode()
+        text = uuid_text(version_4(rng.getrandbits(128).to_bytes(16, "big")))
         if not text.startswith("-"):
             return text
 

@@ -10,7 +10,6 @@ hash table.
 
 from __future__ import annotations
 
-import uuid
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -21,7 +20,7 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.handlers.telemetry.otlp import ClientMetric, parse_metrics
 from broker_sim.protocol.compression import CompressionCodec, decompress
 from broker_sim.protocol.crc32c import crc32c
-from broker_sim.protocol.uuids import uuid_text
+from broker_sim.protocol.uuids import uuid_text, version_4
 
 if TYPE_CHECKING:
     import random
@@ -174,7 +173,7 @@ class ClientMetricsManager:
     def subscribe(self, instance_id: bytes, client: PushingClient, image: MetadataImage) -> tuple[bytes, _Instance]:
         """Return the client instance id (a new one for zeros) and its subscription. Raises ApiError."""
         while instance_id == NO_ID:
-            instance_id = uuid.UUID(bytes=self._random.randbytes(16), version=4).bytes
+            instance_id = version_4(self._random.randbytes(16))
         instance = self._instance(instance_id, client, image)
         now_ms = self._clock.now_ms()
         last_ms = max(

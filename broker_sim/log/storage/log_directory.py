@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -103,6 +102,8 @@ class LogDirectory:
                 raise LogDirectoryError(
                     f"{path} is missing, but there is {log_name}: put the file back, or use another directory"
                 )
+            import uuid  # noqa: PLC0415 - only a new directory needs it
+
             directory_id = uuid_text(uuid.uuid4().bytes)
             text = f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\nnode.id={broker_id}\nversion=1\n"
             temporary = path.with_name(f"{path.name}.tmp")

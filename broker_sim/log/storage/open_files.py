@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -47,6 +46,8 @@ class OpenFiles:
 
     def space(self, directory: StoragePath) -> DiskSpace:
         """Return the size of the disk that the directory is on. Raises OSError."""
+        import shutil  # noqa: PLC0415 - a start without data on disk does not need it
+
         usage = shutil.disk_usage(str(directory))
         return DiskSpace(usage.total, usage.free)
 
@@ -137,6 +138,8 @@ class OpenFiles:
 
     def remove_tree(self, directory: StoragePath) -> None:
         """Remove the directory with its content. Raises OSError."""
+        import shutil  # noqa: PLC0415 - as above
+
         shutil.rmtree(str(directory))
 
     def renamed(self, path: StoragePath, new_path: StoragePath) -> None:

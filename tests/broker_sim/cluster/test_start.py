@@ -43,10 +43,14 @@ NOT_AT_START = (
     "click",
     "crc32c",
     "cryptography",
+    "ctypes",
+    "decimal",
     "importlib.metadata",
     "prometheus_client",
     "rich",
+    "shutil",
     "structlog",
+    "uuid",
 )
 MOST_MODULES = 285
 """Modules of this project; there were 504 when a broker imported all that it may need."""
