@@ -40,8 +40,8 @@ is created. Clients can read and change both with the requests of an admin clien
 value that is not allowed is an error of one line.
 
 Not every configuration has an effect. One without is accepted, so that a configuration made for Kafka
-can be used as it is; when it is set, the event `configuration_without_effect` is logged once. An
-internal one is not told to clients.
+can be used as it is; when it is set, the event `configuration_without_effect` is logged once, with the
+reason. An internal one is not told to clients.
 """
 
 BROKER_HEAD = """

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from broker_sim.config.definition import Between, ConfigDef, ConfigType, ListOf, OneOf, UpdateMode, Validator
-from broker_sim.config.listeners import PER_LISTENER
+from broker_sim.config.listeners import PER_LISTENER, without_listener
 
 CLEANER_THREADS: Final = "log.cleaner.threads"
 THREADS: Final = frozenset(
@@ -95,8 +95,12 @@ def config_order() -> tuple[str, ...]:
 
 
 def why_without_effect(name: str) -> str:
-    """Return the reason why a configuration of `other_configs.jsonl` has no effect."""
-    return next((why for start, why in REASONS if name.startswith(start)), "not simulated")
+    """Return the reason why a configuration has no effect, or why its change has none."""
+    own = without_listener(name)
+    if own in CHANGE_WITHOUT_EFFECT:
+        return "it is read when the cluster starts"
+    why = BROKER_WITHOUT_EFFECT.get(own) or TOPIC_WITHOUT_EFFECT.get(own)
+    return why or next((why for start, why in REASONS if own.startswith(start)), "not simulated")
 
 
 def thread_count_reason(name: str, value: int, current: int) -> str:

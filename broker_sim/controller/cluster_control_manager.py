@@ -1,7 +1,7 @@
 """The brokers of the cluster: registration, epochs, heartbeats and sessions.
 
 Mirrors `ClusterControlManager`, `BrokerHeartbeatManager` and `BrokerHeartbeatTracker` of
-Kafka 4.3. Deliberate differences: features, listeners beyond one, and log directories are left
+Kafka. Deliberate differences: features, listeners beyond one, and log directories are left
 out; the version of the image stands for the offset of the metadata log.
 
 Facts that are easily missed:

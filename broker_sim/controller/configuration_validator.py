@@ -41,6 +41,7 @@ from broker_sim.config import (
     security_protocols,
     takes_client_metrics,
     thread_count_reason,
+    why_without_effect,
     without_listener,
 )
 from broker_sim.controller.requests import ConfigResource, ConfigResourceType
@@ -51,6 +52,7 @@ from broker_sim.runtime.event_log import get_logger
 
 log = get_logger(__name__)
 
+_NO_REPORTER: Final = "no class in metric.reporters takes the metrics of clients"
 _NO_DEFINITIONS: Final[tuple[Mapping[str, ConfigDef], str]] = ({}, "")
 _DEFINITIONS: Final[Mapping[int, tuple[Mapping[str, ConfigDef], str]]] = {
     ConfigResourceType.TOPIC: (TOPIC_CONFIGS, "topic"),
@@ -176,4 +178,6 @@ class ConfigurationValidator:
         names = sorted(without_effect - self._logged_without_effect)
         if names:
             self._logged_without_effect.update(names)
-            log.warning("configuration_without_effect", names=names)
+            is_of_clients = resource_type is ConfigResourceType.CLIENT_METRICS
+            reasons = {_NO_REPORTER if is_of_clients else why_without_effect(name) for name in names}
+            log.warning("configuration_without_effect", names=names, reasons=sorted(reasons))

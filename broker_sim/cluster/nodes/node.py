@@ -16,6 +16,7 @@ from broker_sim.config import (
     METRIC_REPORTERS,
     SERVER_HANDLER,
     SIGNED_TOKEN_HANDLERS,
+    why_without_effect,
     without_listener,
 )
 from broker_sim.errors import ConfigError
@@ -244,7 +245,8 @@ def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogge
         and ((own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG})
     )
     if without_effect:
-        log.warning("configuration_without_effect", names=without_effect)
+        reasons = sorted(set(map(why_without_effect, without_effect)))
+        log.warning("configuration_without_effect", names=without_effect, reasons=reasons)
 
 
 def _log_long_heartbeat_intervals(configs: Iterable[BrokerConfig], log: EventLogger) -> None:

@@ -193,7 +193,7 @@ def test_topic_configs_that_nothing_reads_are_those_of_the_table():
 def test_every_broker_config_that_only_sets_a_topics_without_effect_has_its_reason():
     for name in TOPIC_WITHOUT_EFFECT.keys() & TOPIC_CONFIG_SYNONYMS.keys():
         synonym = TOPIC_CONFIG_SYNONYMS[name]
-        why = BROKER_WITHOUT_EFFECT.get(synonym) or why_without_effect(synonym)
+        why = why_without_effect(synonym)
         assert why == TOPIC_WITHOUT_EFFECT[name]
 
 

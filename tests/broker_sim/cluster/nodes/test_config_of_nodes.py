@@ -19,6 +19,7 @@ def test_configurations_without_effect_are_logged_once_with_their_names(told):
     VirtualCluster(3, configs={"log.dir": "/logs", "num.partitions": "3", "log.preallocate": "true"})
     (event,) = told()
     assert "['log.dir', 'log.preallocate']" in event
+    assert "reasons=['files are not preallocated', 'logs are in memory" in event
     assert "num.partitions" not in event
 
 
@@ -40,7 +41,7 @@ def test_topic_configuration_without_effect_is_logged_the_first_time_that_it_is_
     for name in ("first", "second"):
         cluster.create_topic(name, 1, 1, configs={"preallocate": "true", "retention.ms": "1"})
     (event,) = told()
-    assert "['preallocate']" in event
+    assert "names=['preallocate'] reasons=['files are not preallocated']" in event
 
 
 def test_refused_topic_configuration_is_not_logged(told):
