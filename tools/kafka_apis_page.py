@@ -134,7 +134,7 @@ def _older_rows(served: set[ApiKey]) -> Iterator[str]:
         if lowest == lowest_now:
             continue
         last = [release.name for release in having if release.apis[key][0] == lowest][-1]
-        spec = ApiTable(last).get(key)
+        spec = ApiTable(find_release(last)).get(key)
         is_served = spec is not None and spec.min_version == lowest
         removed = _versions((lowest, lowest_now - 1))
         yield _line(key, removed, f"to {last}", "yes" if is_served else f"no: {WHY_NOT_SERVED[key]}")

@@ -54,17 +54,14 @@ class SupportedFeature(NamedTuple):
         return f"{self.min_version}-{self.max_version}"
 
 
-def supported_features(release: str | Release | None) -> tuple[SupportedFeature, ...]:
-    """Return the features that brokers of a Kafka release, or of that name, support; None is the default release.
-
-    Raises ConfigError for an unknown release.
-    """
-    levels = find_release(release).features
+def supported_features(release: Release) -> tuple[SupportedFeature, ...]:
+    """Return the features that brokers of a Kafka release support."""
+    levels = release.features
     return tuple(SupportedFeature(name, *levels[name][:2]) for name in _FEATURES if name in levels)
 
 
 def check_finalized_features(
-    features: Mapping[str, int], release: str | Release | None, chosen: Mapping[str, int], directory: Path
+    features: Mapping[str, int], release: Release, chosen: Mapping[str, int], directory: Path
 ) -> None:
     """Raise ConfigError if a data directory's cluster has unsupported levels, or levels other than `chosen`."""
     for name, level in chosen.items():
@@ -80,7 +77,7 @@ def check_finalized_features(
             support = "do not support it" if feature is None else f"support {feature.text}"
             raise ConfigError(
                 f"The cluster in {directory} has {name} {level}, but its brokers {support}: "
-                f"{_advice(find_release(release), name, level)}, or use another directory"
+                f"{_advice(release, name, level)}, or use another directory"
             )
 
 
@@ -89,24 +86,23 @@ def has_eligible_leader_replicas(features: Mapping[str, int]) -> bool:
     return features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
 
 
-def initial_features(release: str | Release | None, chosen: Mapping[str, int] = _NO_CHOICE) -> Mapping[str, int]:
-    """Return the features of a new cluster of a Kafka release; None stands for the default release.
+def initial_features(release: Release, chosen: Mapping[str, int] = _NO_CHOICE) -> Mapping[str, int]:
+    """Return the features of a new cluster of a Kafka release.
 
     `chosen` levels replace the release's own. With an older `metadata.version`, features that are not chosen get the
     levels of the newest release with at most that version, as with `kafka-storage.sh format --feature`. Raises
-    ConfigError for an unknown release, feature or level.
+    ConfigError for an unknown feature or level.
     """
     supported = {feature.name: feature for feature in supported_features(release)}
     for name, level in chosen.items():
-        _check_level(supported, name, level, find_release(release).name)
-    brokers = find_release(release)
-    metadata_version = chosen.get(METADATA_VERSION, brokers.finalized_features.get(METADATA_VERSION, 0))
-    formatted_by = brokers
+        _check_level(supported, name, level, release.name)
+    metadata_version = chosen.get(METADATA_VERSION, release.finalized_features.get(METADATA_VERSION, 0))
+    formatted_by = release
     if METADATA_VERSION in chosen:
         formatted_by = next(
             each
             for each in reversed(list(releases().values()))
-            if brokers.is_at_least(each.name) and each.finalized_features.get(METADATA_VERSION, 0) <= metadata_version
+            if release.is_at_least(each.name) and each.finalized_features.get(METADATA_VERSION, 0) <= metadata_version
         )
     levels = {**formatted_by.finalized_features, **chosen}
     if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0 and metadata_version < ELR_METADATA_VERSION:
@@ -127,8 +123,8 @@ def _check_level(supported: Mapping[str, SupportedFeature], name: str, level: ob
         raise ConfigError(f"Kafka {release} supports {name} {feature.text}, not {level!r}")
 
 
-SUPPORTED_FEATURES: Final = supported_features(None)
-DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(dict(initial_features(None)))
+SUPPORTED_FEATURES: Final = supported_features(find_release())
+DEFAULT_FEATURES: Final[Mapping[str, int]] = MappingProxyType(dict(initial_features(find_release())))
 """The features of a new cluster of the default release."""
 
 

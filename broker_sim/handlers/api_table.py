@@ -237,12 +237,12 @@ def last_release_with(api_key: ApiKey, api_version: int) -> Release | None:
 class ApiTable:
     """The served APIs by key.
 
-    `release` is the Kafka release, or its name such as "3.7", whose API versions limit ours; None is the default
-    one. `client_metrics` says whether clients may push metrics. Raises ConfigError for an unknown release.
+    `release` is the Kafka release whose API versions limit ours [default: the default release]. `client_metrics` says
+    whether clients may push metrics.
     """
 
-    def __init__(self, release: str | Release | None = None, *, client_metrics: bool = False) -> None:
-        self.release = find_release(release)
+    def __init__(self, release: Release | None = None, *, client_metrics: bool = False) -> None:
+        self.release = release or find_release()
         self._client_metrics = client_metrics
         self._serve(spec for spec in _SPECS if client_metrics or spec.key not in OF_CLIENT_METRICS)
 

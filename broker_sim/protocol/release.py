@@ -90,13 +90,8 @@ def newest_release() -> Release:
     return list(releases().values())[-1]
 
 
-def find_release(name: str | Release | None = None) -> Release:
-    """Return the release of that name, or the default for None; a release is returned as it is.
-
-    Raises ConfigError that lists the known ones.
-    """
-    if isinstance(name, Release):
-        return name
+def find_release(name: str | None = None) -> Release:
+    """Return the release of that name, or the default for None. Raises ConfigError that lists the known ones."""
     name = DEFAULT_RELEASE if name is None else name
     release = releases().get(name)
     if release is None:

@@ -74,7 +74,7 @@ class Nodes:
         restored = None if data is None else data.restored
         cluster_id = cluster_id if restored is None else restored.image.cluster_id
         self._data = data
-        self._release = find_release(release)
+        self._release = release or find_release()
         self.scheduler = scheduler
         self._log_memory = LogMemory(scheduler, memory_limit_bytes, self._reclaim_memory)
         self.memory = self._log_memory.account

@@ -20,7 +20,7 @@ from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.release import newest_release
 from broker_sim.runtime.arguments import checked_ms, names_checked
 
-_API_TABLE = ApiTable(newest_release().name, client_metrics=True)
+_API_TABLE = ApiTable(newest_release(), client_metrics=True)
 M = TypeVar("M", bound=Enum)
 
 

@@ -180,10 +180,12 @@ def test_less_than_no_tagged_fields_close_the_connection_from_4_4_on(setup, part
     else:
         frame = frame[:-1] + TAGS_MINUS_ONE
     responses = []
-    setup.dispatcher_with(ApiTable("4.3")).handle_frame(memoryview(frame), setup.client, responses.append)
+    setup.dispatcher_with(ApiTable(find_release("4.3"))).handle_frame(memoryview(frame), setup.client, responses.append)
     assert len(responses) == 1
     with pytest.raises(ProtocolError):
-        setup.dispatcher_with(ApiTable("4.4")).handle_frame(memoryview(frame), setup.client, responses.append)
+        setup.dispatcher_with(ApiTable(find_release("4.4"))).handle_frame(
+            memoryview(frame), setup.client, responses.append
+        )
 
 
 LONGEST = "x" * 32_767

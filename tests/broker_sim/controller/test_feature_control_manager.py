@@ -15,6 +15,7 @@ from broker_sim.controller import (
 )
 from broker_sim.errors import ApiError
 from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION
+from broker_sim.protocol.release import find_release
 
 ALL_FAILED = "The update failed for all features since the following feature had an error: "
 
@@ -35,7 +36,7 @@ def downgrade_of_elr():
 
 def test_all_features_go_up_at_once_whatever_their_order(make_cluster):
     for order in (1, -1):
-        cluster = make_cluster(features=initial_features("3.9"))
+        cluster = make_cluster(features=initial_features(find_release("3.9")))
         levels = list(DEFAULT_FEATURES.items())[::order]
         cluster.controller.update_features([FeatureUpdate(name, level, UpgradeType.UPGRADE) for name, level in levels])
         assert cluster.image.features == DEFAULT_FEATURES
@@ -43,7 +44,7 @@ def test_all_features_go_up_at_once_whatever_their_order(make_cluster):
 
 @pytest.mark.parametrize(("metadata_version", "is_refused"), [(22, True), (23, False)])
 def test_elr_needs_metadata_that_has_it(make_cluster, metadata_version, is_refused):
-    cluster = make_cluster(features=initial_features("3.9"))
+    cluster = make_cluster(features=initial_features(find_release("3.9")))
     update(cluster, metadata=metadata_version)
     if not is_refused:
         cluster.controller.update_features([upgrade_of_elr()])
@@ -81,7 +82,9 @@ def test_metadata_goes_down_only_where_it_has_not_changed(make_cluster, before, 
 
 
 def test_brokers_of_an_older_release_do_not_go_beyond_it(make_cluster):
-    cluster = make_cluster(features=initial_features("4.0"), supported_features=supported_features("4.1"))
+    cluster = make_cluster(
+        features=initial_features(find_release("4.0")), supported_features=supported_features(find_release("4.1"))
+    )
     update(cluster, metadata=27)
     with pytest.raises(ApiError, match="only supports versions 7-27"):
         update(cluster, metadata=28)
