@@ -26,6 +26,7 @@ from broker_sim_integration.pipeline.jobs.lifecycle import RUN
 from broker_sim_integration.pipeline.spark import tables
 from broker_sim_integration.pipeline.spark.archive import ship_code
 from broker_sim_integration.pipeline.spark.counting import Counted, counting
+from broker_sim_integration.pipeline.spark.driver import needs_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -158,7 +159,8 @@ def _with_heat(summary: DataFrame) -> DataFrame:
 
 def run(spark: SparkSession, directory: str, output: str, bucket_ms: int = BUCKET_MS) -> str:
     """Write `occupancy` and `occupancy_summary` from the table `lifecycles`."""
-    ship_code(spark)
+    if needs_code(spark):
+        ship_code(spark)
     lives = tables.read(spark, directory, "lifecycles")
     rows = {"rows": sf.count("*")}
     spans = _spans(lives).cache()  # both tables need it: Spark finds it by its plan

@@ -48,9 +48,8 @@ def run(spark: SparkSession, directory: str, output: str) -> str:
     """Write the page to `output`, an HTML file or a directory; return its path and the number of charts."""
     path = Path(output) if output.endswith(".html") else Path(output) / REPORT
     source = _Source(spark, directory)
-    sections = [
-        section for make in (_parity, _latency, _occupancy, _keys, _health, _sweep, _chaos) for section in make(source)
-    ]
+    topics = (_parity, _latency, _occupancy, _health, _sweep, _chaos)
+    sections = [section for make in topics for section in make(source)]
     sections.sort(key=lambda section: not section.is_filled)  # filled sections come first
     if not any(section.is_filled for section in sections):
         raise PipelineError(f"{directory} has no table to report on: run ingest and lifecycle first")
@@ -125,24 +124,22 @@ def _latency(source: _Source) -> list[Section]:
 # -- occupancy ----------------------------------------------------------------------------------
 
 
-def _binned(buckets: DataFrame) -> tuple[int, int, Column]:
-    """Return the start of the first bin, the width of a bin in ms, and the bin number of a row."""
+def _bins(buckets: DataFrame) -> tuple[int, Column]:
+    """Return the width in ms of a bin of the charts, and the bin number of a row."""
     span = buckets.agg(sf.min("bucket_start_ms").alias("first"), sf.max("bucket_start_ms").alias("last")).first()
     assert span is not None
     first = int(span["first"] or 0)
-    width = max(1000, -(-(int(span["last"] or 0) - first + 1) // TIME_BINS))
-    return first, width, sf.floor((sf.col("bucket_start_ms") - first) / width)
+    width_ms = max(1000, -(-(int(span["last"] or 0) - first + 1) // TIME_BINS))
+    return width_ms, sf.floor((sf.col("bucket_start_ms") - first) / width_ms)
 
 
-def _series(buckets: DataFrame, names: Sequence[str]) -> tuple[int, list[Row]]:
-    _, width, number = _binned(buckets)
-    rows = (
-        buckets.groupBy(*names, number.alias("bin"))
+def _series(buckets: DataFrame, names: Sequence[str], bin_number: Column) -> list[Row]:
+    return (
+        buckets.groupBy(*names, bin_number.alias("bin"))
         .agg(sf.max("peak").alias("peak"), sf.max_by("closing", "bucket_start_ms").alias("closing"))
         .orderBy(*names, "bin")
         .collect()
     )
-    return width, rows
 
 
 def _occupancy(source: _Source) -> list[Section]:
@@ -150,21 +147,23 @@ def _occupancy(source: _Source) -> list[Section]:
     buckets = source.table("occupancy")
     if buckets is None:
         return _missing(title, "occupancy")
+    width_ms, bin_number = _bins(buckets)
     whole = buckets.where(sf.col("key").isNull())
-    width, rows = _series(whole, ["purgatory", "side", "broker"])
+    rows = _series(whole, ["purgatory", "side", "broker"], bin_number)
     return [
         Section(
             title,
-            f"The most that were parked at once, in steps of {width / 1000:g} s, by purgatory and broker.",
-            picture=charts.occupancy(rows, width) if rows else None,
-        )
+            f"The most that were parked at once, in steps of {width_ms / 1000:g} s, by purgatory and broker.",
+            picture=charts.occupancy(rows, width_ms) if rows else None,
+        ),
+        *_keys(source, buckets, width_ms, bin_number),
     ]
 
 
-def _keys(source: _Source) -> list[Section]:
+def _keys(source: _Source, buckets: DataFrame, width_ms: int, bin_number: Column) -> list[Section]:
     title = "The busiest keys"
-    buckets, summary = source.table("occupancy"), source.table("occupancy_summary")
-    if buckets is None or summary is None:
+    summary = source.table("occupancy_summary")
+    if summary is None:
         return _missing(title, "occupancy")
     hottest = (
         summary.where(sf.col("key").isNotNull())
@@ -173,13 +172,14 @@ def _keys(source: _Source) -> list[Section]:
     )
     top = hottest.collect()
     names = ["run_id", "side", "purgatory", "broker", "key"]
-    width, rows = _series(buckets.join(sf.broadcast(hottest.select(*names)), names, "semi"), names)
+    of_hottest = buckets.join(sf.broadcast(hottest.select(*names)), names, "semi")
+    rows = _series(of_hottest, names, bin_number)
     columns = ["side", "purgatory", "broker", "key", "peak", "mean", "parked_ms"]
     return [
         Section(
             title,
             "The keys under which most time was spent waiting, and how many operations were parked under each.",
-            picture=charts.timeline(top, rows, width) if rows else None,
+            picture=charts.timeline(top, rows, width_ms) if rows else None,
             table=Table.of_rows(columns, top),
         )
     ]

@@ -60,8 +60,16 @@ SMALL_CONF: Final[Mapping[str, str]] = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # Each aggregation and sort allocates a page, by default of 32 MB.
+    "spark.buffer.pageSize": "1m",
 }
-SMALL_JVM_OPTIONS: Final = ("-XX:TieredStopAtLevel=1",)
+SMALL_JVM_OPTIONS: Final = (
+    "-XX:TieredStopAtLevel=1",
+    # Below it the JVM collects all of its garbage whenever its classes have outgrown the last limit, from 21 MB on.
+    "-XX:MetaspaceSize=256m",
+    # Java 17 generates a class for each method that is called by reflection more than 15 times.
+    "-Dsun.reflect.inflationThreshold=2147483647",
+)
 SMALL_COLLECTOR: Final = "-XX:+UseSerialGC"
 COMMON_CONF: Final[Mapping[str, str]] = {
     "spark.log.level": "ERROR",

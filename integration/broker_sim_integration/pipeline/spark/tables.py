@@ -6,6 +6,7 @@ Writing twice with `append_new` has the same result as writing once. Derived tab
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import pyspark.sql.functions as sf
 from pyspark.errors import AnalysisException
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 EVENT_PARTITIONS: Final = ("date", "side", "purgatory")
+_WRITTEN: Final[WeakKeyDictionary[SparkSession, dict[str, StructType]]] = WeakKeyDictionary()
+"""Schemas of the tables that a session has written, by path: to look one up in the files is a job of Spark."""
 
 
 def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
@@ -31,8 +35,11 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
 
 def read_or_none(spark: SparkSession, directory: str, table: str, *, of_versions: bool = False) -> DataFrame | None:
     """Return a table, or None if it was not written yet; with `of_versions` its files may have different columns."""
+    path = f"{directory}/{table}"
+    schema = None if of_versions else _WRITTEN.get(spark, {}).get(path)
+    reader = spark.read.option("mergeSchema", of_versions)
     try:
-        frame = spark.read.option("mergeSchema", of_versions).parquet(f"{directory}/{table}")
+        frame = (reader if schema is None else reader.schema(schema)).parquet(path)
         # A client of Spark Connect looks for the files only when it needs the columns.
         columns = frame.columns
     except AnalysisException as error:
@@ -46,7 +53,8 @@ def overwrite(frame: DataFrame, directory: str, table: str, partitions: Sequence
     """Replace a table and return it as written."""
     path = f"{directory}/{table}"
     frame.write.mode("overwrite").partitionBy(*partitions).parquet(path)
-    return frame.sparkSession.read.schema(frame.schema).parquet(path)
+    _WRITTEN.setdefault(frame.sparkSession, {})[path] = frame.schema
+    return read(frame.sparkSession, directory, table)
 
 
 def append(frame: DataFrame, directory: str, table: str) -> None:
@@ -66,7 +74,9 @@ def append_new(
     if partitions and not gathered:
         frame = frame.hint("rebalance", *map(sf.col, partitions))
     written = Counted(frame, {"rows": sf.count("*")})
-    written.frame.write.mode("append").partitionBy(*partitions).parquet(f"{directory}/{table}")
+    path = f"{directory}/{table}"
+    written.frame.write.mode("append").partitionBy(*partitions).parquet(path)
+    _WRITTEN.setdefault(frame.sparkSession, {})[path] = frame.schema
     return int(written.counts()["rows"])
 
 
