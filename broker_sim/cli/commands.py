@@ -25,11 +25,19 @@ def one_line(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
         from broker_sim.errors import did_you_mean  # noqa: PLC0415 - only for a mistake
 
-        parameters = error.ctx.command.get_params(error.ctx)
-        options = [name for each in parameters for name in (*each.opts, *each.secondary_opts) if name[:1] == "-"]
-        text = f"unknown option '{error.option_name}'{did_you_mean(error.option_name, options)}"
+        parent = error.ctx.parent
+        if parent is not None and error.option_name in _options(parent):
+            hint = f": write it before '{error.ctx.info_name}'"
+        else:
+            hint = did_you_mean(error.option_name, _options(error.ctx))
+        text = f"unknown option '{error.option_name}'{hint}"
     else:
         text = " ".join(error.format_message().split())
     if isinstance(error, click.UsageError) and error.ctx is not None:
         text = f"{text.rstrip('.')}; see {error.ctx.command_path} --help"
     return text
+
+
+def _options(context: click.Context) -> list[str]:
+    parameters = context.command.get_params(context)
+    return [name for each in parameters for name in (*each.opts, *each.secondary_opts) if name[:1] == "-"]

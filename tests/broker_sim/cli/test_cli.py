@@ -219,6 +219,11 @@ def test_wrong_command_is_one_line_that_names_the_nearest(broker_sim, command, r
     assert broker_sim(command) == (2, "", f"broker-sim: {reason}; see broker-sim --help\n")
 
 
+def test_option_of_the_group_after_a_command_is_told_where_to_write_it(broker_sim):
+    reason = "unknown option '--token': write it before 'pause'; see broker-sim ctl pause --help"
+    assert broker_sim("ctl", "pause", "2", "--token", "secret") == (2, "", f"broker-sim: {reason}\n")
+
+
 @pytest.mark.parametrize(("option", "argument"), [("--port", "ports"), ("--control-port", "control")])
 def test_port_in_use_is_one_line_that_says_what_to_do(broker_sim, option, argument):
     with socket.create_server(("127.0.0.1", 0)) as taken:
