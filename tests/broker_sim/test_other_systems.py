@@ -74,6 +74,7 @@ with VirtualCluster(3, topics=["t:1:3"]) as kafka:
     print(len(kafka.isr("t")))
 """
 RUN = "from broker_sim.cli import main; sys.argv[1:] = ['run', '--brokers', '1']; main()"
+CHAOS = "from broker_sim.cli import main; sys.argv[1:] = ['chaos', *{}, '--', sys.executable, '-c', '']; main()"
 
 
 def start(program):
@@ -97,6 +98,17 @@ def test_run_ends_on_a_signal_where_the_loop_takes_no_handlers():
         process.send_signal(signal.SIGTERM)
         _, stderr = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "line"),
+    [([], 0, "exits with code 0"), (["--faults", "freeze"], 2, "freeze is possible in virtual time only; ")],
+)
+def test_chaos_beside_a_command_stops_no_processes(options, code, line):
+    with start(CHAOS.format(options)) as process:
+        _, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == code
+    assert line in stderr
 
 
 def test_a_data_directory_is_refused_on_windows_only(monkeypatch):

@@ -43,6 +43,7 @@ allow, such as pausing a dead broker, does not happen.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -107,7 +108,7 @@ class Kind:
 KINDS: Final[Mapping[str, Kind]] = {
     "crash": Kind("worker", 3, beside_a_command=False),
     "slow_start": Kind("worker", 0.5, values=("2", "8"), beside_a_command=False),
-    "freeze": Kind("worker", 2),
+    "freeze": Kind("worker", 2, beside_a_command=hasattr(os, "killpg")),  # Windows stops no processes
     "cut": Kind("worker", 2, values=("both", "both", "to", "from"), whole_side=True, beside_a_command=False),
     "slow": Kind("worker", 1, values=("50", "300", "2000"), beside_a_command=False),
     "fail": Kind("worker", 2, beside_a_command=False),
