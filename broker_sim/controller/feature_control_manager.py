@@ -1,6 +1,5 @@
 """The finalized levels of features; mirrors `FeatureControlManager`.
 
-Deliberate difference: an upgrade of `kraft.version` is accepted but changes nothing, because there is no quorum.
 Error messages are like Kafka's, because clients see them.
 """
 
@@ -8,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.controller.features import ELR_METADATA_VERSION, SupportedFeature
+from broker_sim.controller.features import ELR_METADATA_VERSION
 from broker_sim.controller.requests import FeatureUpdate, UpgradeType
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION, KRAFT_VERSION, METADATA_VERSION
@@ -16,10 +15,9 @@ from broker_sim.metadata.feature_names import ELIGIBLE_LEADER_REPLICAS_VERSION, 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from broker_sim.controller.features import SupportedFeature
     from broker_sim.metadata import MetadataDelta
 
-KRAFT_LEVELS: Final = SupportedFeature(KRAFT_VERSION, 0, 1)
-"""Levels of kraft.version that an update may request; the feature is not advertised."""
 METADATA_CHANGES: Final = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
 """Levels of `metadata.version` with new records or fields, which a downgrade would lose."""
 
@@ -29,7 +27,7 @@ class FeatureControlManager:
 
     def __init__(self, controller_id: int, supported: Sequence[SupportedFeature]) -> None:
         self._controller_id = controller_id
-        self._supported = {feature.name: feature for feature in (*supported, KRAFT_LEVELS)}
+        self._supported = {feature.name: feature for feature in supported}
 
     def update(self, delta: MetadataDelta, updates: Sequence[FeatureUpdate]) -> None:
         """Change all levels or none; the last of several updates of a feature counts.
@@ -43,8 +41,6 @@ class FeatureControlManager:
             reason = self._reason_against(update, levels.get(update.feature, 0), proposed)
             if reason is not None:
                 raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"{_ALL_FAILED}{reason}")
-            if update.feature == KRAFT_VERSION:
-                continue
             levels.pop(update.feature, None)
             if update.level > 0:
                 levels[update.feature] = update.level
@@ -87,6 +83,8 @@ def _reason_of_type(update: FeatureUpdate, current: int) -> str | None:
             "Can't downgrade the version of this feature without setting the upgrade type to"
             " either safe or unsafe downgrade."
         )
+    if update.level < current and update.feature == KRAFT_VERSION:
+        return "Can't downgrade the version of this feature."
     if update.level > current and not is_upgrade:
         return "Can't downgrade to a newer version."
     return None

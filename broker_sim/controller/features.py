@@ -13,6 +13,7 @@ from broker_sim.errors import ConfigError, did_you_mean
 from broker_sim.metadata.feature_names import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     GROUP_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     SHARE_VERSION,
     STREAMS_VERSION,
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 
 _FEATURES: Final = (
     METADATA_VERSION,
+    KRAFT_VERSION,
     GROUP_VERSION,
     TRANSACTION_VERSION,
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     SHARE_VERSION,
     STREAMS_VERSION,
 )
-"""The controller's features: Kafka's without that of the quorum."""
 ELR_METADATA_VERSION: Final = 23
 """The first `metadata.version` whose records have ELRs."""
 _NO_CHOICE: Final[Mapping[str, int]] = MappingProxyType({})
@@ -104,7 +105,9 @@ def initial_features(release: Release, chosen: Mapping[str, int] = _NO_CHOICE) -
             for each in reversed(list(releases().values()))
             if release.is_at_least(each.name) and each.finalized_features.get(METADATA_VERSION, 0) <= metadata_version
         )
-    levels = {**formatted_by.finalized_features, **chosen}
+    if chosen.get(KRAFT_VERSION, 0) > 0:
+        raise ConfigError(f"{KRAFT_VERSION} of a new cluster is 0: leave it out, and upgrade the running cluster")
+    levels = {**formatted_by.finalized_features, KRAFT_VERSION: 0, **chosen}
     if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0 and metadata_version < ELR_METADATA_VERSION:
         raise ConfigError(
             f"{ELIGIBLE_LEADER_REPLICAS_VERSION} {levels[ELIGIBLE_LEADER_REPLICAS_VERSION]} needs {METADATA_VERSION}"

@@ -19,13 +19,17 @@ from typing import TYPE_CHECKING
 
 from broker_sim.controller import CONTROLLER_ID
 from broker_sim.errors import NOT_HOSTED_TEXT, ErrorCode
+from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.metadata.feature_names import KRAFT_VERSION
 from broker_sim.protocol import messages
+from broker_sim.protocol.uuids import uuid_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.controller import QuorumStatus
     from broker_sim.handlers.context import RequestContext
+    from broker_sim.metadata import MetadataImage
 
 LEADER_EPOCH = 1
 METADATA_TOPIC = "__cluster_metadata"
@@ -81,6 +85,7 @@ def _described(status: QuorumStatus, context: RequestContext) -> messages.Descri
     ]
     voter = replica(
         replica_id=CONTROLLER_ID,
+        replica_directory_id=controller_directory_id(context.broker.image),
         log_end_offset=end,
         last_fetch_timestamp=status.now_ms,
         last_caught_up_timestamp=status.now_ms,
@@ -98,3 +103,8 @@ def _described(status: QuorumStatus, context: RequestContext) -> messages.Descri
         topics=[Response.TopicData(METADATA_TOPIC, [partition])],
         nodes=[Response.Node(CONTROLLER_ID, addresses)] if context.api_version >= WITH_NODES else [],
     )
+
+
+def controller_directory_id(image: MetadataImage) -> bytes:
+    """Return the id of the controller's directory: unknown at `kraft.version` 0, otherwise the cluster's id."""
+    return uuid_bytes(image.cluster_id) if image.features.get(KRAFT_VERSION, 0) > 0 else NO_TOPIC_ID

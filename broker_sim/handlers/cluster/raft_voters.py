@@ -1,11 +1,13 @@
 """AddRaftVoter (80), versions 0 and 1, RemoveRaftVoter (81) and UnregisterController (94), version 0.
 
 Mirrors `KafkaRaftClient.handleAddVoterRequest`, `handleRemoveVoterRequest` and `ControllerApis`, as a cluster of 4.4.0
-with one controller of a fixed quorum (kraft.version 0) answers them: valid requests are UNSUPPORTED_VERSION.
+with one controller answers them: the quorum stays as it is, because no other controller can be reached.
 
 Behaviour:
 * checked in this order: cluster id (INCONSISTENT_CLUSTER_ID; null is any), voter (INVALID_REQUEST without an id or a
-  directory), and for a new voter the endpoint of the controllers' listener
+  directory), for a new voter the endpoint of the controllers' listener, `kraft.version` 0 (UNSUPPORTED_VERSION)
+* with `kraft.version` 1 a new voter is REQUEST_TIMED_OUT, or DUPLICATE_VOTER with the controller's id; a voter that is
+  to be removed is VOTER_NOT_FOUND, also the only one
 * the only controller cannot be unregistered (INVALID_REQUEST); any other id is not registered
 """
 
@@ -15,8 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.controller import CONTROLLER_ID
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.cluster.describe_quorum import controller_directory_id
 from broker_sim.metadata import NO_TOPIC_ID
+from broker_sim.metadata.feature_names import KRAFT_VERSION
 from broker_sim.protocol import messages
+from broker_sim.protocol.uuids import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +42,12 @@ def handle_add_raft_voter(
     respond: Callable[[messages.AddRaftVoterResponse], None],
 ) -> None:
     """Refuse a new voter of the quorum."""
-    error = _first_error(request, context, "Add") or _endpoint_error(request) or _unsupported("adding")
+    error = (
+        _first_error(request, context, "Add")
+        or _endpoint_error(request)
+        or _unsupported(context, "adding")
+        or _no_new_voter(request, context)
+    )
     respond(messages.AddRaftVoterResponse(error_code=error[0], error_message=error[1]))
 
 
@@ -47,7 +57,9 @@ def handle_remove_raft_voter(
     respond: Callable[[messages.RemoveRaftVoterResponse], None],
 ) -> None:
     """Refuse to remove a voter from the quorum."""
-    error = _first_error(request, context, "Remove") or _unsupported("removing")
+    error = (
+        _first_error(request, context, "Remove") or _unsupported(context, "removing") or _no_removal(request, context)
+    )
     respond(messages.RemoveRaftVoterResponse(error_code=error[0], error_message=error[1]))
 
 
@@ -88,6 +100,29 @@ def _endpoint_error(request: AddRequest) -> Error | None:
     return ErrorCode.INVALID_REQUEST, text
 
 
-def _unsupported(what: str) -> Error:
-    text = f"Cluster doesn't support {what} voter because the kraft.version feature is 0"
+def _unsupported(context: RequestContext, what: str) -> Error | None:
+    if context.broker.image.features.get(KRAFT_VERSION, 0) > 0:
+        return None
+    text = f"Cluster doesn't support {what} voter because the {KRAFT_VERSION} feature is 0"
     return ErrorCode.UNSUPPORTED_VERSION, text
+
+
+def _no_new_voter(request: AddRequest, context: RequestContext) -> Error:
+    voter = _replica_key(request.voter_id, request.voter_directory_id)
+    if request.voter_id != CONTROLLER_ID:
+        return ErrorCode.REQUEST_TIMED_OUT, f"New voter {voter} is not ready to receive requests"
+    text = f"The voter id for {voter} is already part of the set of voters [{_only_voter(context)}]."
+    return ErrorCode.DUPLICATE_VOTER, text
+
+
+def _no_removal(request: RemoveRequest, context: RequestContext) -> Error:
+    voter = _replica_key(request.voter_id, request.voter_directory_id)
+    return ErrorCode.VOTER_NOT_FOUND, f"Cannot remove voter {voter} from the set of voters [{_only_voter(context)}]"
+
+
+def _only_voter(context: RequestContext) -> str:
+    return _replica_key(CONTROLLER_ID, controller_directory_id(context.broker.image))
+
+
+def _replica_key(replica_id: int, directory_id: bytes) -> str:
+    return f"ReplicaKey(id={replica_id}, directoryId={uuid_text(directory_id)})"

@@ -2,7 +2,6 @@
 
 Behaviour:
 * either all features change or none
-* an upgrade of `kraft.version` changes nothing (docs/reference/differences.md)
 
 Version notes: 1 has `validate_only` and the type of the change; before, every change is an upgrade, whatever
 `allow_downgrade` says. 2 has no results of single features.

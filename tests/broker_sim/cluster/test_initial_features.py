@@ -52,7 +52,7 @@ def test_other_levels_are_as_old_as_the_metadata_version():
     ("release", "features", "message"),
     [
         (None, {"metadata.versoin": 19}, r"no feature 'metadata.versoin' \(did you mean metadata.version\?\)"),
-        (None, {"kraft.version": 1}, "no feature 'kraft.version'"),
+        (None, {"kraft.version": 1}, "kraft.version of a new cluster is 0: leave it out"),
         (None, {"metadata.version": 34}, "Kafka 4.4 supports metadata.version 7-33, not 34"),
         (None, {"metadata.version": 6}, "Kafka 4.4 supports metadata.version 7-33, not 6"),
         (None, {"group.version": "1"}, "Kafka 4.4 supports group.version 0-1, not '1'"),

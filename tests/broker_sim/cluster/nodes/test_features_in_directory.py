@@ -20,6 +20,7 @@ from tests.broker_sim.cluster.nodes.group_client import APP, TOPIC, Client, open
 
 NEWEST = newest_release().name
 RECORDS = 3
+UPGRADED = {**DEFAULT_FEATURES, "kraft.version": 1}
 UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION
 Beat = messages.ConsumerGroupHeartbeatRequest
 Update = messages.UpdateFeaturesRequest
@@ -70,9 +71,7 @@ def answers(client):
 
 def upgrade(client, levels):
     """Upgrade as `kafka-features.sh upgrade --release-version 4.3` does."""
-    keys = [
-        Update.FeatureUpdateKey(name, level, upgrade_type=1) for name, level in {**levels, "kraft.version": 1}.items()
-    ]
+    keys = [Update.FeatureUpdateKey(name, level, upgrade_type=1) for name, level in levels.items()]
     return client.ask(Update(60_000, keys), 2)
 
 
@@ -89,14 +88,14 @@ def test_older_cluster_is_opened_as_it_is_and_upgraded(tmp_path, release, has_co
             "share": UNSUPPORTED,
             "streams": UNSUPPORTED,
         }
-        assert upgrade(client, DEFAULT_FEATURES).error_code == ErrorCode.NONE
-        assert features(client) == DEFAULT_FEATURES
+        assert upgrade(client, UPGRADED).error_code == ErrorCode.NONE
+        assert features(client) == UPGRADED
         cluster.set_group_configs("billing", {"share.auto.offset.reset": "earliest"})
         client.join()
         assert client.fetch(0, max_wait_ms=60_000) == [(0, RECORDS - 1, 1)]
         client.join_app(group="tasks")
     with opened(tmp_path) as cluster, Client(cluster) as client:
-        assert features(client) == DEFAULT_FEATURES
+        assert features(client) == UPGRADED
         assert UNSUPPORTED not in answers(client).values()
         assert {group.id for group in cluster.groups()} >= {APP, "billing", "tasks"}
         assert len(cluster.records(TOPIC)) == RECORDS

@@ -6,6 +6,7 @@ from broker_sim import VirtualCluster
 from broker_sim.controller import CONTROLLER_ID
 from broker_sim.errors import ErrorCode
 from broker_sim.protocol import messages
+from broker_sim.protocol.uuids import uuid_text
 
 Add, Remove = messages.AddRaftVoterRequest, messages.RemoveRaftVoterRequest
 VOTER = {"cluster_id": None, "voter_id": 2, "voter_directory_id": bytes(range(16))}
@@ -20,8 +21,17 @@ def cluster():
     return VirtualCluster(1, seed=2, as_version="4.4")
 
 
-def ask(cluster, request):
-    pending = cluster.client().send(1, request, 0)
+@pytest.fixture(scope="module")
+def upgraded():
+    """A cluster of `kraft.version` 1."""
+    cluster = VirtualCluster(1, seed=2, as_version="4.4")
+    key = messages.UpdateFeaturesRequest.FeatureUpdateKey("kraft.version", 1, upgrade_type=1)
+    assert ask(cluster, messages.UpdateFeaturesRequest(1000, [key]), 1)[0] == ErrorCode.NONE
+    return cluster
+
+
+def ask(cluster, request, version=0):
+    pending = cluster.client().send(1, request, version)
     cluster.run_until(lambda: pending.done)
     return ErrorCode(pending.response.error_code), pending.response.error_message
 
@@ -73,3 +83,23 @@ def test_only_controller_stays_registered_and_others_never_were(cluster):
     assert refused == (ErrorCode.INVALID_REQUEST, "Controller cannot unregister itself while it is active.")
     code, text = ask(cluster, messages.UnregisterControllerRequest(9))
     assert (code, text) == (ErrorCode.CONTROLLER_ID_NOT_REGISTERED, "Controller ID 9 is not currently registered.")
+
+
+def test_upgraded_quorum_knows_its_voter_and_cannot_reach_another(upgraded):
+    request = messages.DescribeQuorumRequest
+    topic = request.TopicData("__cluster_metadata", [request.PartitionData(0)])
+    pending = upgraded.client().send(1, request([topic]), 2)
+    upgraded.run_until(lambda: pending.done)
+    (voter,) = pending.response.topics[0].partitions[0].current_voters
+    voters = f"[ReplicaKey(id=3000, directoryId={uuid_text(voter.replica_directory_id)})]"
+    other = "ReplicaKey(id=2, directoryId=AAECAwQFBgcICQoLDA0ODw)"
+    added = Add(**VOTER, listeners=LISTENERS)
+    text = f"New voter {other} is not ready to receive requests"
+    assert ask(upgraded, added) == (ErrorCode.REQUEST_TIMED_OUT, text)
+    text = f"Cannot remove voter {other} from the set of voters {voters}"
+    assert ask(upgraded, Remove(**VOTER)) == (ErrorCode.VOTER_NOT_FOUND, text)
+    only = {"voter_id": CONTROLLER_ID, "voter_directory_id": voter.replica_directory_id}
+    text = f"Cannot remove voter {voters[1:-1]} from the set of voters {voters}"
+    assert ask(upgraded, Remove(None, **only)) == (ErrorCode.VOTER_NOT_FOUND, text)
+    text = f"The voter id for {voters[1:-1]} is already part of the set of voters {voters}."
+    assert ask(upgraded, Add(None, **only, listeners=LISTENERS)) == (ErrorCode.DUPLICATE_VOTER, text)

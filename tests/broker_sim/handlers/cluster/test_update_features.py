@@ -58,6 +58,7 @@ def test_validation_changes_nothing(broker):
     ("name", "wanted", "kind", "reason"),
     [
         (TRANSACTION_VERSION, 1, UPGRADE, NEEDS_TYPE),
+        ("kraft.version", 2, UPGRADE, "Local controller 3000 only supports versions 0-1"),
         (TRANSACTION_VERSION, 3, UPGRADE, "Local controller 3000 only supports versions 0-2"),
         (TRANSACTION_VERSION, -1, SAFE, "A feature version cannot be less than 0."),
         (TRANSACTION_VERSION, 1, UNKNOWN, "The controller does not support the given upgrade type."),
@@ -95,9 +96,16 @@ def test_eligible_leader_replicas_are_turned_off(broker):
     assert "eligible.leader.replicas.version" not in broker.image.features
 
 
-def test_kraft_version_update_is_accepted_but_not_returned(broker):
-    assert update(broker, ("kraft.version", 1, UPGRADE)).error_code == ErrorCode.NONE
+def test_kraft_version_goes_up_and_never_down(broker):
     assert "kraft.version" not in broker.image.features
+    for level in (0, 1, 1):
+        assert update(broker, ("kraft.version", level, UPGRADE)).error_code == ErrorCode.NONE
+    for kind in (SAFE, UNSAFE):
+        response = update(broker, ("kraft.version", 0, kind))
+        assert response.error_message == (
+            f"{FAILED}Invalid update version 0 for feature kraft.version. Can't downgrade the version of this feature."
+        )
+    assert broker.image.features["kraft.version"] == 1
 
 
 def test_one_failure_fails_all(broker):
