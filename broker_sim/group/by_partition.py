@@ -5,11 +5,13 @@ Kafka collects them in a `HashMap<TopicPartition, List<String>>`, whose bucket o
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
+from broker_sim.hash_order.hash_codes import topic_partition_hash
+from broker_sim.hash_order.java_order import hash_order
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 
 G = TypeVar("G")
 
-_FIRST_BUCKETS: Final = 16
-_LOAD_FACTOR: Final = 0.75
+offsets_partition_hash: Final = partial(topic_partition_hash, GROUP_METADATA_TOPIC)
+"""The hash code of a partition of `__consumer_offsets`, by number."""
 
 
 def groups_by_partition(group_ids: Iterable[str], partition_for: Callable[[str], int]) -> list[list[str]]:
@@ -26,11 +28,7 @@ def groups_by_partition(group_ids: Iterable[str], partition_for: Callable[[str],
     partitions: dict[int, list[str]] = {}
     for group_id in group_ids:
         partitions.setdefault(partition_for(group_id), []).append(group_id)
-    buckets = _FIRST_BUCKETS
-    while len(partitions) > buckets * _LOAD_FACTOR:
-        buckets *= 2
-    order = sorted(partitions, key=lambda partition: _spread_hash(partition) % buckets)
-    return [partitions[partition] for partition in order]
+    return [partitions[partition] for partition in hash_order(partitions, offsets_partition_hash)]
 
 
 def describe_each(
@@ -52,9 +50,3 @@ def describe_each(
             text = error.error_message or (texts or {}).get(error.error_code)
             described.append(failed(error.error_code, text, group_id))
     return described
-
-
-def _spread_hash(partition: int) -> int:
-    """Return `HashMap.hash` of the partition's `TopicPartition.hashCode`."""
-    value = (31 * (31 + partition) + java_hash_code(GROUP_METADATA_TOPIC)) & INT_MASK
-    return value ^ value >> 16

@@ -12,6 +12,8 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.group.group import Group
+from broker_sim.hash_order.hash_codes import string_hash
+from broker_sim.hash_order.java_order import TimelineMap
 
 if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
@@ -24,13 +26,13 @@ class _Change(NamedTuple):
     before: Group | None
 
 
-class GroupTimeline(dict[str, Group]):
+class GroupTimeline(TimelineMap[str, Group]):
     """The newest view: groups by id. Write with `put`, `remove` and `revert` only."""
 
     __slots__ = ("_changed", "_changes", "_runtime")
 
     def __init__(self, runtime: ShardRuntime) -> None:
-        super().__init__()
+        super().__init__(string_hash)
         self._runtime = runtime
         self._changes: dict[str, list[_Change]] = {}
         """Uncommitted changes by group id, oldest first."""
@@ -40,7 +42,7 @@ class GroupTimeline(dict[str, Group]):
     def put(self, group_id: str, group: Group) -> None:
         """Add a group, replacing any other with its id."""
         self._save_current(group_id)
-        self[group_id] = group
+        super().put(group_id, group)
 
     def remove(self, group_id: str) -> Group | None:
         """Remove and return a group; None if there is none."""
@@ -62,7 +64,7 @@ class GroupTimeline(dict[str, Group]):
         if before is None:
             self.pop(group_id, None)
         else:
-            self[group_id] = before
+            super().put(group_id, before)
 
     def committed(self, group_id: str) -> Group | None:
         """Return the group in the committed view, or None."""
@@ -73,11 +75,11 @@ class GroupTimeline(dict[str, Group]):
         return self.get(group_id)
 
     def all_committed(self) -> list[Group]:
-        """Return all groups in the committed view."""
+        """Return all groups in the committed view, in the order of Kafka's table; those being removed come last."""
         self._drop_committed_changes()
         if not self._changes:
-            return list(self.values())
-        groups = map(self.committed, dict.fromkeys([*self, *self._changes]))
+            return [self[group_id] for group_id in self.in_order()]
+        groups = map(self.committed, dict.fromkeys([*self.in_order(), *self._changes]))
         return [group for group in groups if group is not None]
 
     def _save_current(self, group_id: str) -> None:

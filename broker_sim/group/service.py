@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.storage import VerifiedTransaction, coordinator_error
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.by_partition import describe_each, groups_by_partition
+from broker_sim.group.by_partition import describe_each, groups_by_partition, offsets_partition_hash
 from broker_sim.group.consumer.assignors import offered_assignors
 from broker_sim.group.consumer.requests import check_heartbeat
 from broker_sim.group.modern.settings import GroupSettings
@@ -357,12 +357,15 @@ class GroupCoordinatorService:
         """
         if self.runtime.is_loading:
             raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        shards = {shard.partition: shard for shard in self.shards()}
+        # Kafka has its coordinators in a `ConcurrentHashMap`.
+        partitions = hash_order(shards, offsets_partition_hash, copied_capacity(len(shards)))
         return [
             messages.ListGroupsResponse.ListedGroup(
                 group.group_id, group.protocol_type, group.state_name, group.group_type
             )
-            for shard in self.shards()
-            for group in shard.groups.all_committed()
+            for partition in partitions
+            for group in shards[partition].groups.all_committed()
             if (not states or _filter_name(group.state_name) in states) and (not types or group.group_type in types)
         ]
 

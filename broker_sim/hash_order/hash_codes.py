@@ -46,7 +46,11 @@ def integer_hash(number: int) -> int:
     return number & INT_MASK
 
 
+def topic_partition_hash(topic: str | None, partition: int) -> int:
+    """Return the hash code of Kafka's `TopicPartition`; a null name hashes to 0."""
+    return (31 * (31 + partition) + (0 if topic is None else java_hash_code(topic))) & INT_MASK
+
+
 def topic_id_partition_hash(topic_id: bytes, partition: int, topic: str | None) -> int:
-    """Return the hash code of Kafka's `TopicIdPartition`; null names hash to 0."""
-    of_partition = 31 * (31 + partition) + (0 if topic is None else java_hash_code(topic))
-    return (31 * (31 + uuid_hash(topic_id)) + of_partition) & INT_MASK
+    """Return the hash code of Kafka's `TopicIdPartition`."""
+    return (31 * (31 + uuid_hash(topic_id)) + topic_partition_hash(topic, partition)) & INT_MASK

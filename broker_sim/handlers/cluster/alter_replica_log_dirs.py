@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
-from broker_sim.hash_order.hash_codes import INT_MASK, java_hash_code
+from broker_sim.hash_order.hash_codes import java_hash_code, topic_partition_hash
 from broker_sim.hash_order.scala_order import group_by_order, mutable_map_order
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol import messages
@@ -82,4 +82,4 @@ def _error_of(broker: BrokerServices, key: TopicPartition, path: str) -> ErrorCo
 
 
 def _hash_of(key: TopicPartition) -> int:
-    return (31 * (31 + key.partition) + java_hash_code(key.topic)) & INT_MASK
+    return topic_partition_hash(key.topic, key.partition)

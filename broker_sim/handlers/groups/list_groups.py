@@ -7,9 +7,6 @@ Behaviour:
 * filters ignore case, and state filters surrounding blanks; an unknown state or type matches nothing
 
 Version notes: 4 filters by state, 5 by type.
-
-Deliberate difference: groups are listed by partition and then in order of creation, in Kafka in the order
-of its hash maps.
 """
 
 from __future__ import annotations

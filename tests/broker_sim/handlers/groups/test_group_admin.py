@@ -151,3 +151,18 @@ def test_groups_are_deleted_only_with_the_replicas(make_user):
     user.cluster.advance(1)
     results = user.delete_groups("g", broker=leader)
     assert results == {"g": ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "order"),
+    [
+        (7, [2, 11, 9, 7, 0, 1, 8, 5, 6, 10, 3, 4]),
+        (50, [1, 9, 5, 4, 10, 0, 8, 3, 11, 7, 2, 6]),
+    ],
+)
+def test_groups_are_listed_in_the_order_of_kafkas_tables(make_user, partitions, order):
+    # Of a running 4.4.0 with one broker.
+    user = make_user(1, offsets_topic_num_partitions=partitions)
+    for number in range(12):
+        user.commit(f"grp-{number}", {0: 1})
+    assert list(user.listed()) == [f"grp-{number}" for number in order]
