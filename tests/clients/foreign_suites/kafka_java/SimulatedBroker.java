@@ -11,6 +11,10 @@ import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.yammer.metrics.core.Meter;
+import com.yammer.metrics.core.Metric;
+import com.yammer.metrics.core.MetricName;
+import com.yammer.metrics.core.MetricsRegistry;
 
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
@@ -19,12 +23,14 @@ import org.apache.kafka.coordinator.group.GroupCoordinator;
 import org.apache.kafka.metadata.BrokerState;
 import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.metadata.MetadataCache;
+import org.apache.kafka.server.metrics.KafkaYammerMetrics;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
 
 import java.io.File;
 import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.net.InetAddress;
 import java.util.ArrayList;
@@ -126,6 +132,25 @@ final class SimulatedBroker {
             default -> throw new InAnotherProcess("controller." + method.getName());
         });
         return mock(ControllerServer.class, "controller", call -> controller);
+    }
+
+    /** Puts the meters of acknowledged records where a broker in this JVM would have them. */
+    static void addMeters(SimulatedCluster cluster) throws ReflectiveOperationException {
+        Method add = MetricsRegistry.class.getDeclaredMethod("getOrAdd", MetricName.class, Metric.class);
+        add.setAccessible(true);
+        for (String type : List.of("Accept", "Release", "Reject", "Renew")) {
+            MetricName name = new MetricName("kafka.server", "ShareGroupMetrics", "RecordAcknowledgementsPerSec", null,
+                "kafka.server:type=ShareGroupMetrics,name=RecordAcknowledgementsPerSec,ackType=" + type);
+            // These brokers may have counted for the test before.
+            long before = cluster.acknowledged(type);
+            Meter meter = mock(Meter.class, Map.of(
+                "count", call -> cluster.acknowledged(type) - before,
+                // The registry's reporters visit a new metric, and a removed one is stopped.
+                "processWith", call -> null,
+                "stop", call -> null));
+            KafkaYammerMetrics.defaultRegistry().removeMetric(name);
+            add.invoke(KafkaYammerMetrics.defaultRegistry(), name, meter);
+        }
     }
 
     private static Partition partition(SimulatedCluster cluster, int id, InvocationOnMock of) {

@@ -70,8 +70,23 @@ final class SimulatedBrokers implements AutoCloseable {
         bootstrapControllers = List.of(fields.get("listeners").get(controllerListener).asText().split(","));
     }
 
-    /** Sends a verb to the control port. Throws IOException if it is refused. */
+    /** Returns the sum of a metric's samples whose labels have this text. */
+    long metric(String name, String label) {
+        String text = new String(send("GET", "/metrics", ""), StandardCharsets.UTF_8);
+        return text.lines().filter(line -> line.startsWith(name + "{") && line.contains(label))
+            .mapToLong(line -> (long) Double.parseDouble(line.substring(line.lastIndexOf(' ') + 1))).sum();
+    }
+
     JsonNode request(String method, String path, String body) {
+        try {
+            return JSON.readTree(send(method, path, body));
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    /** Sends a verb to the control port; returns the answer. Throws IOException if it is refused. */
+    private byte[] send(String method, String path, String body) {
         try {
             HttpURLConnection connection = (HttpURLConnection) URI.create(control + path).toURL().openConnection();
             connection.setRequestMethod(method);
@@ -84,7 +99,7 @@ final class SimulatedBrokers implements AutoCloseable {
             }
             if (connection.getResponseCode() != HttpURLConnection.HTTP_OK)
                 throw new IOException(method + " " + path + ": " + new String(connection.getErrorStream().readAllBytes()));
-            return JSON.readTree(connection.getInputStream().readAllBytes());
+            return connection.getInputStream().readAllBytes();
         } catch (IOException error) {
             throw new IllegalStateException(error);
         }

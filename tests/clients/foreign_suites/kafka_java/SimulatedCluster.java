@@ -69,6 +69,7 @@ final class SimulatedCluster implements ClusterInstance {
             process = SimulatedBrokers.take(options(), config.controllerListenerName().value());
             for (int id : brokerIds())
                 brokers.put(id, SimulatedBroker.of(this, id));
+            SimulatedBroker.addMeters(this);
         } catch (Exception error) {
             stop();
             throw new IllegalStateException("the cluster does not start", error);
@@ -157,6 +158,11 @@ final class SimulatedCluster implements ClusterInstance {
 
     boolean isRunning(int brokerId) {
         return process.request("GET", "/brokers/" + brokerId, "").get("state").asText().equals("running");
+    }
+
+    /** Returns the number of records of share groups that were acknowledged with this type. */
+    long acknowledged(String type) {
+        return process.metric("kafka_server_sharegroupmetrics_recordacknowledgements_total", "acktype=\"" + type + "\"");
     }
 
     JsonNode topic(String name) {
