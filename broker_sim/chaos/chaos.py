@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import Counter
+from collections.abc import Coroutine
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,7 +22,7 @@ from broker_sim.errors import WrongStateError
 from broker_sim.runtime.virtual.core.processes import PROCESS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from broker_sim.chaos.faults.action import Action
     from broker_sim.chaos.schedule import Schedule
@@ -76,12 +78,22 @@ def _place_of(error: BaseException) -> str | None:
     return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else None
 
 
-def _evaluate(condition: Callable[[], object], invariant: str, when: str) -> object:
+@contextmanager
+def _noted(invariant: str, when: str) -> Iterator[None]:
     try:
-        return condition()
+        yield
     except Exception as error:
         error.add_note(f"raised by the condition of {invariant!r}, which is called {when}")
         raise
+
+
+def _evaluate(condition: Callable[[], object], invariant: str, when: str) -> object:
+    with _noted(invariant, when):
+        value = condition()
+        if isinstance(value, Coroutine):
+            value.close()
+            raise TypeError("a condition that is called at every moment cannot be async")
+        return value
 
 
 class _TracedTimeline(Timeline):
@@ -232,12 +244,18 @@ class Chaos:
         within_s: float = 60,
         text: Callable[[], str] | None = None,
     ) -> None:
-        """Wait until `condition()` is true. Raises InvariantError after `within_s` virtual seconds.
+        """Wait until `condition()`, which may be async, is true.
 
-        `text()` is then the text of the error.
+        Raises InvariantError, with the text that `text()` returns, after `within_s` virtual seconds.
         """
         end = self._loop.time() + within_s
-        while not _evaluate(condition, invariant, "until it is true"):
+        while True:
+            with _noted(invariant, "until it is true"):
+                value = condition()
+                if isinstance(value, Coroutine):
+                    value = await value
+            if value:
+                return
             if self._loop.time() >= end:
                 raise InvariantError(invariant, text() if text else f"not within {within_s:g} s")
             await asyncio.sleep(POLL_INTERVAL_S)

@@ -230,6 +230,34 @@ def test_eventually_says_what_is_missing():
     assert isinstance(outcome.error, InvariantError)
 
 
+def test_eventually_awaits_an_async_condition():
+    async def test(chaos):
+        calls = 0
+
+        async def third():
+            nonlocal calls
+            await asyncio.sleep(1)
+            calls += 1
+            return calls == 3
+
+        await chaos.eventually(third, "it comes")
+        assert calls == 3
+
+    assert run_chaos(test, CALM).text == ""
+
+
+@pytest.mark.parametrize("method", ["check", "sometimes"])
+def test_condition_of_every_moment_cannot_be_async(method):
+    async def test(chaos):
+        async def condition():
+            return False
+
+        getattr(chaos, method)(condition, "it holds")
+        await asyncio.sleep(1)
+
+    assert "cannot be async" in run_chaos(test, CALM).text
+
+
 def test_error_before_the_test_began_is_no_outcome():
     async def test(chaos):
         del chaos
