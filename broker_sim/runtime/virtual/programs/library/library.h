@@ -97,7 +97,8 @@ enum vt_state { RUNNING, READY, BLOCKED, EXITED };
 struct vt_wait {
     const char *call;  /* the function that the program has called, for reports */
     const void *address;
-    int (*is_over)(const void *address);  /* if another process may end the wait */
+    int (*is_over)(const struct vt_wait *wait);  /* if another process may end the wait */
+    uint32_t value;    /* of the word at the address when the wait began, for `is_over` */
     struct pollfd *fds;
     nfds_t fd_count;
     const sigset_t *signals;

@@ -14,8 +14,8 @@
 /* The flag in the kind of a glibc mutex that several processes share. */
 #define SHARED_MUTEX 128
 
-static int is_unlocked(const void *mutex) {
-    return !__atomic_load_n(&((const pthread_mutex_t *)mutex)->__data.__lock, __ATOMIC_ACQUIRE);
+static int is_unlocked(const struct vt_wait *wait) {
+    return !__atomic_load_n(&((const pthread_mutex_t *)wait->address)->__data.__lock, __ATOMIC_ACQUIRE);
 }
 
 static int lock_mutex(const char *call, pthread_mutex_t *mutex, int64_t deadline_ns) {
@@ -126,14 +126,8 @@ static int is_shared_condition(const pthread_cond_t *condition) { return conditi
 
 static unsigned *signals_of(const pthread_cond_t *condition) { return (unsigned *)condition; }
 
-struct shared_wait {
-    const unsigned *signals;
-    unsigned before;
-};
-
-static int is_signalled(const void *address) {
-    const struct shared_wait *wait = address;
-    return __atomic_load_n(wait->signals, __ATOMIC_ACQUIRE) != wait->before;
+static int has_changed(const struct vt_wait *wait) {
+    return __atomic_load_n((const uint32_t *)wait->address, __ATOMIC_ACQUIRE) != wait->value;
 }
 
 static int wait_for_condition(const char *call, pthread_cond_t *condition, pthread_mutex_t *mutex, int64_t deadline_ns) {
@@ -144,10 +138,9 @@ static int wait_for_condition(const char *call, pthread_cond_t *condition, pthre
         return ETIMEDOUT;
     }
     struct vt_wait wait = {.call = call, .address = condition, .deadline_ns = deadline_ns};
-    struct shared_wait shared = {signals_of(condition), *signals_of(condition)};
     if (is_shared_condition(condition)) {
-        wait.address = &shared;
-        wait.is_over = is_signalled;
+        wait.value = *signals_of(condition);
+        wait.is_over = has_changed;
     }
     enum vt_outcome outcome = vt_wait_releasing(wait, mutex);
     lock_mutex(call, mutex, NEVER);
@@ -205,9 +198,9 @@ static int fail(int error) {
 /* glibc's flag behind a semaphore's value: whether processes share it. */
 static int is_shared(const sem_t *semaphore) { return ((const int *)semaphore)[2] != 0; }
 
-static int is_free(const void *semaphore) {
+static int is_free(const struct vt_wait *wait) {
     int value = 0;
-    sem_getvalue((sem_t *)semaphore, &value);
+    sem_getvalue((sem_t *)wait->address, &value);
     return value > 0;
 }
 
@@ -218,7 +211,7 @@ static int wait_for_semaphore(const char *call, sem_t *semaphore, int64_t deadli
             vt_yield();
             return REAL(sem_trywait)(semaphore) ? fail(ETIMEDOUT) : 0;
         }
-        int (*is_over)(const void *) = is_shared(semaphore) ? is_free : 0;
+        int (*is_over)(const struct vt_wait *) = is_shared(semaphore) ? is_free : 0;
         switch (VT_WAIT(.call = call, .address = semaphore, .is_over = is_over, .deadline_ns = deadline_ns)) {
             case TIMED_OUT: return fail(ETIMEDOUT);
             case INTERRUPTED: return fail(EINTR);
@@ -294,7 +287,12 @@ static long wait_for_futex(uint32_t *word, int operation, uint32_t value, const 
         vt_yield();
         return -ETIMEDOUT;
     }
-    switch (VT_WAIT(.call = "futex", .address = word, .deadline_ns = deadline_ns)) {
+    struct vt_wait wait = {.call = "futex", .address = word, .deadline_ns = deadline_ns};
+    if (!(operation & FUTEX_PRIVATE_FLAG)) {  /* another process cannot wake it, but changes the word before it tries */
+        wait.value = value;
+        wait.is_over = has_changed;
+    }
+    switch (vt_wait(wait)) {
         case TIMED_OUT: return -ETIMEDOUT;
         case INTERRUPTED: return -EINTR;
         default: return 0;

@@ -202,8 +202,8 @@ struct child_wait {
     int options;
 };
 
-static int has_changed(const void *address) {
-    const struct child_wait *wait = address;
+static int has_changed(const struct vt_wait *place) {
+    const struct child_wait *wait = place->address;
     siginfo_t news = {0};
     long error = raw(SYS_waitid, wait->kind, wait->id, &news, wait->options | WNOHANG | WNOWAIT, 0);
     return error < 0 || news.si_pid;

@@ -92,7 +92,7 @@ static void look_around(void) {
     for (struct vt_thread *each = vt_threads; each; each = each->next)
         if (each->state == BLOCKED &&
             ((each->wait.fds && raw(SYS_ppoll, each->wait.fds, each->wait.fd_count, &no_time, 0, 0) > 0) ||
-             (each->wait.is_over && each->wait.is_over(each->wait.address))))
+             (each->wait.is_over && each->wait.is_over(&each->wait))))
             make_ready(each, WOKEN);
     for (;;) {
         struct vt_thread *first = 0;

@@ -1,5 +1,6 @@
 #include "self_test.h"
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -195,6 +197,27 @@ static void test_shared_conditions(void) {
     munmap(room, sizeof *room);
 }
 
+static uint32_t await_word(uint32_t *word) {
+    while (!__atomic_load_n(word, __ATOMIC_ACQUIRE)) syscall(SYS_futex, word, FUTEX_WAIT, 0, 0, 0, 0);
+    return *word;
+}
+
+static void test_shared_futexes(void) {
+    uint32_t *word = mmap(0, sizeof *word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pid = fork();
+    if (!pid) {
+        usleep(10000);
+        __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+        syscall(SYS_futex, word, FUTEX_WAKE, 1, 0, 0, 0);
+        _exit(0);
+    }
+    WOKEN("futex of another process", 10, await_word(word));
+    RESULT("end of the process that woke it", code_of(pid));
+    struct timespec limit = {0, 10000000};
+    TIMED("futex of processes that nobody wakes", 10, syscall(SYS_futex, word, FUTEX_WAIT, 1, &limit, 0, 0));
+    munmap(word, sizeof *word);
+}
+
 /* A child that has closed all files can wait, and end. */
 static void test_closing(void) {
     CHILD("closefrom", closefrom(3); usleep(1000); _exit(fcntl(2, F_GETFD) < 0));
@@ -207,5 +230,6 @@ void test_processes(void) {
     test_streams();
     test_shared_memory();
     test_shared_conditions();
+    test_shared_futexes();
     test_closing();
 }
