@@ -5,7 +5,7 @@
  *   scheduler.c     which thread runs            waiting.c   poll, select, epoll, blocking reads
  *   conversation.c  messages to the simulator    sockets.c   TCP connections
  *   clocks.c        clocks, sleeps and timers    files.c     open, close and copies of file descriptors
- *   threads.c       threads                      chance.c    random bytes
+ *   threads.c       threads                      chance.c    random bytes, the state of the machine
  *   locks.c         mutexes, conditions, ...     openssl.c   OpenSSL's random bytes
  *   processes.c     child processes              signals.c   signals, between processes too
  *   refusals.c      unsupported calls            report.c    texts for errors

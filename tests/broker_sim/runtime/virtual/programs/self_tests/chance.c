@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 /* Print whether bytes are not all zero; in virtual time the bytes too, on stderr: they repeat with the seed. */
@@ -42,5 +43,8 @@ void test_chance(void) {
     show("arc4random", (unsigned char *)&drawn, sizeof drawn);
     if (fill) fill(bytes, sizeof bytes);
     show("arc4random_buf", bytes, sizeof bytes);
+    struct sysinfo info;
+    RESULT("sysinfo", sysinfo(&info));
+    RESULT("free memory that repeats", !is_virtual || (info.freeram == info.totalram && !info.loads[0]));
     RESULT("dlopen", dlopen("libm.so.6", RTLD_NOW) != 0);
 }
