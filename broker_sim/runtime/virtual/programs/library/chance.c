@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/sysinfo.h>
 
 static uint64_t state;
 
@@ -47,19 +46,3 @@ EXPORT void arc4random_buf(void *buffer, size_t size) { getrandom(buffer, size, 
 /* librdkafka seeds this from OpenSSL and from addresses, which depend on all earlier allocations, so the caller's seed
  * is ignored. */
 EXPORT int rand_r(unsigned *seed) { return vt_enabled ? (int)(vt_draw() >> 33) : REAL(rand_r)(seed); }
-
-/* -- the machine's state, which differs from run to run: Java starts compiler threads by the free memory -- */
-
-EXPORT int sysinfo(struct sysinfo *info) {
-    long result = raw(SYS_sysinfo, info);
-    if (!vt_active() || result) return (int)with_errno(result);
-    struct timespec up;
-    clock_gettime(CLOCK_BOOTTIME, &up);
-    info->uptime = up.tv_sec;
-    info->freeram = info->totalram;
-    info->freeswap = info->totalswap;
-    info->sharedram = info->bufferram = info->freehigh = 0;
-    info->procs = 1;
-    memset(info->loads, 0, sizeof info->loads);
-    return 0;
-}

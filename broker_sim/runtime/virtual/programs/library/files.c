@@ -12,7 +12,8 @@ int vt_is_chance(int fd) { return fd >= 0 && fd < MAX_FDS && is_chance[fd]; }
 
 static int open_file(int folder, const char *path, int flags, mode_t mode) {
     vt_count_call();
-    long fd = raw(SYS_openat, folder, path, flags, mode);
+    long fd = vt_open_mounts(path, flags);
+    if (fd < 0) fd = raw(SYS_openat, folder, path, flags, mode);
     if (vt_enabled && fd >= 0 && fd < MAX_FDS)
         is_chance[fd] = !strcmp(path, "/dev/urandom") || !strcmp(path, "/dev/random");
     return (int)with_errno(fd);

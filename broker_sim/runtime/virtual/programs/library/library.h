@@ -5,11 +5,11 @@
  *   scheduler.c     which thread runs            waiting.c   poll, select, epoll, blocking reads
  *   conversation.c  messages to the simulator    sockets.c   TCP connections
  *   clocks.c        clocks, sleeps and timers    files.c     open, close and copies of file descriptors
- *   threads.c       threads                      chance.c    random bytes, the state of the machine
+ *   threads.c       threads                      chance.c    random bytes
  *   locks.c         mutexes, conditions, ...     openssl.c   OpenSSL's random bytes
  *   processes.c     child processes              signals.c   signals, between processes too
  *   refusals.c      unsupported calls            report.c    texts for errors
- *   patching.c      patches functions in place
+ *   patching.c      patches functions in place   machine.c   memory and mounts of the machine
  *
  * Rules
  * 1. Threads take turns. One holds the token and gives it up only in a call that waits, so the library's data is used
@@ -217,7 +217,7 @@ void vt_leave_mask(const sigset_t *mask, const sigset_t *before);
 int vt_is_signal_ignored(int number);
 int vt_take_signal(int number, pid_t thread);
 
-/* -- waiting.c, sockets.c, listening.c, files.c, chance.c, openssl.c, patching.c, refusals.c, report.c -- */
+/* -- waiting.c, sockets.c, listening.c, files.c, chance.c, machine.c, openssl.c, patching.c, refusals.c, report.c -- */
 
 int vt_poll(const char *call, struct pollfd *fds, nfds_t count, int64_t deadline_ns);
 int vt_await(const char *call, int fd, short events);
@@ -244,6 +244,7 @@ void vt_begin_chance(const char *seed);
 uint64_t vt_draw(void);
 void vt_fill_with_chance(void *buffer, size_t size);
 int vt_is_chance(int fd);
+int vt_open_mounts(const char *path, int flags);  /* -1 for what is no list of mounts */
 void vt_replace_openssl(void);
 void vt_write_jump(char *code, uintptr_t target);
 void vt_replace_inside_libc(void);
