@@ -144,6 +144,7 @@ def test_a_large_compressed_trace_is_warned_of(run, event, tmp_path, write_lines
     write_lines(traces / "plain.jsonl", [event()])
     run(str(traces))
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(ingest, "are_small", lambda _: False)
     monkeypatch.setattr(ingest, "LARGE_GZIP_BYTES", 10)
     assert run(str(traces)).lines == 2
     (line,) = capsys.readouterr().err.splitlines()
