@@ -35,7 +35,7 @@ SKIP_ASSIGNMENT_VERSION = 9
 
 
 def _uuid_text(random_bits: int) -> str:
-    """Return `str(uuid.UUID(int=random_bits, version=4))`, in a third of the time."""
+    """Return `str(uuid.UUID(int=random_bits, version=4))`, in half of the time."""
     text = version_4(random_bits.to_bytes(16, "big")).hex()
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 

@@ -1,4 +1,4 @@
-/* Random bytes that follow from the seed, and a machine whose state repeats. */
+/* Random bytes that follow from the seed. */
 #include "library.h"
 #include <stdlib.h>
 #include <string.h>
