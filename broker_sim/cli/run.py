@@ -231,8 +231,8 @@ class _Options(NamedTuple):
 @click.option("--seed", type=int, help="Seed of ids and random choices, for repeatable runs.")
 @click.option(
     "--cluster-id",
-    metavar="UUID",
-    help="Id of the cluster as Kafka writes it, 22 characters of base64 [default: random, or drawn from --seed].",
+    metavar="TEXT",
+    help="Id of the cluster, printable ASCII without spaces [default: a UUID, random or drawn from --seed].",
 )
 @click.option(
     "--memory-limit",

@@ -194,13 +194,12 @@ def check_data_dir(data_dir: object) -> None:
 
 
 def check_cluster_id(cluster_id: object) -> None:
-    """Raise ConfigError unless it is None or a UUID as Kafka writes it."""
+    """Raise ConfigError unless it is None or printable ASCII without spaces; as in Kafka it need not be a UUID."""
     if cluster_id is None:
         return
-    if not (isinstance(cluster_id, str) and re.fullmatch(r"[A-Za-z0-9_-]{21}[AQgw]", cluster_id)):
+    if not (isinstance(cluster_id, str) and re.fullmatch(r"[!-~]+", cluster_id)):
         raise ConfigError(
-            f"cluster_id must be a UUID as Kafka writes it, 22 characters of URL-safe base64 such as"
-            f" 'MkU3OEVBNTcwNTJENDM2Qg', not {cluster_id!r}"
+            f"cluster_id must be printable ASCII without spaces, such as 'MkU3OEVBNTcwNTJENDM2Qk', not {cluster_id!r}"
         )
 
 

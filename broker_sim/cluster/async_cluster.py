@@ -136,8 +136,8 @@ class AsyncCluster(Verbs, AsyncFace):
     `memory_limit` bounds what the logs of all brokers keep in memory, in bytes or as "512MB"; None is half of the
     machine's. At the limit clients' records are refused with KAFKA_STORAGE_ERROR. With `data_dir` the data is kept in
     that directory, and a cluster that is opened with it again, even after a kill, has all topics, records, groups and
-    transactions. Logs then use no memory. `cluster_id` is the cluster's id, a UUID as Kafka writes it; by default it
-    is random, or drawn from `seed`.
+    transactions. Logs then use no memory. `cluster_id` is the cluster's id, printable ASCII without spaces; by default
+    it is a UUID, random or drawn from `seed`.
 
     Raises ConfigError, which is a ValueError, TypeError and UnknownBrokerError for bad arguments; when
     the cluster is opened, OSError for a port in use or a trace that cannot be written, ApiError for

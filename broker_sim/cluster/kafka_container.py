@@ -136,7 +136,7 @@ class KafkaContainer:
         return self
 
     def with_cluster_id(self, cluster_id: str) -> Self:
-        """Set the cluster's id, a UUID as Kafka writes it (default: a random one)."""
+        """Set the cluster's id, printable ASCII without spaces (default: a random UUID)."""
         self._cluster_id = cluster_id
         return self
 

@@ -1,6 +1,6 @@
 """Ids of 16 bytes; mirrors Kafka's `Uuid`. Python's `uuid` would cost each start its import."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
 from typing import Final
 
 _FIXED_BITS: Final = 0xF << 76 | 0x3 << 62
@@ -15,8 +15,3 @@ def version_4(random_bits: bytes) -> bytes:
 def uuid_text(raw: bytes) -> str:
     """Return an id in Kafka's text form: URL-safe base 64 without padding, 22 characters."""
     return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes of an id in Kafka's text form."""
-    return urlsafe_b64decode(f"{text}==")

@@ -15,6 +15,7 @@ Left out: the controller's address, unless a listener of the broker leads to the
 
 from __future__ import annotations
 
+from random import Random
 from typing import TYPE_CHECKING
 
 from broker_sim.controller import CONTROLLER_ID
@@ -22,7 +23,7 @@ from broker_sim.errors import NOT_HOSTED_TEXT, ErrorCode
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.feature_names import KRAFT_VERSION
 from broker_sim.protocol import messages
-from broker_sim.protocol.uuids import uuid_bytes
+from broker_sim.protocol.uuids import version_4
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,5 +107,7 @@ def _described(status: QuorumStatus, context: RequestContext) -> messages.Descri
 
 
 def controller_directory_id(image: MetadataImage) -> bytes:
-    """Return the id of the controller's directory: unknown at `kraft.version` 0, otherwise the cluster's id."""
-    return uuid_bytes(image.cluster_id) if image.features.get(KRAFT_VERSION, 0) > 0 else NO_TOPIC_ID
+    """Return the id of the controller's directory: unknown at `kraft.version` 0, otherwise drawn from the cluster's."""
+    if image.features.get(KRAFT_VERSION, 0) == 0:
+        return NO_TOPIC_ID
+    return version_4(Random(image.cluster_id).randbytes(16))

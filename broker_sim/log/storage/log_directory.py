@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
@@ -105,7 +106,8 @@ class LogDirectory:
             import uuid  # noqa: PLC0415 - only a new directory needs it
 
             directory_id = uuid_text(uuid.uuid4().bytes)
-            text = f"#\ncluster.id={cluster_id}\ndirectory.id={directory_id}\nnode.id={broker_id}\nversion=1\n"
+            escaped_id = re.sub(r"[\\=:#!]", r"\\\g<0>", cluster_id)
+            text = f"#\ncluster.id={escaped_id}\ndirectory.id={directory_id}\nnode.id={broker_id}\nversion=1\n"
             temporary = path.with_name(f"{path.name}.tmp")
             temporary.write_bytes(text.encode())
             self.files.sync(temporary)
@@ -271,4 +273,4 @@ def _offsets_or_none(path: StoragePath) -> dict[TopicPartition, int]:
 def _read_properties(path: StoragePath) -> dict[str, str]:
     lines = path.read_text("utf-8", "replace").splitlines()
     pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    return {name.strip(): re.sub(r"\\(.)", r"\1", value.strip()) for name, _, value in pairs}

@@ -23,8 +23,8 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def upgraded():
-    """A cluster of `kraft.version` 1."""
-    cluster = VirtualCluster(1, seed=2, as_version="4.4")
+    """A cluster of `kraft.version` 1, whose id is no UUID."""
+    cluster = VirtualCluster(1, seed=2, as_version="4.4", cluster_id="my-cluster")
     key = messages.UpdateFeaturesRequest.FeatureUpdateKey("kraft.version", 1, upgrade_type=1)
     assert ask(cluster, messages.UpdateFeaturesRequest(1000, [key]), 1)[0] == ErrorCode.NONE
     return cluster
