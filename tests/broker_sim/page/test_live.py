@@ -1,5 +1,6 @@
 """The live page in a real browser: it draws what is parked, its buttons act, and nothing comes from elsewhere."""
 
+import asyncio
 import re
 from itertools import pairwise
 
@@ -105,17 +106,22 @@ def test_page_asks_for_the_token_of_the_port(looked):
         looked.page.locator(".broker").wait_for(timeout=SHOWN_MS)
 
 
+async def _park_many(cluster):
+    brokers = cluster._cluster.nodes.brokers.values()
+    purgatories = [each for broker in brokers for each in broker.purgatories if each.name in PURGATORIES]
+    for number in range(PARKED):
+        operation = Waiting(60_000 + number * 37)
+        purgatories[number % len(purgatories)].try_complete_else_watch(operation, [f"orders-{number % 300}"])
+
+
 @pytest.fixture
 def crowded_page(looked, cluster):
     """The page of a cluster in which 10 000 operations wait."""
     cluster.create_topic("orders", 300, 1)
     looked.page.goto(cluster.control_url)
     looked.page.locator(".hands line").first.wait_for(state="attached", timeout=SHOWN_MS)
-    brokers = cluster._cluster.nodes.brokers.values()
-    purgatories = [each for broker in brokers for each in broker.purgatories if each.name in PURGATORIES]
-    for number in range(PARKED):
-        operation = Waiting(60_000 + number * 37)
-        purgatories[number % len(purgatories)].try_complete_else_watch(operation, [f"orders-{number % 300}"])
+    # Timers of the brokers are started in the thread of their loop only.
+    asyncio.run_coroutine_threadsafe(_park_many(cluster), cluster._loop).result()
     looked.page.locator(".wheel-count").get_by_text(re.compile(r"^10\D0")).wait_for(timeout=SHOWN_MS)
     yield looked.page
     assert looked.errors == []
