@@ -223,14 +223,19 @@ class Node:
 NO_NODE_ID = -1
 
 
-def log_doubtful_configs(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
-    """Log configurations without effect, and heartbeat intervals that are too long."""
+def log_doubtful_configs(configs: Iterable[BrokerConfig], is_at_least: Callable[[str], bool], log: EventLogger) -> None:
+    """Log configurations without effect, and heartbeat intervals that are too long.
+
+    `is_at_least("4.4")` returns whether the brokers are of that release or a newer one.
+    """
     configs = list(configs)
-    _log_configs_without_effect(configs, log)
+    _log_configs_without_effect(configs, is_at_least, log)
     _log_long_heartbeat_intervals(configs, log)
 
 
-def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogger) -> None:
+def _log_configs_without_effect(
+    configs: Iterable[BrokerConfig], is_at_least: Callable[[str], bool], log: EventLogger
+) -> None:
     names = {
         name
         for config in configs
@@ -238,15 +243,16 @@ def _log_configs_without_effect(configs: Iterable[BrokerConfig], log: EventLogge
         if without_listener(name) != SERVER_HANDLER or text not in SIGNED_TOKEN_HANDLERS
     }
     has_effect = BROKER_CONFIGS.keys() - BROKER_WITHOUT_EFFECT.keys()
-    without_effect = sorted(
-        name
+    reasons = {
+        name: why_without_effect(name)
         for name in names - has_effect
         if name not in {*TELEMETRY_CONFIGS, CONTROLLER_LISTENERS}
         and ((own := without_listener(name)) == name or own not in {*has_effect, JAAS_CONFIG})
-    )
-    if without_effect:
-        reasons = sorted(set(map(why_without_effect, without_effect)))
-        log.warning("configuration_without_effect", names=without_effect, reasons=reasons)
+    }
+    newer = (each for name in names if (each := BROKER_CONFIGS.get(name)) is not None and not each.is_in(is_at_least))
+    reasons |= {each.name: f"it needs as_version {each.since} or newer" for each in newer}
+    if reasons:
+        log.warning("configuration_without_effect", names=sorted(reasons), reasons=sorted(set(reasons.values())))
 
 
 def _log_long_heartbeat_intervals(configs: Iterable[BrokerConfig], log: EventLogger) -> None:

@@ -109,7 +109,7 @@ class Nodes:
             broker_id: self._node(config, endpoints[broker_id], directories.get(broker_id, ()))
             for broker_id, config in numbered(configs).items()
         }
-        log_doubtful_configs(configs.values(), self._log)
+        log_doubtful_configs(configs.values(), self._release.is_at_least, self._log)
         self._controller_process = Process("controller", scheduler)
         self.links.attach(CONTROLLER_ID, self._controller_process)
         self.links.listen(CONTROLLER_ID)
@@ -153,7 +153,7 @@ class Nodes:
         later = [self.nodes.pop(each) for each in list(self.nodes) if each > broker_id]
         for node in (self._node(config, endpoints, directories), *later):
             self.nodes[node.broker_id] = node
-        log_doubtful_configs([config], self._log)
+        log_doubtful_configs([config], self._release.is_at_least, self._log)
         self._log.info("broker_added", broker=broker_id)
 
     def remove(self, broker_id: int) -> None:

@@ -23,6 +23,15 @@ def test_configurations_without_effect_are_logged_once_with_their_names(told):
     assert "num.partitions" not in event
 
 
+def test_configuration_of_a_newer_release_is_logged_with_the_release_that_it_needs(told):
+    creates = {"errors.deadletterqueue.auto.create.topics.enable": "true"}
+    VirtualCluster(1, configs=creates)
+    assert told() == []
+    VirtualCluster(1, configs=creates, as_version="4.3")
+    (event,) = told()
+    assert f"names={[*creates]} reasons=['it needs as_version 4.4 or newer']" in event
+
+
 def test_configurations_with_an_effect_are_not_logged(told):
     VirtualCluster(1, configs={"num.partitions": "3", "node.id": "1"})
     assert told() == []
