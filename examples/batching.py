@@ -5,7 +5,7 @@ Run it with `python examples/batching.py`: it ends at once, because its time is 
 
 from collections.abc import Callable
 
-from broker_sim.purgatory import Timer, TimerTask, VirtualTimer
+from broker_sim_purgatory import Timer, TimerTask, VirtualTimer
 
 
 class Linger(TimerTask):

@@ -4,7 +4,7 @@ A consumer group forms like this in Kafka: every member's request waits, and one
 `python examples/join_barrier.py`; its time is virtual.
 """
 
-from broker_sim.purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer
+from broker_sim_purgatory import DelayedOperation, DelayedOperationPurgatory, VirtualTimer
 
 GROUP = "group"
 

@@ -1,6 +1,6 @@
 """An HTTP long poll: GET /news?after=N is answered when there is news after N, or after 30 s.
 
-Run it with `python examples/long_poll.py`, then in two shells:
+It needs `pip install aiohttp`. Run it with `python examples/long_poll.py`, then in two shells:
 
     curl 'http://127.0.0.1:8080/news?after=0'
     curl -d 'it rains' http://127.0.0.1:8080/news
@@ -9,8 +9,7 @@ Thousands of polls may wait: each is one parked operation, and all of them share
 """
 
 from aiohttp import web
-
-from broker_sim.purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, wait_until
+from broker_sim_purgatory import AwaitableOperation, DelayedOperationPurgatory, LoopTimer, wait_until
 
 MAX_WAIT_S = 30.0
 NEWS = "news"

@@ -230,7 +230,7 @@ def _node(node_id: int) -> str:
 
 
 def print_purgatory(purgatory: dict[str, Any]) -> None:
-    """Print the sizes of all purgatories, then all parked operations by deadline.
+    """Print the sizes of the purgatories that hold something, then all parked operations by deadline.
 
     The column `wheel` has level and bucket.
     """
@@ -242,7 +242,8 @@ def print_purgatory(purgatory: dict[str, Any]) -> None:
     rows = []
     for broker in purgatory["brokers"]:
         for one in broker["purgatories"]:
-            sizes.add_row(str(broker["id"]), one["name"], str(one["watched"]), str(one["num_delayed"]))
+            if one["watched"] or one["num_delayed"]:
+                sizes.add_row(str(broker["id"]), one["name"], str(one["watched"]), str(one["num_delayed"]))
             rows += [(operation["time_left_ms"], broker["id"], operation) for operation in one["parked"]]
     for _, broker_id, operation in sorted(rows, key=lambda row: row[:2]):
         parked.add_row(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LISTEN_BACKLOG = 128
 APP_MODULE = "broker_sim.control.app"
+LOOPBACK_OF_ALL = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - not bound here
+"""The loopback address for each address that stands for all."""
 
 log = get_logger(__name__)
 
@@ -60,7 +62,9 @@ class ControlServer:
         self._socket = bind(asyncio.get_running_loop(), host, port, argument="control", option="--control-port")
         self._socket.listen(LISTEN_BACKLOG)
         self._socket.setblocking(False)
-        self.url = f"http://{address_text(host, self._socket.getsockname()[1])}"
+        # Bound to all addresses, it is told by the one that programs of this machine always reach.
+        reached = LOOPBACK_OF_ALL.get(host, host)
+        self.url = f"http://{address_text(reached, self._socket.getsockname()[1])}"
         self._task: asyncio.Task[None] | None = None
         self._stop_serving: Callable[[], Awaitable[None]] | None = None
 

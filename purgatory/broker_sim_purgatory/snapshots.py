@@ -52,7 +52,7 @@ class PurgatoryStatistics(NamedTuple):
     total_watched: int
     """Operations that had to wait, since the start."""
     expired: int
-    """Operations that have expired since the start."""
+    """Operations that have expired since the start, and other tasks of the timer that have run."""
     expired_per_second: float
     """Operations that expired per second, over the last minute (ExpiresPerSec)."""
 

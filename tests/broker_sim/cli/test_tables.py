@@ -106,7 +106,9 @@ def test_purgatory_fits_and_keeps_every_key(lines):
         "age_ms": 123456, "time_left_ms": 123456, "wheel_level": 3, "wheel_bucket": 12,
     }  # fmt: skip
     one = {"name": "DeleteRecords", "watched": 1, "num_delayed": 1, "parked": [parked]}
-    shown = lines(print_purgatory, {"brokers": [{"id": 1001, "purgatories": [one]}]})
+    idle = {"name": "Heartbeat", "watched": 0, "num_delayed": 0, "parked": []}
+    shown = lines(print_purgatory, {"brokers": [{"id": 1001, "purgatories": [idle, one]}]})
+    assert not any("Heartbeat" in line for line in shown)
     assert max(map(len, shown)) <= WIDTH
     assert column(shown, "keys") == f"{TOPIC}-11"
     assert column(shown, "operation").replace(" ", "") == "DelayedDeleteRecords123456789"

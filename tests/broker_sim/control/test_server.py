@@ -309,13 +309,17 @@ def test_cluster_ends_soon_while_requests_are_under_way(monkeypatch):
         connection.close()
 
 
-def test_url_of_an_ip_version_6_host_has_brackets():
+@pytest.mark.parametrize(
+    ("host", "url_host"),
+    [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("::", "[::1]")],
+)
+def test_url_has_an_address_that_programs_of_the_machine_reach(host, url_host):
     async def main():
-        control = ControlServer(host="::1")
+        control = ControlServer(host=host)
         await control.close()
         return control.url
 
-    assert re.fullmatch(r"http://\[::1\]:\d+", asyncio.run(main()))
+    assert re.fullmatch(rf"http://{re.escape(url_host)}:\d+", asyncio.run(main()))
 
 
 def test_port_that_cannot_be_served_is_closed_and_logged_with_the_reason(monkeypatch, caplog):
