@@ -40,7 +40,7 @@ int64_t vt_deadline_after(const struct timespec *relative) { return vt_now_ns + 
 EXPORT int clock_gettime(clockid_t clock, struct timespec *time) {
     int64_t start = vt_active() ? start_ns(clock) : NEVER;
     if (start == NEVER) return (int)with_errno(raw(SYS_clock_gettime, clock, time));
-    vt_on_call();
+    vt_on_clock_read();
     vt_count_call();
     int64_t ns = vt_now_ns + start_ns(clock);
     *time = (struct timespec){ns / NS_PER_S, ns % NS_PER_S};

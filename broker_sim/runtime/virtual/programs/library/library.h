@@ -123,7 +123,8 @@ struct vt_thread {
     void *(*start)(void *);
     int (*start_c11)(void *);
     void *argument;
-    int calls, yields;  /* since it last waited */
+    int clock_reads, locks;  /* since a wait in which time moved */
+    int yields;              /* since it last waited */
     int exit_rounds;
     void *stack;
     size_t stack_size, guard_size;
@@ -154,7 +155,8 @@ enum vt_outcome vt_wait_releasing(struct vt_wait wait, pthread_mutex_t *mutex);
 int vt_wake(const void *address, int count);
 void vt_wake_for_lock(const void *address);
 void vt_yield(void);    /* let other threads run now; costs time if there are none */
-void vt_on_call(void);  /* count a call that a busy loop makes, such as reading a clock */
+void vt_on_clock_read(void);  /* count what a busy loop does; it may cost time */
+void vt_on_lock(void);
 void vt_interrupt(int signal);
 int vt_raise(int signal);  /* send it to this process */
 int vt_take_pending(void);  /* take a signal that was blocked until now; returns whether there was one */

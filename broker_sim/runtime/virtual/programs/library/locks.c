@@ -19,7 +19,7 @@ static int is_unlocked(const struct vt_wait *wait) {
 }
 
 static int lock_mutex(const char *call, pthread_mutex_t *mutex, int64_t deadline_ns) {
-    vt_on_call();
+    vt_on_lock();
     struct vt_wait wait = {.call = call, .address = mutex, .deadline_ns = deadline_ns, .is_for_lock = 1};
     if (mutex->__data.__kind & SHARED_MUTEX) wait.is_over = is_unlocked;
     for (;;) {
