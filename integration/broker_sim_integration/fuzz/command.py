@@ -135,12 +135,16 @@ def _show(finding: Finding, console: Console, out: Path) -> None:
 
 
 def chance_line(finding: Finding) -> str:
-    """Return the line for a sequence that agreed when it was played again, with the documented reason if any."""
+    """Return the line for a sequence that agreed when it was played again, with the documented reason if any.
+
+    Only its first action that differed counts, because those after it may differ as a consequence.
+    """
     rows = read_known_chances()
-    without_reason = unknown(finding.once_different, rows)
+    first = [one for one in finding.once_different if one.index == finding.once_different[0].index]
+    without_reason = unknown(first, rows)
     if without_reason:
         return f"{finding.sequence.name}: differed once, no reason is known: {without_reason[0]}"
-    reasons = {row.reason for row in rows if any(map(row.fits, finding.once_different))}
+    reasons = {row.reason for row in rows if any(map(row.fits, first))}
     return f"{finding.sequence.name}: differed by chance: {' '.join(sorted(reasons))}"
 
 

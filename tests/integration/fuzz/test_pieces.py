@@ -91,16 +91,26 @@ def test_the_document_has_rows_for_areas_that_exist():
 def test_random_difference_is_shown_with_its_reason_if_known():
     path = "topics.0.partitions.1.error_code"
     shared = Difference("transactions", 4, "TxnOffsetCommit 3", path, kafka=120, sim=48)
-    other = Difference("transactions", 5, "EndTxn 3", "error_code", kafka=0, sim=48)
+    other = Difference("transactions", 3, "EndTxn 3", "error_code", kafka=0, sim=48)
     finding = Finding(Sequence("transactions", 7008, (), ()), by_chance=True)
     finding.once_different = [shared]
     assert chance_line(finding).startswith(
         "transactions_7008: differed by chance: A real broker asks the coordinator for several"
     )
-    finding.once_different = [shared, other]
+    finding.once_different = [other, shared]
     assert chance_line(finding) == (
-        "transactions_7008: differed once, no reason is known: 5: EndTxn 3: error_code: Kafka 0, here 48"
+        "transactions_7008: differed once, no reason is known: 3: EndTxn 3: error_code: Kafka 0, here 48"
     )
+
+
+def test_consequences_of_a_random_difference_need_no_reason():
+    fetch = Difference("share_groups", 6, "ShareFetch 2", "responses", kafka=[], sim="(no such field)")
+    later = Difference("share_groups", 7, "ShareAcknowledge 2", "responses.0.partitions.0.error_code", 121, 0)
+    finding = Finding(Sequence("share_groups", 5031, (), ()), by_chance=True, once_different=[fetch, later])
+    assert chance_line(finding).startswith("share_groups_5031: differed by chance: A real broker reads")
+    same_answer = Difference("share_groups", 6, "ShareFetch 2", "error_code", kafka=0, sim=122)
+    finding.once_different = [fetch, same_answer, later]
+    assert chance_line(finding).startswith("share_groups_5031: differed once, no reason is known: 6: ShareFetch 2")
 
 
 def test_a_gate_does_a_verb_once_when_all_that_are_left_have_come():
