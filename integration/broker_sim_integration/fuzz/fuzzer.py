@@ -8,11 +8,13 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.minimize import Minimizer
+from broker_sim_integration.cluster_under_test.faults import UNDONE_BY
 from broker_sim_integration.fuzz.difference import differences, unknown
 from broker_sim_integration.fuzz.gate import Gate
 from broker_sim_integration.fuzz.lookup import Lookup, PlayError
 from broker_sim_integration.fuzz.normalise import normalised_play
 from broker_sim_integration.fuzz.play import play
+from broker_sim_integration.fuzz.sequence import Fault
 from broker_sim_integration.fuzz.share_lookup import ShareLookup
 
 if TYPE_CHECKING:
@@ -112,6 +114,8 @@ class Fuzzer:
         cut = sequence.actions[: finding.differences[0].index + 1]
 
         async def fails(actions: Several[Action]) -> bool:
+            if not _hit_what_they_can(action for action in actions if isinstance(action, Fault)):
+                return False
             candidate = sequence.with_actions(actions)
             for times in (1, 2):
                 differences = await self._differences(candidate, times=times)
@@ -148,6 +152,20 @@ async def _leaving(play_of_one: Awaitable[list[Fields]], gate: Gate) -> list[Fie
 
 async def _played(side: FuzzedSide, sequence: Sequence, prefix: str) -> list[Fields]:
     return normalised_play(await play(side, sequence, prefix), sequence, side)
+
+
+def _hit_what_they_can(faults: Iterable[Fault]) -> bool:
+    """Return whether each fault hits a running broker, or undoes the one that its broker has."""
+    undo_of: dict[str, str] = {}
+    for fault in faults:
+        if fault.verb not in UNDONE_BY:
+            if undo_of.pop(fault.broker, None) != fault.verb:
+                return False
+        elif fault.broker in undo_of:
+            return False
+        else:
+            undo_of[fault.broker] = UNDONE_BY[fault.verb]
+    return True
 
 
 async def _fewest(

@@ -15,6 +15,7 @@ from broker_sim_integration.fuzz.areas.area import WAVE
 from broker_sim_integration.fuzz.fuzzer import Fuzzer
 from broker_sim_integration.fuzz.side import fuzzed_side
 from broker_sim_integration.reference.clusters.node_config import COMMON_CONFIGS
+from broker_sim_integration.reference.errors import ReferenceClusterError
 from broker_sim_integration.reference.selection import ReferenceKind
 from broker_sim_integration.simulator.process import SimulatorProcess
 
@@ -89,7 +90,7 @@ class FuzzRun:
         with (
             self.selection.cluster(theirs, progress=self.progress) as reference,
             SimulatorProcess(self.simulator.arguments, brokers=BROKERS, configs=COMMON_CONFIGS | configs) as simulator,
-            simulator.explain(),
+            simulator.explain(ReferenceClusterError),
         ):
             yield kafka_cluster(reference), simulated_cluster(simulator)
 

@@ -141,13 +141,16 @@ class SimulatorProcess:
         return f"the simulator ended by itself ({end}){self._last_words()}"
 
     @contextmanager
-    def explain(self) -> Iterator[None]:
-        """Raise any error inside the context as a `SimulatorError` with the end of the process's log."""
+    def explain(self, *others: type[Exception]) -> Iterator[None]:
+        """Raise any error inside the context as a `SimulatorError` with the end of the process's log.
+
+        Errors of the classes `others` have another cause, and are raised as they are.
+        """
         try:
             yield
-        except SimulatorError:
-            raise
         except Exception as error:
+            if isinstance(error, (SimulatorError, *others)):
+                raise
             ended = self.how_it_ended()
             text = f"the simulator failed: {type(error).__name__}: {error}"
             raise SimulatorError(ended or f"{text}{self._last_words()}") from error

@@ -10,6 +10,7 @@ from broker_sim_integration.fuzz.areas.all_areas import AREAS
 from broker_sim_integration.fuzz.areas.area import CONFIGS
 from broker_sim_integration.fuzz.fuzzer import Fuzzer
 from broker_sim_integration.fuzz.report import as_scenario, read_sequence, write_finding
+from broker_sim_integration.fuzz.sequence import Fault as BrokerFault
 from broker_sim_integration.fuzz.sequence import Pause, Request, Sequence, TopicPlan
 from broker_sim_integration.fuzz.side import FuzzedSide
 
@@ -115,6 +116,17 @@ def test_a_planted_difference_is_found_shrunk_and_printed_as_a_scenario_that_has
     path = write_finding(finding, tmp_path)
     assert read_sequence(path) == printed
     assert json.loads(path.read_text())["by_chance"] is False
+
+
+def test_shrunk_sequence_starts_no_broker_that_runs():
+    faults = (BrokerFault("stop", "third"), BrokerFault("start", "third"))
+
+    async def work(fuzzer):
+        return await fuzzer.examine(PLANTED.with_actions((*faults, PRODUCE)))
+
+    finding = _fuzz(work, Fault(api="Produce", error="REQUEST_TIMED_OUT"))
+    assert finding.trouble is None
+    assert finding.shrunk.actions == (PRODUCE,)
 
 
 def test_records_that_the_leader_has_taken_alone_are_replicated_before_the_next_request():

@@ -124,6 +124,11 @@ def test_unexpected_end_is_reported_by_the_next_verb():
             verbs.pause(1)
 
 
+def test_error_of_the_other_side_is_no_error_of_the_simulator():
+    with started() as simulator, pytest.raises(LookupError, match="theirs"), simulator.explain(LookupError):
+        raise LookupError("theirs")
+
+
 def test_a_process_that_does_not_end_is_killed(monkeypatch):
     monkeypatch.setattr("broker_sim_integration.simulator.process.STOP_TIMEOUT_S", 0.1)
     with started() as simulator:
