@@ -16,7 +16,7 @@ from broker_sim.log import EMPTY_FETCH, AppendOrigin, UnexpectedAppendOffsetErro
 from broker_sim.protocol.special_values import ACKS_ALL, NO_EPOCH
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
 from broker_sim.replica.leader_replicas import LeaderReplicas
-from broker_sim.replica.partition_events import PartitionEvents
+from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica.isr_state import IsrState, PendingIsr
     from broker_sim.replica.replica import Replica
+    from broker_sim.runtime.event_log import EventLogger
+
+log = get_logger(__name__)
 
 DELETE_TO_HIGH_WATERMARK = -1
 
@@ -91,10 +94,6 @@ class Partition:
         self._submit_alter_partition = submit_alter_partition
         self._complete_delayed_requests = complete_delayed_requests
 
-    @property
-    def _events(self) -> PartitionEvents:
-        return PartitionEvents(self.topic_partition, self.broker_id, self._clock)
-
     # -- roles ----------------------------------------------------------------------------------
 
     def make_leader(self, state: PartitionState) -> bool:
@@ -113,9 +112,15 @@ class Partition:
             self.replica_states.start_epoch(start_offset, is_new_leader)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = start_offset
-            self._events.leader_started(state, self.log)
+            self._log_event(
+                "leader_started",
+                leader_epoch=state.leader_epoch,
+                start_offset=start_offset,
+                high_watermark=self.log.high_watermark,
+                isr=list(state.isr),
+            )
         elif not is_new_leader:
-            self._events.isr_changed(isr_before, self.isr_state.isr, self.log)
+            self._log_isr_change(isr_before)
         self.partition_epoch = state.partition_epoch
         self.leader_id = self.broker_id
         self.is_leader = True
@@ -137,7 +142,12 @@ class Partition:
         self.replicas = state.replicas
         self.replica_states.clear()
         if is_new_epoch:
-            self._events.follower_started(state, self.log)
+            self._log_event(
+                "follower_started",
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                log_end_offset=self.log.log_end_offset,
+            )
         return is_new_epoch
 
     def reconfigure(self, config: TopicConfig) -> None:
@@ -393,10 +403,9 @@ class Partition:
             self._propose_isr(self.isr_state.isr - out_of_sync)
 
     def _propose_isr(self, isr: frozenset[int]) -> None:
-        committed = self.isr_state.isr
         pending = self.replica_states.propose(isr, self.leader_epoch, self.partition_epoch)
         if pending is not None:
-            self._events.isr_proposed(committed, isr)
+            self._logger().debug("isr_proposed", isr=sorted(pending.isr), proposed=sorted(isr))
             self._submit_alter_partition(self, pending)
 
     def complete_alter_partition(
@@ -409,9 +418,8 @@ class Partition:
             or partition_epoch < self.partition_epoch
         ):
             return
-        before = proposed.last_committed.isr
         self.replica_states.commit(isr)
-        self._events.isr_changed(before, isr, self.log)
+        self._log_isr_change(proposed.isr)
         self.partition_epoch = partition_epoch
         if self._maybe_increment_leader_hw():
             self._complete_delayed_requests(self.topic_partition)
@@ -419,3 +427,24 @@ class Partition:
     def fail_alter_partition(self, proposed: PendingIsr, error_code: ErrorCode) -> bool:
         """Handle a refusal by the controller; return whether to send the same change again."""
         return self.replica_states.refuse(proposed, error_code)
+
+    # -- the event log --------------------------------------------------------------------------
+
+    def _log_isr_change(self, before: frozenset[int]) -> None:
+        """Log that the ISR has shrunk or expanded; log nothing if it is unchanged."""
+        isr = self.isr_state.isr
+        if before != isr:
+            self._log_event(
+                "isr_shrunk" if before - isr else "isr_expanded",
+                isr=sorted(isr),
+                previous_isr=sorted(before),
+                high_watermark=self.log.high_watermark,
+                log_end_offset=self.log.log_end_offset,
+            )
+
+    def _log_event(self, event: str, **values: object) -> None:
+        if log.is_enabled_for_info:
+            self._logger().info(event, **values)
+
+    def _logger(self) -> EventLogger:
+        return log.bind(self._clock, node=f"broker-{self.broker_id}", partition=str(self.topic_partition))
