@@ -14,8 +14,9 @@ from broker_sim.replica import (
     IsrDecision,
     LeaderLink,
     MetadataApplier,
-    PartitionStore,
+    Partition,
     RackAwareReplicaSelector,
+    ReplicaFetcher,
     ReplicaManager,
 )
 
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from broker_sim.controller.controller_link import ControllerLink
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.log import LogManager
+    from broker_sim.metadata import TopicState
     from broker_sim.metadata.cache import MetadataCache
+    from broker_sim.metadata.topic_partition import TopicPartition
     from broker_sim.replica import IsrProposal, Purgatories, ReplicaQuota
     from broker_sim.runtime.process import Process
 
@@ -104,22 +107,40 @@ def make_applier(
     follower_quota: ReplicaQuota,
 ) -> MetadataApplier:
     """Return the object that applies new metadata to the partitions on this broker."""
-    fetchers = FetcherManager(
+    leaders = LeaderLink(broker.broker_id, broker.links, lambda leader_id: peers[leader_id].replica_server)
+
+    def make_fetcher(leader_id: int) -> ReplicaFetcher:
+        return ReplicaFetcher(
+            leader_id,
+            broker.process,
+            broker.config,
+            leaders,
+            replica_id=broker.broker_id,
+            broker_epoch=broker.broker_epoch,
+            complete_delayed_fetches=replica_manager.purgatories.fetch.check_and_complete,
+            quota=follower_quota,
+        )
+
+    def open_partition(key: TopicPartition, topic: TopicState) -> Partition:
+        config = broker.metadata.topic_config(topic)
+        return Partition(
+            key,
+            topic.topic_id,
+            broker.broker_id,
+            broker.logs.get_or_create(key, topic.topic_id, config),
+            config,
+            clock=broker.clock,
+            replica_lag_time_max_ms=broker.config.replica_lag_time_max_ms,
+            metadata=broker.metadata,
+            submit_alter_partition=alter_partition.submit,
+            complete_delayed_requests=replica_manager.complete_delayed_requests,
+        )
+
+    return MetadataApplier(
         broker.broker_id,
-        broker.process,
-        broker.config,
-        LeaderLink(broker.broker_id, broker.links, lambda leader_id: peers[leader_id].replica_server),
-        broker_epoch=broker.broker_epoch,
-        complete_delayed_fetches=replica_manager.purgatories.fetch.check_and_complete,
-        quota=follower_quota,
-    )
-    store = PartitionStore(
-        broker.broker_id,
-        broker.config,
+        replica_manager,
+        FetcherManager(make_fetcher),
         broker.logs,
-        broker.metadata,
-        clock=broker.clock,
-        submit_alter_partition=alter_partition.submit,
-        complete_delayed_requests=replica_manager.complete_delayed_requests,
+        broker.metadata.topic_config,
+        open_partition,
     )
-    return MetadataApplier(broker.broker_id, replica_manager, fetchers, store, broker.metadata.topic_config)

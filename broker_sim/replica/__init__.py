@@ -7,12 +7,12 @@ from broker_sim.replica.delayed_elect_leader import DelayedElectLeader
 from broker_sim.replica.delayed_fetch import DelayedFetch
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition, FetchPartitionData
-from broker_sim.replica.fetcher import FetcherManager
+from broker_sim.replica.fetcher import FetcherManager, ReplicaFetcher
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch, FollowerSession
 from broker_sim.replica.isr_state import CommittedIsr, PendingIsr
 from broker_sim.replica.leader_link import LeaderLink, ReplicaServer
 from broker_sim.replica.log_dir_moves import LogDirMoves
-from broker_sim.replica.metadata_applier import MetadataApplier, PartitionStore
+from broker_sim.replica.metadata_applier import MetadataApplier
 from broker_sim.replica.partition import Partition
 from broker_sim.replica.purgatories import Purgatories
 from broker_sim.replica.replica_manager import ReplicaManager
@@ -43,11 +43,11 @@ __all__ = [
     "LogDirMoves",
     "MetadataApplier",
     "Partition",
-    "PartitionStore",
     "PendingIsr",
     "ProducePartitionStatus",
     "Purgatories",
     "RackAwareReplicaSelector",
+    "ReplicaFetcher",
     "ReplicaManager",
     "ReplicaQuota",
     "ReplicaServer",

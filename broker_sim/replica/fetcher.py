@@ -20,7 +20,6 @@ from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.log import OffsetsOutOfOrderError, UnexpectedAppendOffsetError, suppress_storage_error
 from broker_sim.replica.fetch_params import FetchIsolation, FetchParams, FetchPartition
 from broker_sim.replica.follower_session import INITIAL_EPOCH, FollowerFetch
-from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA, ReplicaQuota
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from broker_sim.replica.fetch_params import FetchPartitionData
     from broker_sim.replica.leader_link import LeaderLink
     from broker_sim.replica.partition import Partition
+    from broker_sim.replica.replica_quota import ReplicaQuota
     from broker_sim.runtime.process import Handle, Process
 
 log = get_logger(__name__)
@@ -88,7 +88,7 @@ class ReplicaFetcher:
         replica_id: int,
         broker_epoch: Callable[[], int],
         complete_delayed_fetches: Callable[[TopicPartition], object],
-        quota: ReplicaQuota = UNBOUNDED_QUOTA,
+        quota: ReplicaQuota,
     ) -> None:
         self.leader_id = leader_id
         self._process = process
@@ -420,24 +420,9 @@ def truncation_offset(log: PartitionLog, leader_epoch: int, leader_end_offset: i
 class FetcherManager:
     """Starts and stops the replication of partitions, and moves it to new leaders."""
 
-    def __init__(
-        self,
-        broker_id: int,
-        process: Process,
-        config: BrokerConfig,
-        leaders: LeaderLink,
-        *,
-        broker_epoch: Callable[[], int],
-        complete_delayed_fetches: Callable[[TopicPartition], object],
-        quota: ReplicaQuota,
-    ) -> None:
-        self._broker_id = broker_id
-        self._process = process
-        self._config = config
-        self._leaders = leaders
-        self._broker_epoch = broker_epoch
-        self._complete_delayed_fetches = complete_delayed_fetches
-        self._quota = quota
+    def __init__(self, make_fetcher: Callable[[int], ReplicaFetcher]) -> None:
+        """`make_fetcher(leader_id)` returns a fetcher without partitions; mirrors `createFetcherThread`."""
+        self._make_fetcher = make_fetcher
         self._fetchers: dict[int, ReplicaFetcher] = {}
 
     def follow(self, partition: Partition) -> None:
@@ -445,16 +430,7 @@ class FetcherManager:
         self.unfollow(partition.topic_partition)
         fetcher = self._fetchers.get(partition.leader_id)
         if fetcher is None:
-            fetcher = self._fetchers[partition.leader_id] = ReplicaFetcher(
-                partition.leader_id,
-                self._process,
-                self._config,
-                self._leaders,
-                replica_id=self._broker_id,
-                broker_epoch=self._broker_epoch,
-                complete_delayed_fetches=self._complete_delayed_fetches,
-                quota=self._quota,
-            )
+            fetcher = self._fetchers[partition.leader_id] = self._make_fetcher(partition.leader_id)
         fetcher.add(partition)
 
     def unfollow(self, topic_partition: TopicPartition) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.errors import ErrorCode
 from broker_sim.replica.isr_state import CommittedIsr, IsrState, PendingIsr
 from broker_sim.replica.replica import Replica
 
@@ -93,13 +93,8 @@ class LeaderReplicas:
             leader_end_offset, now_ms, self._lag_time_max_ms
         ) and self._metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
 
-    def check_broker_epoch(self, follower_id: int, broker_epoch: int) -> None:
-        """Raise NOT_LEADER_OR_FOLLOWER if a follower fetches with an old broker epoch (KIP-903)."""
-        if self._metadata.is_stale_epoch(follower_id, broker_epoch):
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
     def is_stale_epoch(self, follower_id: int, broker_epoch: int) -> bool:
-        """Whether `broker_epoch` is older than the follower's current broker epoch."""
+        """Whether `broker_epoch` is older than the follower's current broker epoch (KIP-903)."""
         return self._metadata.is_stale_epoch(follower_id, broker_epoch)
 
     def now_ms(self) -> int:

@@ -7,65 +7,18 @@ from typing import TYPE_CHECKING
 from broker_sim.log import suppress_storage_error
 from broker_sim.metadata import NO_TOPIC_ID
 from broker_sim.metadata.topic_partition import TopicPartition
-from broker_sim.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim_purgatory import Clock
-
-    from broker_sim.config import BrokerConfig, TopicConfig
+    from broker_sim.config import TopicConfig
     from broker_sim.log import LogManager
     from broker_sim.metadata import ImageChanges, MetadataImage, PartitionState, TopicState
-    from broker_sim.metadata.cache import MetadataCache
     from broker_sim.replica.fetcher import FetcherManager
-    from broker_sim.replica.isr_state import PendingIsr
+    from broker_sim.replica.partition import Partition
     from broker_sim.replica.replica_manager import ReplicaManager
 
     Listener = Callable[[], object]
-
-
-class PartitionStore:
-    """Opens partitions on the broker's logs, and deletes logs; part of `getOrCreatePartition`."""
-
-    def __init__(
-        self,
-        broker_id: int,
-        config: BrokerConfig,
-        logs: LogManager,
-        metadata: MetadataCache,
-        *,
-        clock: Clock,
-        submit_alter_partition: Callable[[Partition, PendingIsr], None],
-        complete_delayed_requests: Callable[[TopicPartition], None],
-    ) -> None:
-        self._broker_id = broker_id
-        self._config = config
-        self._logs = logs
-        self._metadata = metadata
-        self._clock = clock
-        self._submit_alter_partition = submit_alter_partition
-        self._complete_delayed_requests = complete_delayed_requests
-
-    def open_partition(self, topic_partition: TopicPartition, topic: TopicState) -> Partition:
-        """Return the partition on its log, which may have survived a restart."""
-        config = self._metadata.topic_config(topic)
-        return Partition(
-            topic_partition,
-            topic.topic_id,
-            self._broker_id,
-            self._logs.get_or_create(topic_partition, topic.topic_id, config),
-            config,
-            clock=self._clock,
-            replica_lag_time_max_ms=self._config.replica_lag_time_max_ms,
-            metadata=self._metadata,
-            submit_alter_partition=self._submit_alter_partition,
-            complete_delayed_requests=self._complete_delayed_requests,
-        )
-
-    def delete_log(self, topic_partition: TopicPartition) -> None:
-        """Delete the log of a deleted partition."""
-        self._logs.delete(topic_partition)
 
 
 class PartitionListeners:
@@ -110,14 +63,17 @@ class MetadataApplier:
         broker_id: int,
         replica_manager: ReplicaManager,
         fetchers: FetcherManager,
-        store: PartitionStore,
+        logs: LogManager,
         topic_config: Callable[[TopicState], TopicConfig],
+        open_partition: Callable[[TopicPartition, TopicState], Partition],
     ) -> None:
+        """`open_partition` returns the partition on its log, which may have survived a restart; raises `ApiError`."""
         self._broker_id = broker_id
         self._replica_manager = replica_manager
         self._fetchers = fetchers
-        self._store = store
+        self._logs = logs
         self._topic_config = topic_config
+        self._open_partition = open_partition
         self.listeners = PartitionListeners()
         """Callbacks for partitions that this broker no longer leads."""
         self._in_controlled_shutdown = False
@@ -165,7 +121,7 @@ class MetadataApplier:
     def _get_or_open(self, key: TopicPartition, topic: TopicState) -> Partition:
         partition = self._replica_manager.partitions.get(key)
         if partition is None:
-            partition = self._store.open_partition(key, topic)
+            partition = self._open_partition(key, topic)
             self._replica_manager.partitions[key] = partition
         return partition
 
@@ -187,7 +143,7 @@ class MetadataApplier:
     def _delete(self, key: TopicPartition) -> None:
         partition = self._remove(key)
         if partition is not None or key in self._replica_manager.offline_partitions:
-            self._store.delete_log(key)
+            self._logs.delete(key)
         self._complete_without(key, partition)
 
     def _remove(self, key: TopicPartition) -> Partition | None:

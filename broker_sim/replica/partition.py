@@ -367,9 +367,10 @@ class Partition:
     def _update_follower_fetch_state(
         self, replica: Replica, fetch: FetchPartition, leader_end_offset: int, broker_epoch: int
     ) -> None:
+        if self.replica_states.is_stale_epoch(replica.broker_id, broker_epoch):
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         previous_end_offset = replica.log_end_offset
         previous_start_offset = replica.log_start_offset
-        self.replica_states.check_broker_epoch(replica.broker_id, broker_epoch)
         replica.update_fetch_state(
             fetch_offset=fetch.fetch_offset,
             log_start_offset=fetch.log_start_offset,

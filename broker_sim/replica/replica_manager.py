@@ -210,13 +210,9 @@ class ReplicaManager:
             if error.error_code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE:
                 log.warning("records_refused", partition=str(topic_partition), reason=error.error_message)
             return ProducePartitionStatus.refused(error, self.partitions.get(topic_partition))
-        self._note_append(topic_partition, hw_increased)
-        return ProducePartitionStatus.appended(info)
-
-    def _note_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
-        """Queue the operations that wait for the append, to be tried after the current handler returns."""
         if self.purgatories.may_complete(topic_partition, hw_increased):
             self._actions.add(partial(self._complete_after_append, topic_partition, hw_increased))
+        return ProducePartitionStatus.appended(info)
 
     def _complete_after_append(self, topic_partition: TopicPartition, hw_increased: bool) -> None:
         """Try the delayed fetches, or all delayed operations of the partition if its high watermark moved."""
