@@ -102,7 +102,7 @@ class Broker:
         self._on_change = environment.on_change
         # -- permissions
         self.authorizer = make_authorizer(config)
-        self.log_denial = environment.denials.add
+        self.denials = environment.denials
         self.client_metrics = ClientMetricsManager(
             broker_id, config, process.clock, environment.random, environment.client_metrics
         )

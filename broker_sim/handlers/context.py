@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from broker_sim.errors import ErrorCode
     from broker_sim.fetch_session import FetchManager
     from broker_sim.group.service import GroupCoordinatorService
+    from broker_sim.handlers.denial_log import DenialLog
     from broker_sim.handlers.telemetry.client_metrics import ClientMetricsManager
     from broker_sim.log import LogManager
     from broker_sim.metadata import MetadataImage
-    from broker_sim.metadata.acl import AclOperation, ResourceType
     from broker_sim.protocol import messages
     from broker_sim.protocol.api_keys import ApiKey
     from broker_sim.protocol.headers import RequestHeader
     from broker_sim.protocol.release import Release
     from broker_sim.quota import ControllerMutationQuotaManager
     from broker_sim.replica import LogDirMoves, ReplicaManager, TransactionalAppends
-    from broker_sim.security import Authorizer, Decision, KafkaPrincipal
+    from broker_sim.security import Authorizer, KafkaPrincipal
     from broker_sim.share.coordinator.share_coordinator import ShareCoordinator
     from broker_sim.share.partition.share_partition_manager import SharePartitionManager
     from broker_sim.share.state_apis import StateApi
@@ -179,15 +179,9 @@ class BrokerServices(Protocol):
     def authorizer(self) -> Authorizer | None:
         """Decides what clients may do; None allows everything. Handlers use `handlers.support.authorization`."""
 
-    def log_denial(
-        self,
-        context: RequestContext,
-        operation: AclOperation,
-        resource_type: ResourceType,
-        resource: str,
-        decision: Decision,
-    ) -> None:
-        """Keep and log that the client may not perform the operation on the resource."""
+    @property
+    def denials(self) -> DenialLog:
+        """The cluster's log of denied operations."""
 
     @property
     def random(self) -> random.Random:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
-    from broker_sim.handlers.context import RequestContext
-    from broker_sim.metadata.acl import AclOperation, ResourceType
-    from broker_sim.security import Decision
+    from broker_sim_purgatory import Clock
 
 LIMIT: Final = 10_000
+"""Maximum number of denials that are kept."""
 _log = get_logger(__name__)
 
 
@@ -62,44 +61,24 @@ class DenialLog:
     def __init__(self) -> None:
         self._kept: deque[DenialStatus] = deque(maxlen=LIMIT)
 
-    def add(
-        self,
-        context: RequestContext,
-        operation: AclOperation,
-        resource_type: ResourceType,
-        resource: str,
-        decision: Decision,
-    ) -> None:
-        """Keep and log that a client may not do something."""
-        broker = context.broker
-        denial = DenialStatus(
-            broker.clock.wall_clock_ms(),
-            broker.broker_id,
-            str(context.principal),
-            context.connection.ip,
-            context.client_id,
-            context.api_key.api_name,
-            operation.name,
-            resource_type.name,
-            resource,
-            decision.rule_text,
-        )
+    def add(self, denial: DenialStatus, clock: Clock) -> None:
+        """Keep the denial, and log it with the broker's time."""
         self._kept.append(denial)
         if _log.is_enabled_for_info:
-            _log.bind(broker.clock, node=f"broker-{broker.broker_id}").info(
+            _log.bind(clock, node=f"broker-{denial.broker}").info(
                 "denied",
                 principal=denial.principal,
                 host=denial.client_host,
                 api=denial.api,
                 operation=denial.operation,
-                resource=f"{denial.resource_type}:{resource}",
+                resource=f"{denial.resource_type}:{denial.resource}",
                 rule=denial.rule,
             )
 
     def forget(self) -> None:
-        """Forget what is kept."""
+        """Drop the kept denials."""
         self._kept.clear()
 
     def find(self, principal: str | None) -> DenialsStatus:
-        """Return what a principal was denied, with None everybody."""
+        """Return the denials of a principal; of all principals with None."""
         return DenialsStatus(each for each in self._kept if principal in (None, each.principal))

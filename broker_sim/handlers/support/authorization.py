@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from broker_sim.errors import ErrorCode
+from broker_sim.handlers.denial_log import DenialStatus
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 
 if TYPE_CHECKING:
@@ -80,7 +81,19 @@ def is_authorized(
         broker.image.acls, connection.principal, connection.ip, operation, resource_type, name
     )
     if logs_denial and not decision.is_allowed:
-        broker.log_denial(context, operation, resource_type, name, decision)
+        denial = DenialStatus(
+            broker.clock.wall_clock_ms(),
+            broker.broker_id,
+            str(connection.principal),
+            connection.ip,
+            context.client_id,
+            context.api_key.api_name,
+            operation.name,
+            resource_type.name,
+            name,
+            decision.rule_text,
+        )
+        broker.denials.add(denial, broker.clock)
     return decision.is_allowed
 
 

@@ -82,7 +82,6 @@ class BrokerOne:
         self.check_dynamic_configs = DynamicBrokerConfig(self.broker_id, self.config).validate
         self.denials = DenialLog()
         self.authorizer = make_authorizer(self.config)
-        self.log_denial = self.denials.add
         self.logs = LogManager(self.clock)
         self._timers = []
         purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
