@@ -108,8 +108,9 @@ class Connection(asyncio.BufferedProtocol):
         self._is_closed = False
         self._when_lost: list[Callable[[], object]] = []
         self.last_request: RequestHeader | None = None
-        self.software = UNKNOWN_SOFTWARE
         """The header of the last request that its broker has handled."""
+        self.software = UNKNOWN_SOFTWARE
+        """Name and version of the client's library, from its ApiVersions request."""
         self.last_use = next(_USES)
         """Sequence number of the connection's last use, higher than those of all connections used earlier."""
         self.port = 0

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -104,25 +103,33 @@ class SocketServer:
             self._read_turns = read_turns(asyncio.get_running_loop(), self._sockets[0])
 
         async def accept(endpoint: Endpoint, bound: StandardSocket) -> Accepting:
-            listener_security = security.get(endpoint.listener, OPEN)
-            make_connection = partial(
-                self._make_connection,
-                process,
-                other_sinks.get(endpoint.listener, sink),
-                config.socket_request_max_bytes,
-                connections,
-                memory,
-                endpoint.listener,
-                listener_security,
-                turns,
-                self._read_turns,
-            )
+            login, tls = security.get(endpoint.listener, OPEN)
+            broker = other_sinks.get(endpoint.listener, sink)
+            max_request_bytes = config.socket_request_max_bytes
+
+            def make_connection() -> Connection:
+                first_sink, first_max_bytes = broker, max_request_bytes
+                if login is not None:
+                    first_sink = Login(process, broker, login, max_request_bytes, turns)
+                    first_max_bytes = login.max_receive_bytes
+                return Connection(
+                    process,
+                    first_sink,
+                    first_max_bytes,
+                    connections.add,
+                    connections.discard,
+                    memory,
+                    endpoint.listener,
+                    None if tls is None or login is not None else tls.principal_of,
+                    self._read_turns if tls is None and login is not None else None,
+                )
+
             return await accept_connections(
                 asyncio.get_running_loop(),
                 bound,
                 make_connection,
                 config.socket_listen_backlog_size,
-                None if listener_security.tls is None else listener_security.tls.context,
+                None if tls is None else tls.context,
                 self._read_turns,
             )
 
@@ -168,35 +175,6 @@ class SocketServer:
     def connections(self) -> Collection[Connection]:
         """The open connections of clients, on all listeners."""
         return () if self._connections is None else self._connections.all
-
-    @staticmethod
-    def _make_connection(
-        process: Process,
-        sink: RequestSink,
-        max_request_bytes: int,
-        connections: OpenConnections,
-        memory: MemoryAccount | None,
-        listener: str,
-        security: ListenerSecurity,
-        turns: LoginTurns,
-        read_turns: ReadTurns | None,
-    ) -> Connection:
-        login, tls = security
-        first_sink, first_max_bytes = sink, max_request_bytes
-        if login is not None:
-            first_sink = Login(process, sink, login, max_request_bytes, turns)
-            first_max_bytes = login.max_receive_bytes
-        return Connection(
-            process,
-            first_sink,
-            first_max_bytes,
-            connections.add,
-            connections.discard,
-            memory,
-            listener,
-            None if tls is None or login is not None else tls.principal_of,
-            read_turns if tls is None and login is not None else None,
-        )
 
     def hold_clients(self, listener: str) -> None:
         """Hold the network to clients of the listener: connections are made, but nothing passes on them.
