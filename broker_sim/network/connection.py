@@ -19,7 +19,6 @@ from broker_sim.config import DEFAULT_LISTENER
 from broker_sim.log import MemoryAccount
 from broker_sim.network.client_link import ClientLink
 from broker_sim.network.file_sender import FileSender
-from broker_sim.network.frame_memory import COUNTED_BYTES, FrameMemory
 from broker_sim.network.framing import Framer
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.runtime.event_log import get_logger
@@ -42,6 +41,8 @@ log = get_logger(__name__)
 
 READ_AHEAD_BYTES = 128 * 1024
 """Number of bytes buffered behind a request in flight before the connection is no longer read."""
+COUNTED_BYTES: Final = 64 * 1024
+"""Minimum number of bytes of requests that is counted, so that small requests cost nothing."""
 # Python 3.11 takes 0.1 us to look up an enum member, and every read needs it.
 _PAUSED: Final = ProcessState.PAUSED
 _USES: Final = count()
@@ -95,7 +96,9 @@ class Connection(asyncio.BufferedProtocol):
         self._on_made = on_made
         self._on_lost = on_lost
         self._framer = Framer(max_request_bytes)
-        self._memory = FrameMemory(memory or MemoryAccount())
+        self._memory = memory or MemoryAccount()
+        self._counted_bytes = 0
+        """Bytes of its requests that the cluster's memory counts."""
         self._served_bytes = 0
         """Size of the request in flight, in bytes."""
         self._link = ClientLink(read_turns)
@@ -169,7 +172,7 @@ class Connection(asyncio.BufferedProtocol):
             self._framer.forget()
         if self._process.state is ProcessState.DEAD:
             self._served_bytes = 0  # it will not be answered
-        if self._memory.is_counting:
+        if self._counted_bytes:
             self._count_memory()
         self._on_lost(self)
         callbacks, self._when_lost = self._when_lost, []
@@ -260,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
             self.fail(error)
         finally:
             self._is_serving = False
-        if framer.held_bytes + self._served_bytes >= COUNTED_BYTES or self._memory.is_counting:
+        if framer.held_bytes + self._served_bytes >= COUNTED_BYTES or self._counted_bytes:
             self._count_memory()
         # Behind a request in flight, read only a limited number of bytes ahead.
         reads = framer.buffered_bytes < READ_AHEAD_BYTES or not (self._is_muted or self._throttles or link.is_full)
@@ -276,18 +279,31 @@ class Connection(asyncio.BufferedProtocol):
         self._process.report_error(f"a request of {self.peer} failed", error)
 
     def _count_memory(self) -> None:
-        """Update the memory count of the requests; close the connection if the limit is exceeded."""
-        if not self._memory.count(self._framer.held_bytes + self._served_bytes):
+        """Count the memory of requests from their first bytes to their response; close the connection at the limit.
+
+        Mirrors the memory pool of `queued.max.request.bytes`. Deliberate differences: it is always on, and while
+        Kafka stops reading when the pool is exhausted, here the connection that would exceed the limit is closed,
+        because its request might never be complete.
+        """
+        if not self._grow_memory(self._framer.held_bytes + self._served_bytes):
             self._framer.forget()
             self._end("its request needs more memory than the limit of the cluster leaves")
-            self._memory.count(self._served_bytes)
+            self._grow_memory(self._served_bytes)
+
+    def _grow_memory(self, held_bytes: int) -> bool:
+        """Change the counted bytes; return False, and leave them, if they would exceed the cluster's limit."""
+        counted_bytes = held_bytes if held_bytes >= COUNTED_BYTES else 0
+        if not self._memory.grow_requests(counted_bytes - self._counted_bytes):
+            return False
+        self._counted_bytes = counted_bytes
+        return True
 
     def _send_response(self, chunks: Sequence[Chunk] | None) -> None:
         assert self._is_muted, "a request is answered once"
         self._is_muted = False
         self._served_bytes = 0
         self.last_use = next(_USES)
-        if self._memory.is_counting and not self._is_serving:
+        if self._counted_bytes and not self._is_serving:
             self._count_memory()
         if chunks is not None:
             self._link.write(chunks)
@@ -336,7 +352,7 @@ class Connection(asyncio.BufferedProtocol):
     def close(self, reason: str = "") -> None:
         """Close the connection; a non-empty `reason` is logged. A request in flight is not answered."""
         self._served_bytes = 0
-        if self._memory.is_counting and not self._is_serving:
+        if self._counted_bytes and not self._is_serving:
             self._count_memory()
         self._end(reason)
 
