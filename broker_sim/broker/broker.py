@@ -87,6 +87,7 @@ class Broker:
         environment: BrokerEnvironment,
     ) -> None:
         # -- the node
+        self._environment = environment
         self.broker_id = broker_id
         self.config = config
         self.release = environment.api_table.release
@@ -121,7 +122,7 @@ class Broker:
         )
         self.log_dir_moves = LogDirMoves(logs, process.call_later, config, self.replication_quotas.moves)
         self.replica_server = ReplicaServer(self.replica_manager, process.actions)
-        context = self._context = self._make_context(environment)
+        context = self._context = self._make_context()
         self.controller = ControllerLink(context, environment.controller)
         self.alter_partition = make_alter_partition_manager(context, self.controller)
         self._applier = make_applier(
@@ -131,7 +132,6 @@ class Broker:
             process.clock, config.max_incremental_fetch_session_cache_slots, self._session_ids
         )
         # -- coordinators
-        self._environment = environment
         # All purgatories are made at the start, in this order.
         for name in ("Rebalance", "Heartbeat"):
             self.purgatories.named(name)
@@ -143,34 +143,32 @@ class Broker:
         self._txn_markers = TxnMarkerWriter(
             self.replica_manager, lambda: self.groups, process.clock, config.request_timeout_ms
         )
-        self._make_dispatcher = partial(self._dispatcher_of, environment)
         self.dispatcher = self._make_dispatcher(environment.api_table)
         """Handles the requests of clients."""
-        self._controller_apis = environment.api_table.of_controllers
         self.controller_endpoints: tuple[Endpoint, ...] = ()
         self.background_work = BackgroundWork(context, self.replica_manager, self.call_if_made)
 
-    def _make_context(self, environment: BrokerEnvironment) -> BrokerContext:
+    def _make_context(self) -> BrokerContext:
         return BrokerContext(
             broker_id=self.broker_id,
             config=self.config,
             process=self.process,
             logs=self.logs,
             metadata=self.metadata,
-            random=environment.random,
-            links=environment.links,
+            random=self.random,
+            links=self._environment.links,
             broker_epoch=lambda: self.lifecycle.broker_epoch,
             purgatory=self.purgatories.named,
             release=self.release,
             storage=make_storages(self.replica_manager, self.process),
         )
 
-    def _dispatcher_of(self, environment: BrokerEnvironment, apis: ApiTable) -> RequestDispatcher:
+    def _make_dispatcher(self, apis: ApiTable) -> RequestDispatcher:
         return RequestDispatcher(
             self,
             apis if self.authorizer is None else guarded_apis(apis),
-            environment.faults,
-            environment.requests,
+            self._environment.faults,
+            self._environment.requests,
             self.process,
             Throttling(self.quotas, self.purgatories.named("ThrottledChannel"), self.clock),
         )
@@ -341,7 +339,7 @@ class Broker:
     def controller_gate(self, endpoints: tuple[Endpoint, ...]) -> RequestDispatcher:
         """Return the dispatcher for the listeners at `endpoints`, which lead to the controller."""
         self.controller_endpoints = endpoints
-        return self._make_dispatcher(self._controller_apis())
+        return self._make_dispatcher(self._environment.api_table.of_controllers())
 
     def add_partitions_to_txn(
         self,

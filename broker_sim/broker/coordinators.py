@@ -59,37 +59,6 @@ def make_storages(replica_manager: ReplicaManager, process: Process) -> Callable
     return lambda topic, read_bytes: ReplicatedStorage(topic, replica_manager, process.complete_soon, read_bytes)
 
 
-class _TxnOffsetVerifier:
-    """Verifies transactions that commit offsets, as for a produce request; mirrors `CoordinatorPartitionWriter`."""
-
-    def __init__(self, transactional_appends: TransactionalAppends) -> None:
-        self._transactional_appends = transactional_appends
-
-    def __call__(
-        self,
-        partition: int,
-        transactional_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        api_version: int,
-        on_result: Callable[[ErrorCode, VerificationGuard | None], object],
-    ) -> None:
-        """Verify one partition of `__consumer_offsets`; see `VerifyTransaction`."""
-        key = TopicPartition(GROUP_METADATA_TOPIC, partition)
-
-        def on_verified(
-            errors: Mapping[TopicPartition, ErrorCode], guards: Mapping[TopicPartition, VerificationGuard]
-        ) -> None:
-            on_result(errors.get(key, ErrorCode.NONE), guards.get(key))
-
-        self._transactional_appends.verify(
-            {key: NO_SEQUENCE},
-            TransactionalProducer(transactional_id, producer_id, producer_epoch),
-            TransactionSupportedOperation.of_txn_offset_commit(api_version),
-            on_verified,
-        )
-
-
 def make_group_coordinator(
     broker: BrokerContext, peers: Peers, appends: TransactionalAppends, persister: Callable[[], Persister]
 ) -> GroupCoordinatorService:
@@ -97,6 +66,23 @@ def make_group_coordinator(
     from broker_sim.broker.partition_metadata_client import PartitionMetadataClient
     from broker_sim.group.other_brokers import LatestOffset
     from broker_sim.group.service import GroupCoordinatorService
+
+    def verify_transaction(
+        partition: int,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        api_version: int,
+        on_result: Callable[[ErrorCode, VerificationGuard | None], object],
+    ) -> None:
+        """Verify a transaction that commits offsets, as for a produce request; mirrors `CoordinatorPartitionWriter`."""
+        key = TopicPartition(GROUP_METADATA_TOPIC, partition)
+        appends.verify(
+            {key: NO_SEQUENCE},
+            TransactionalProducer(transactional_id, producer_id, producer_epoch),
+            TransactionSupportedOperation.of_txn_offset_commit(api_version),
+            lambda errors, guards: on_result(errors.get(key, ErrorCode.NONE), guards.get(key)),
+        )
 
     def latest_offset(leader: ReplicaServer, key: TopicPartition) -> LatestOffset:
         try:
@@ -111,7 +97,7 @@ def make_group_coordinator(
 
     return GroupCoordinatorService(
         broker,
-        verify_transaction=_TxnOffsetVerifier(appends),
+        verify_transaction=verify_transaction,
         latest_offsets=PartitionMetadataClient(broker, broker.sender(latest_offsets, _always(ApiKey.LIST_OFFSETS))),
         persister=persister,
     )
