@@ -5,6 +5,7 @@ Mirrors `NodeToControllerChannelManager` and the forwarding of admin requests (K
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.errors import ApiError, ErrorCode
@@ -23,7 +24,6 @@ class ControllerLink:
     """Runs verbs at the controller, and passes their results back later."""
 
     def __init__(self, broker: BrokerContext, controller: Controller) -> None:
-        self._broker_id = broker.broker_id
         self._broker = broker
         self._controller = controller
 
@@ -39,23 +39,16 @@ class ControllerLink:
         UNKNOWN_SERVER_ERROR. A verb that raises has changed no metadata: the controller commits at its end.
         """
 
-        def attempt() -> Callable[[], None]:
+        def serve(send_result: Callable[[Callable[[], None]], None]) -> None:
             try:
                 result = verb(self._controller)
             except ApiError as error:
-                refusal = error
+                send_result(partial(on_refusal, error))
             except Exception as error:  # noqa: BLE001 - whatever the reason, the broker waits for a result
                 message = f"the controller failed to serve {self._broker.process.name}"
                 self._broker.process.report_error(message, error)
-                refusal = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
+                send_result(partial(on_refusal, ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)))
             else:
-                return lambda: on_result(result)
-            return lambda: on_refusal(refusal)
+                send_result(partial(on_result, result))
 
-        def serve(send_result: Callable[[Callable[[], None]], None]) -> None:
-            send_result(attempt())
-
-        def take(answer: Callable[[], None]) -> None:
-            answer()
-
-        self._broker.links.call(self._broker_id, CONTROLLER_ID, serve, take, lambda: None)
+        self._broker.links.call(self._broker.broker_id, CONTROLLER_ID, serve, lambda answer: answer(), lambda: None)
