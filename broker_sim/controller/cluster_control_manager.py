@@ -1,8 +1,8 @@
 """The brokers of the cluster: registration, epochs, heartbeats and sessions.
 
 Mirrors `ClusterControlManager`, `BrokerHeartbeatManager` and `BrokerHeartbeatTracker` of
-Kafka. Deliberate differences: features, listeners beyond one, and log directories are left
-out; the version of the image stands for the offset of the metadata log.
+Kafka. Deliberate differences: features and log directories of brokers are left out; the version of
+the image stands for the offset of the metadata log.
 
 Facts that are easily missed:
 

@@ -19,11 +19,11 @@ from broker_sim.controller.client_quota_control_manager import alter_client_quot
 from broker_sim.controller.cluster_control_manager import BrokerControlState, ClusterControlManager
 from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
 from broker_sim.controller.delegation_token_control_manager import DelegationTokenControlManager
-from broker_sim.controller.feature_control_manager import FeatureControlManager
+from broker_sim.controller.feature_control_manager import update_features
 from broker_sim.controller.features import DEFAULT_FEATURES, SUPPORTED_FEATURES, SupportedFeature
 from broker_sim.controller.periodic_tasks import PeriodicTasks
 from broker_sim.controller.producer_id_control_manager import ProducerIdControlManager
-from broker_sim.controller.reassignment_control_manager import ReassignmentControlManager, ongoing_reassignments
+from broker_sim.controller.reassignment_control_manager import alter_partition_reassignments, ongoing_reassignments
 from broker_sim.controller.replication_control_manager import ReplicationControlManager
 from broker_sim.controller.requests import (
     AlterPartitionResult,
@@ -51,7 +51,7 @@ from broker_sim.controller.requests import (
     free_of_charge,
 )
 from broker_sim.controller.scram_control_manager import alter_scram_credentials
-from broker_sim.controller.status import CONTROLLER_ID, ControllerStatus, QuorumStatus, controller_status
+from broker_sim.controller.status import ControllerStatus, QuorumStatus, controller_status
 from broker_sim.controller.topic_control_manager import TopicControlManager
 from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage
 from broker_sim.metadata.acl import Acl, AclFilter
@@ -92,8 +92,7 @@ class Controller:
         self._configs = ConfigurationControlManager(config, self._release)
         self._replication = ReplicationControlManager(self._configs)
         self._topics = TopicControlManager(config, self._configs, self._cluster, rng)
-        self._reassignments = ReassignmentControlManager(self._configs, self._replication)
-        self._features = FeatureControlManager(CONTROLLER_ID, supported_features)
+        self._supported_features = supported_features
         self._tokens = DelegationTokenControlManager(config, clock, rng)
         self._tasks = self._periodic_tasks(config, clock.now_ms())
         self._producer_ids = producer_ids or ProducerIdControlManager()
@@ -260,8 +259,11 @@ class Controller:
     ) -> list[PartitionOutcome]:
         """Start or cancel reassignments; returns one outcome each in order."""
         with self._change() as delta:
-            return self._reassignments.alter(
-                delta, reassignments, allow_replication_factor_change=allow_replication_factor_change
+            return alter_partition_reassignments(
+                delta,
+                reassignments,
+                self._replication,
+                allow_replication_factor_change=allow_replication_factor_change,
             )
 
     def list_partition_reassignments(self, partitions: Mapping[str, Sequence[int]] | None) -> list[OngoingReassignment]:
@@ -337,7 +339,7 @@ class Controller:
     def update_features(self, updates: Sequence[FeatureUpdate], validate_only: bool = False) -> None:
         """Change the finalized levels of features, all or none. Raises `ApiError`."""
         with self._change(validate_only) as delta:
-            self._features.update(delta, updates)
+            update_features(delta, updates, self._supported_features)
             self._configs.bootstrap(delta)
 
     def alter_client_quotas(

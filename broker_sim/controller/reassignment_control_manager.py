@@ -8,81 +8,80 @@ ones. Error messages are Kafka's, because clients see them.
 
 from collections.abc import Mapping, Sequence
 
-from broker_sim.controller.configuration_control_manager import ConfigurationControlManager
-from broker_sim.controller.partition_change_builder import PartitionChangeBuilder
+from broker_sim.controller.partition_change_builder import Election, PartitionChangeBuilder
 from broker_sim.controller.replication_control_manager import ReplicationControlManager
 from broker_sim.controller.requests import OngoingReassignment, Outcome, PartitionOutcome, Reassignment
 from broker_sim.controller.topic_control_manager import validate_manual_assignment
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.metadata import MetadataDelta, MetadataImage, PartitionState, TopicState
+from broker_sim.metadata import MetadataDelta, MetadataImage, PartitionState
 
 
-class ReassignmentControlManager:
-    """Starts, cancels and lists reassignments. Thread rule: the controller's thread."""
+def alter_partition_reassignments(
+    delta: MetadataDelta,
+    reassignments: Sequence[Reassignment],
+    replication: ReplicationControlManager,
+    *,
+    allow_replication_factor_change: bool,
+) -> list[PartitionOutcome]:
+    """Start or cancel each reassignment; return one outcome each in order."""
+    outcomes = []
+    for reassignment in reassignments:
+        outcome = Outcome()
+        try:
+            _alter_one(delta, reassignment, replication, allow_replication_factor_change)
+        except ApiError as error:
+            outcome = Outcome(error.error_code, error.error_message)
+        outcomes.append(PartitionOutcome(reassignment.topic, reassignment.partition, outcome))
+    return outcomes
 
-    def __init__(self, configs: ConfigurationControlManager, replication: ReplicationControlManager) -> None:
-        self._configs = configs
-        self._replication = replication
 
-    def alter(
-        self, delta: MetadataDelta, reassignments: Sequence[Reassignment], *, allow_replication_factor_change: bool
-    ) -> list[PartitionOutcome]:
-        """Start or cancel each reassignment; return one outcome each in order."""
-        outcomes = []
-        for reassignment in reassignments:
-            outcome = Outcome()
-            try:
-                self._alter_one(delta, reassignment, allow_replication_factor_change)
-            except ApiError as error:
-                outcome = Outcome(error.error_code, error.error_message)
-            outcomes.append(PartitionOutcome(reassignment.topic, reassignment.partition, outcome))
-        return outcomes
+def _alter_one(
+    delta: MetadataDelta, reassignment: Reassignment, replication: ReplicationControlManager, allow_factor_change: bool
+) -> None:
+    topic = delta.topic(reassignment.topic)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {reassignment.topic}.")
+    partition = topic.partition(reassignment.partition)
+    if partition is None:
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            f"Unable to find partition {reassignment.topic}:{reassignment.partition}.",
+        )
+    builder = replication.change_builder(delta, topic, reassignment.partition, partition)
+    if reassignment.replicas is None:
+        builder.election = replication.automatic_election(delta, topic)
+        _revert(builder, f"{topic.name}:{reassignment.partition}")
+    else:
+        validate_manual_assignment(delta, reassignment.replicas)
+        if not allow_factor_change:
+            _check_replication_factor(partition, len(reassignment.replicas))
+        _retarget(builder, tuple(reassignment.replicas))
+    replication.put_built(delta, topic, reassignment.partition, builder)
 
-    def _alter_one(self, delta: MetadataDelta, reassignment: Reassignment, allow_factor_change: bool) -> None:
-        topic = delta.topic(reassignment.topic)
-        if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {reassignment.topic}.")
-        partition = topic.partition(reassignment.partition)
-        if partition is None:
-            raise ApiError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"Unable to find partition {reassignment.topic}:{reassignment.partition}.",
-            )
-        builder = self._replication.change_builder(delta, topic, reassignment.partition, partition)
-        if reassignment.replicas is None:
-            self._cancel(delta, topic, reassignment.partition, builder)
-        else:
-            validate_manual_assignment(delta, reassignment.replicas)
-            if not allow_factor_change:
-                _check_replication_factor(partition, len(reassignment.replicas))
-            _retarget(builder, tuple(reassignment.replicas))
-        state = builder.build()
-        if state is not None:
-            self._replication.put_partition(delta, topic.name, reassignment.partition, state)
 
-    def _cancel(self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder) -> None:
-        partition = builder.partition
-        if not partition.is_reassigning:
-            raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-        replicas = _without(partition.replicas, partition.adding_replicas)
-        isr = _without(partition.isr, partition.adding_replicas)
-        if not replicas:
+def _revert(builder: PartitionChangeBuilder, name: str) -> None:
+    """Set the replicas from before the reassignment; mirrors `PartitionReassignmentRevert`."""
+    partition = builder.partition
+    if not partition.is_reassigning:
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    replicas = _without(partition.replicas, partition.adding_replicas)
+    isr = _without(partition.isr, partition.adding_replicas)
+    if not replicas:
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "Invalid replica assignment: addingReplicas contains all replicas.",
+        )
+    if not isr:
+        if builder.election is not Election.UNCLEAN:
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "Invalid replica assignment: addingReplicas contains all replicas.",
+                f"Unable to revert partition assignment for {name} because it"
+                " would require an unclean leader election.",
             )
-        if not isr:
-            if not self._configs.unclean_election_enabled(delta, topic):
-                raise ApiError(
-                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"Unable to revert partition assignment for {topic.name}:{number} because it"
-                    " would require an unclean leader election.",
-                )
-            isr = replicas[:1]
-        builder.election = self._replication.automatic_election(delta, topic)
-        builder.target_isr = isr
-        builder.target_replicas = replicas
-        builder.target_adding = builder.target_removing = ()
+        isr = replicas[:1]
+    builder.target_isr = isr
+    builder.target_replicas = replicas
+    builder.target_adding = builder.target_removing = ()
 
 
 def ongoing_reassignments(

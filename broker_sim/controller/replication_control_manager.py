@@ -69,7 +69,7 @@ class ReplicationControlManager:
         unclean = self._configs.unclean_election_enabled(delta, topic)
         return Election.UNCLEAN if unclean else Election.ONLINE
 
-    def put_partition(self, delta: MetadataDelta, topic: str, number: int, state: PartitionState) -> None:
+    def _put_partition(self, delta: MetadataDelta, topic: str, number: int, state: PartitionState) -> None:
         """Write the partition after asserting its invariants.
 
         The ELR may have replicas that a reassignment removed, as in Kafka; they can no longer lead. An ISR that
@@ -175,7 +175,7 @@ class ReplicationControlManager:
         builder = self.change_builder(delta, topic, topic_partition.partition, partition)
         builder.election = Election.PREFERRED
         builder.preferred_leader = leader
-        self._put_built(delta, topic, topic_partition.partition, builder)
+        self.put_built(delta, topic, topic_partition.partition, builder)
 
     def maybe_balance_leaders(self, delta: MetadataDelta) -> bool:
         """Elect preferred replicas; return whether there may be more work."""
@@ -183,7 +183,7 @@ class ReplicationControlManager:
         for topic, number, partition in _partitions(delta, lambda p: p.leader != p.preferred_replica):
             builder = self.change_builder(delta, topic, number, partition)
             builder.election = Election.PREFERRED
-            elections += self._put_built(delta, topic, number, builder)
+            elections += self.put_built(delta, topic, number, builder)
             if elections >= MAX_ELECTIONS_PER_IMBALANCE:
                 return True
         return False
@@ -223,20 +223,20 @@ class ReplicationControlManager:
             builder.target_isr = tuple(r for r in partition.isr if r != broker_id)
             if unclean_shutdown:
                 builder.unclean_shutdown_replica = broker_id
-            self._put_built(delta, topic, number, builder)
+            self.put_built(delta, topic, number, builder)
 
     def _update_leader_and_isr(
         self, delta: MetadataDelta, topic: TopicState, number: int, partition: PartitionState
     ) -> None:
         builder = self.change_builder(delta, topic, number, partition)
         builder.election = self.automatic_election(delta, topic)
-        self._put_built(delta, topic, number, builder)
+        self.put_built(delta, topic, number, builder)
 
-    def _put_built(self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder) -> bool:
+    def put_built(self, delta: MetadataDelta, topic: TopicState, number: int, builder: PartitionChangeBuilder) -> bool:
         """Write the builder's next state; return whether there is one."""
         state = builder.build()
         if state is not None:
-            self.put_partition(delta, topic.name, number, state)
+            self._put_partition(delta, topic.name, number, state)
         return state is not None
 
     def _alter_partition(
@@ -259,7 +259,7 @@ class ReplicationControlManager:
         state = builder.build()
         if state is None:
             return AlterPartitionResult(change.topic_id, change.partition, ErrorCode.NONE, partition)
-        self.put_partition(delta, topic.name, change.partition, state)
+        self._put_partition(delta, topic.name, change.partition, state)
         if state.leader != broker_id:
             # The last step of a reassignment has removed the leader itself from the replicas.
             return _refused(change, ErrorCode.NEW_LEADER_ELECTED)
@@ -275,7 +275,7 @@ class ReplicationControlManager:
             return _NOT_NEEDED
         builder = self.change_builder(delta, topic, key.partition, partition)
         builder.election = Election.PREFERRED if preferred else Election.UNCLEAN
-        if not self._put_built(delta, topic, key.partition, builder):
+        if not self.put_built(delta, topic, key.partition, builder):
             return _NOT_AVAILABLE[election_type]
         return Outcome()
 
