@@ -167,14 +167,14 @@ class _EncodeCompiler:
         self._flush()
         self._out.line("append_bytes(out, chunks, t)", path)
 
-    def _nullable_struct(self, field: FieldSpec, value: str, path: str) -> None:
-        """Write KIP-893's presence byte, then the struct."""
+    def _nullable_struct(self, field: FieldSpec, value: str, path: str, *, absent: str = r'b"\xff"') -> None:
+        """Write KIP-893's presence byte, then the struct; `absent` is the byte for None."""
         assert field.struct
         self._flush()
         variable = self._out.variable("s")
         self._out.line(f"{variable} = {value}")
         with self._out.block(f"if {variable} is None:"):
-            self._out.line(r'out.append(b"\xff")')
+            self._out.line(f"out.append({absent})")
         with self._out.block("else:"):
             self._fixed("b", "1", path)
             self._struct(field.struct, variable, path)
@@ -252,14 +252,7 @@ class _EncodeCompiler:
         """Write the value of a tagged field; in a nullable struct's, presence is a varint."""
         assert field.type not in ("bytes", "records"), "a tagged field has no chunks"
         if field.struct and not field.is_array and self._version in field.nullable_versions:
-            variable = self._out.variable("s")
-            self._out.line(f"{variable} = {value}")
-            with self._out.block(f"if {variable} is None:"):
-                self._out.line(r'out.append(b"\0")')
-            with self._out.block("else:"):
-                self._fixed("B", "1", path)
-                self._struct(field.struct, variable, path)
-                self._flush()
+            self._nullable_struct(field, value, path, absent=r'b"\0"')
         else:
             self._field(field, value, path)
 
