@@ -29,7 +29,14 @@ from broker_sim.log.storage import (
     MemoryStorage,
     suppress_storage_error,
 )
+from broker_sim.log.storage.checkpoint_files import write_offsets
 from broker_sim.log.storage.file_system import DiskSpace
+from broker_sim.log.storage.log_directory import (
+    CLEANER_OFFSET_CHECKPOINT_FILE,
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_CHECKPOINT_FILE,
+    RECOVERY_POINT_CHECKPOINT_FILE,
+)
 from broker_sim.runtime.event_log import get_logger
 
 if TYPE_CHECKING:
@@ -345,7 +352,7 @@ class LogManager:
         if not self.directories or LOG_STARTS not in self._unwritten:
             return True
         log_starts = {key: storage.log_start_offset for key, storage in self._storages()}
-        return self._write_offsets(LogDirectory.write_log_starts, log_starts, LOG_STARTS)
+        return self._write_offsets(LOG_START_OFFSET_CHECKPOINT_FILE, log_starts, LOG_STARTS)
 
     def checkpoint_high_watermarks(self) -> bool:
         """Checkpoint the high watermarks, from which a killed broker continues.
@@ -357,7 +364,7 @@ class LogManager:
         if not self.directories or HIGH_WATERMARKS not in self._unwritten:
             return True
         high_watermarks = {key: storage.high_watermark for key, storage in self._storages()}
-        return self._write_offsets(LogDirectory.write_high_watermarks, high_watermarks, HIGH_WATERMARKS)
+        return self._write_offsets(HIGH_WATERMARK_FILE, high_watermarks, HIGH_WATERMARKS)
 
     def _take_changed(self, reader: str) -> list[LogOffsets]:
         changed = self.changed.take(reader)
@@ -372,7 +379,7 @@ class LogManager:
         offsets = {key: storage.recovery_point for key, storage in self._storages()}
         if offsets == self._written_recovery_points:
             return True
-        is_written = self._write_offsets(LogDirectory.write_recovery_points, offsets)
+        is_written = self._write_offsets(RECOVERY_POINT_CHECKPOINT_FILE, offsets)
         if is_written:
             self._written_recovery_points = offsets
         return is_written
@@ -389,7 +396,7 @@ class LogManager:
     def _checkpoint_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Checkpoint the first dirty offsets, without those of deleted partitions."""
         present = {key: value for key, value in offsets.items() if self._has(key)}
-        self._write_offsets(LogDirectory.write_cleaner_offsets, present)
+        self._write_offsets(CLEANER_OFFSET_CHECKPOINT_FILE, present)
 
     def _has(self, topic_partition: TopicPartition) -> bool:
         return topic_partition in self._logs or topic_partition in self.offline
@@ -409,18 +416,13 @@ class LogManager:
         for key, (_, storage) in self.offline.items():
             yield key, storage
 
-    def _write_offsets(
-        self,
-        write: Callable[[LogDirectory, Mapping[TopicPartition, int]], None],
-        offsets: Mapping[TopicPartition, int],
-        name: str = "",
-    ) -> bool:
+    def _write_offsets(self, file_name: str, offsets: Mapping[TopicPartition, int], name: str = "") -> bool:
         """Write a checkpoint file of each directory, with the offsets of its logs; as `_write`."""
         by_place: list[dict[TopicPartition, int]] = [{} for _ in self.directories]
         for key, offset in offsets.items() if by_place else ():
             by_place[self._places[key]][key] = offset
         outcomes = [
-            self._write(partial(write, directory, own))
+            self._write(partial(write_offsets, directory.path / file_name, own))
             for directory, own in zip(self.directories, by_place, strict=True)
         ]
         if all(outcomes):

@@ -26,7 +26,6 @@ from broker_sim.log.storage.checkpoint_files import (
     PARTITION_METADATA,
     read_offsets,
     replace_file,
-    write_offsets,
 )
 from broker_sim.log.storage.deletions import DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, DelayedDeletions
 from broker_sim.log.storage.files import FileStorage
@@ -37,18 +36,17 @@ from broker_sim.runtime.event_log import get_logger
 from broker_sim.runtime.system import close_descriptor, open_descriptor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from broker_sim.log.storage.file_system import FileSystem, StoragePath
 
 META_PROPERTIES: Final = "meta.properties"
 LOCK_FILE: Final = ".lock"
 CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-LOG_STARTS: Final = "log-start-offset-checkpoint"
-RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
-CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
-
+HIGH_WATERMARK_FILE: Final = "replication-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT_FILE: Final = "log-start-offset-checkpoint"
+RECOVERY_POINT_CHECKPOINT_FILE: Final = "recovery-point-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT_FILE: Final = "cleaner-offset-checkpoint"
 
 log = get_logger(__name__)
 
@@ -85,11 +83,11 @@ class LogDirectory:
         try:
             self._check_identity(cluster_id, broker_id)
             self.clean_shutdown_epoch = self._take_clean_shutdown()
-            self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARKS)
-            self._log_starts = _offsets_or_none(path / LOG_STARTS)
-            self.recovery_points = _offsets_or_none(path / RECOVERY_POINTS)
+            self._high_watermarks = _offsets_or_none(path / HIGH_WATERMARK_FILE)
+            self._log_starts = _offsets_or_none(path / LOG_START_OFFSET_CHECKPOINT_FILE)
+            self.recovery_points = _offsets_or_none(path / RECOVERY_POINT_CHECKPOINT_FILE)
             """The recovery point of each log when the directory was opened."""
-            self.cleaner_offsets = _offsets_or_none(path / CLEANER_OFFSETS)
+            self.cleaner_offsets = _offsets_or_none(path / CLEANER_OFFSET_CHECKPOINT_FILE)
             """The first dirty offsets of compacted logs when the directory was opened."""
         except BaseException:
             self.close()
@@ -198,24 +196,6 @@ class LogDirectory:
             recovery_point=self.recovery_points.get(topic_partition, 0),
             was_closed=self.clean_shutdown_epoch is not None,
         )
-
-    # -- checkpoints ----------------------------------------------------------------------------
-
-    def write_high_watermarks(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace `replication-offset-checkpoint`."""
-        write_offsets(self.path / HIGH_WATERMARKS, offsets)
-
-    def write_log_starts(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace `log-start-offset-checkpoint`."""
-        write_offsets(self.path / LOG_STARTS, offsets)
-
-    def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace `recovery-point-offset-checkpoint`."""
-        write_offsets(self.path / RECOVERY_POINTS, offsets)
-
-    def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace `cleaner-offset-checkpoint`."""
-        write_offsets(self.path / CLEANER_OFFSETS, offsets)
 
     def close(self) -> None:
         """Close all files and release the lock."""
