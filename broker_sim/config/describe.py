@@ -37,6 +37,19 @@ _GROUP_BUCKETS: Final = 32
 _BROKER_BUCKETS: Final = 512
 """Number of buckets of Kafka's hash maps, so that a subset of the entries has the same order as all entries."""
 _FLUSH: Final = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+_ROOT: Final = "root"
+"""Kafka's name of the root logger."""
+_NUMBERS: Final = {
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 0,
+}
+"""Python's lowest level for each of Kafka's levels, the highest first."""
+_TRACE: Final = 5
+"""Level for TRACE; 0 would mean the parent's level."""
 
 
 class ConfigSource(IntEnum):
@@ -271,21 +284,6 @@ def _entry(
         documentation=definition.doc,
         is_sensitive=definition.is_sensitive,
     )
-
-
-_ROOT: Final = "root"
-"""Kafka's name of the root logger."""
-_NUMBERS: Final = {
-    "FATAL": logging.CRITICAL,
-    "ERROR": logging.ERROR,
-    "WARN": logging.WARNING,
-    "INFO": logging.INFO,
-    "DEBUG": logging.DEBUG,
-    "TRACE": 0,
-}
-"""Python's lowest level for each of Kafka's levels, the highest first."""
-_TRACE: Final = 5
-"""Level for TRACE; 0 would mean the parent's level."""
 
 
 def describe_group(

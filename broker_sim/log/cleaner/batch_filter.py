@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from broker_sim.log.transaction_index import AbortedTxn
     from broker_sim.protocol.record_batch import BatchHeader
 
+_BYTES_PER_ENTRY: Final = 24
+
 
 @dataclass(slots=True)
 class CleanerStats:
@@ -70,9 +72,6 @@ class CleanerStats:
 
 def _reduction_percent(before: int, after: int) -> float:
     return round(100 * (1 - after / before), 1) if before else 0.0
-
-
-_BYTES_PER_ENTRY: Final = 24
 
 
 class OffsetMap:

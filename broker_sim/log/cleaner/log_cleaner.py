@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from broker_sim.log.partition_log import PartitionLog
     from broker_sim.runtime.process import Handle, Process
 
+event_log = get_logger(__name__)
+
+RECORDS_PER_STEP: Final = 512
+
 
 class Throttler:
     """Limits all threads of one cleaner to `log.cleaner.io.max.bytes.per.second`; mirrors `Throttler`.
@@ -50,11 +54,6 @@ class Throttler:
         needed_ms = 1000 * size_bytes / max(self.desired_bytes_per_second, 1.0)
         self._free_ms = max(self._free_ms, now_ms) + needed_ms
         return int(self._free_ms - now_ms)
-
-
-RECORDS_PER_STEP: Final = 512
-
-event_log = get_logger(__name__)
 
 
 class LogCleaner:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from broker_sim.log.segment import LogSegment
     from broker_sim.metadata.topic_partition import TopicPartition
 
+event_log = get_logger(__name__)
+
 
 class LogToClean:
     """A log, and its dirty part that may be cleaned: [first dirty offset, first uncleanable offset)."""
@@ -110,9 +112,6 @@ def _max_compaction_delay_ms(log: PartitionLog, first_dirty_offset: int, now_ms:
     if oldest is None:
         return 0
     return max(0, now_ms - log.config.max_compaction_lag_ms - oldest)
-
-
-event_log = get_logger(__name__)
 
 
 class LogCleanerManager:

@@ -35,17 +35,18 @@ if TYPE_CHECKING:
 
 HEADER_FIELDS: Final = Struct(">qiibIhi8xqq")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, max timestamp, producer."""
+BLOCK_BYTES: Final = 4_096
+"""Size of a read after a large batch, enough for the next header."""
+LARGE_BLOCK_BYTES: Final = 16 * 1024
+"""Size of a read after a small batch, which is likely to be followed by more small ones."""
+_BASE_OFFSET: Final = Struct(">q")
+_CRC_END: Final = 21
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 def is_out_of_place(magic: int, size_bytes: int, base_offset: int, last_offset_delta: int, end_offset: int) -> bool:
     """Whether these header fields are impossible for a batch after `end_offset`."""
     return magic != MAGIC_V2 or size_bytes < BATCH_OVERHEAD_BYTES or base_offset < end_offset or last_offset_delta < 0
-
-
-BLOCK_BYTES: Final = 4_096
-"""Size of a read after a large batch, enough for the next header."""
-LARGE_BLOCK_BYTES: Final = 16 * 1024
-"""Size of a read after a small batch, which is likely to be followed by more small ones."""
 
 
 class BatchDamagedError(Exception):
@@ -146,11 +147,6 @@ class LogHistory:
 def _add_if_newer(entries: list[EpochEntry], epoch: int, base_offset: int) -> None:
     if epoch > (entries[-1].epoch if entries else -1):
         entries.append(EpochEntry(epoch, base_offset))
-
-
-_BASE_OFFSET: Final = Struct(">q")
-_CRC_END: Final = 21
-MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 
 
 def scan_segment(

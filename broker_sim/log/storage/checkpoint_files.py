@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.batch_scan import LogHistory
     from broker_sim.log.storage.file_system import StoragePath
 
+log = get_logger(__name__)
+
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
 _VERSION: Final = "0"
+"""Version of all checkpoint files."""
+_CONTENT: Final = re.compile(rb"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
 
 
 def replace_file(path: StoragePath, content: bytes) -> None:
@@ -78,11 +84,6 @@ def read_offsets(path: StoragePath) -> dict[TopicPartition, int]:
     return offsets
 
 
-log = get_logger(__name__)
-
-LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
-
-
 def read_leader_epochs(path: StoragePath) -> list[EpochEntry]:
     """Return the entries of `leader-epoch-checkpoint`. Raises ValueError or TypeError for impossible entries."""
     entries = [EpochEntry(*map(int, line.split())) for line in read_lines(path)]
@@ -113,12 +114,6 @@ def load_leader_epochs(path: StoragePath, history: LogHistory) -> list[EpochEntr
     if history.epochs:
         log.warning("leader_epochs_rebuilt", file=str(path), why=why)
     return list(history.epochs)
-
-
-PARTITION_METADATA: Final = "partition.metadata"
-
-
-_CONTENT: Final = re.compile(rb"version: 0\s+topic_id: ([A-Za-z0-9_-]{22})\s*")
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:

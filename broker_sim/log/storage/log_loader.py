@@ -47,6 +47,10 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.segment_file import SegmentFile
     from broker_sim.log.storage.snapshot_files import SnapshotFiles
 
+LOG_SUFFIX: Final = ".log"
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+
 
 class HowToOpen(Enum):
     """The parts of a segment that are read when it is opened."""
@@ -80,11 +84,6 @@ def plan_segments(
         upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
         plans.append(SegmentPlan(base_offset, upper_bound, HowToOpen.RECOVER if recovers else how))
     return plans
-
-
-LOG_SUFFIX: Final = ".log"
-CLEANED_SUFFIX: Final = ".cleaned"
-SWAP_SUFFIX: Final = ".swap"
 
 
 def base_offsets(files: Iterable[StoragePath]) -> list[int]:

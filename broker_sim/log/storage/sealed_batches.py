@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 MOST_RANGES: Final = 64
 """Maximum number of ranges; beyond it the shortest one is dropped."""
+MOST_BYTES: Final = 8 * 1024 * 1024
+"""Maximum distance in bytes from the last entry of an index to the end of the file."""
+_Result = TypeVar("_Result")
 
 
 class CheckedRanges:
@@ -74,11 +77,6 @@ class CheckedRanges:
         if len(starts) > MOST_RANGES:
             shortest = min(range(len(starts)), key=lambda at: ends[at] - starts[at])
             del starts[shortest], ends[shortest]
-
-
-MOST_BYTES: Final = 8 * 1024 * 1024
-"""Maximum distance in bytes from the last entry of an index to the end of the file."""
-_Result = TypeVar("_Result")
 
 
 class SealedBatches:
