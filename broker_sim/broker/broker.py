@@ -99,7 +99,7 @@ class Broker:
         logs.on_offline = lambda key: process.call_soon(self._take_offline, key)
         self.lifecycle = BrokerLifecycle(broker_id, config, process, endpoints=endpoints, rng=environment.random)
         self.metadata = MetadataCache(broker_id, config, MetadataImage(version=-1, cluster_id=environment.cluster_id))
-        self._late_metadata = LateMetadata(process, environment.metadata_delay, self._hear)
+        self._late_metadata = LateMetadata(process, environment.metadata_delay, self._set_image)
         self._on_change = environment.on_change
         # -- permissions
         self.authorizer = make_authorizer(config)
@@ -302,7 +302,7 @@ class Broker:
         """Apply the controller's newest metadata, after the delay of an injected fault, if any."""
         self._late_metadata.take(image)
 
-    def _hear(self, image: MetadataImage) -> Callable[[], object]:
+    def _set_image(self, image: MetadataImage) -> Callable[[], object]:
         """Check requests against the image from now on; return the function that applies it to the partitions."""
         before = self.metadata.image
         self.metadata.image = image

@@ -40,15 +40,15 @@ class MetadataDelay:
 class LateMetadata:
     """The newest image on its way into one broker. Thread rule: the broker's loop."""
 
-    __slots__ = ("_delay", "_hear", "_is_busy", "_newest", "_process", "applied_version")
+    __slots__ = ("_delay", "_is_busy", "_newest", "_process", "_set_image", "applied_version")
 
     def __init__(
-        self, process: Process, delay: MetadataDelay, hear: Callable[[MetadataImage], Callable[[], object]]
+        self, process: Process, delay: MetadataDelay, set_image: Callable[[MetadataImage], Callable[[], object]]
     ) -> None:
-        """`hear(image)` performs the first step, and returns the function for the second step."""
+        """`set_image(image)` performs the first step, and returns the function for the second step."""
         self._process = process
         self._delay = delay
-        self._hear = hear
+        self._set_image = set_image
         self._newest: MetadataImage | None = None
         self._is_busy = False
         self.applied_version = -1
@@ -59,7 +59,7 @@ class LateMetadata:
         self._newest = image
         if not self._is_busy:
             self._is_busy = True
-            self._after_delay(self._hear_newest)
+            self._after_delay(self._begin_newest)
 
     def _after_delay(self, step: Callable[[], object]) -> None:
         delay_ms = self._delay.draw_ms()
@@ -68,13 +68,13 @@ class LateMetadata:
         else:
             step()
 
-    def _hear_newest(self) -> None:
+    def _begin_newest(self) -> None:
         image, self._newest = self._newest, None
         assert image is not None
         if image.version <= self.applied_version:
             self._is_busy = False
             return
-        apply = self._hear(image)
+        apply = self._set_image(image)
 
         def finish() -> None:
             self.applied_version = image.version
