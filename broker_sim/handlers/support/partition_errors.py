@@ -56,10 +56,15 @@ class LeaderHints:
         return broker, None if broker is None else broker.endpoint(self._listener)
 
 
-def injected_error(context: RequestContext, topic: str, partition: int = -1) -> ErrorCode:
-    """Return the injected error of the partition, or of the topic if `partition` is -1; NONE if there is none."""
+def injected_error(
+    context: RequestContext, topic: str, partition: int = -1, *, acknowledges: bool = False
+) -> ErrorCode:
+    """Return the injected error of the partition, or of the topic if `partition` is -1; NONE if there is none.
+
+    With `acknowledges`, return the error of the acknowledgements in a share fetch.
+    """
     faults = context.faults
-    return ErrorCode.NONE if faults is None else faults.error_for(topic, partition)
+    return ErrorCode.NONE if faults is None else faults.error_for(topic, partition, acknowledges=acknowledges)
 
 
 def denied_or_injected_error(
@@ -67,12 +72,11 @@ def denied_or_injected_error(
 ) -> ErrorCode:
     """Return the error of a partition if its topic is in `denied`, otherwise the injected error.
 
-    With `acknowledges`, return the injected error of the acknowledgements in a share fetch.
+    `acknowledges` is as in `injected_error`.
     """
     if topic in denied:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    faults = context.faults
-    return ErrorCode.NONE if faults is None else faults.error_for(topic, partition, acknowledges=acknowledges)
+    return injected_error(context, topic, partition, acknowledges=acknowledges)
 
 
 def raise_injected_error(context: RequestContext, topic: str, partition: int = -1) -> None:
