@@ -202,7 +202,7 @@ class LocalLog:
 
     def _close(self, segment: LogSegment) -> None:
         """Close a segment: its batches are then looked up in its index files."""
-        if not segment.is_found_by_maps:
+        if not segment.uses_index_files:
             self._storage.restore_indexes(segment.base_offset, segment.entries())
             segment.become_inactive()
 

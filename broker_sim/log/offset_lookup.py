@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.log.append_info import TimestampAndOffset
-from broker_sim.protocol.compression import MAX_DECOMPRESSED_BYTES
 from broker_sim.protocol.record_batch import NO_TIMESTAMP, BatchHeader
 from broker_sim.protocol.records import iter_records
 from broker_sim.protocol.special_values import (
@@ -34,12 +33,10 @@ class RecordQuery(NamedTuple):
     """Whether only exactly this timestamp matches."""
 
 
-def find_record(
-    batch: bytes | memoryview, query: RecordQuery, limit_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> tuple[int, int] | None:
+def find_record(batch: bytes | memoryview, query: RecordQuery) -> tuple[int, int] | None:
     """Return the timestamp and offset of the matching record, or None. Raises `ApiError` as `iter_records`."""
     timestamp, first_offset, is_exact = query
-    for record in iter_records(batch, limit_bytes):
+    for record in iter_records(batch):
         if record.offset >= first_offset and (
             record.timestamp == timestamp if is_exact else record.timestamp >= timestamp
         ):

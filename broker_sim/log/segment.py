@@ -28,9 +28,9 @@ class LogSegment:
 
     __slots__ = (
         "_batches",
-        "_first_batch_timestamp",
         "base_offset",
         "created_ms",
+        "first_batch_timestamp",
         "last_modified_ms",
         "start_position",
     )
@@ -43,7 +43,8 @@ class LogSegment:
         self.created_ms = now_ms
         self.last_modified_ms = now_ms
         self._batches = batches
-        self._first_batch_timestamp = NO_TIMESTAMP
+        self.first_batch_timestamp = NO_TIMESTAMP
+        """The largest timestamp of the first batch, -1 if there is none."""
 
     @classmethod
     def in_memory(cls, base_offset: int, position: int, now_ms: int, index_interval_bytes: int) -> LogSegment:
@@ -54,7 +55,7 @@ class LogSegment:
     def of_content(cls, content: SegmentContent, position: int) -> LogSegment:
         """Return a segment for batches that are already stored."""
         segment = cls(content.base_offset, position, content.modified_ms, content.batches)
-        segment._first_batch_timestamp = content.first_timestamp
+        segment.first_batch_timestamp = content.first_timestamp
         return segment
 
     def become_inactive(self) -> None:
@@ -62,9 +63,9 @@ class LogSegment:
         self._batches.become_inactive()
 
     @property
-    def is_found_by_maps(self) -> bool:
+    def uses_index_files(self) -> bool:
         """Whether all batches are looked up in index files, without entries in memory."""
-        return self._batches.is_found_by_maps
+        return self._batches.uses_index_files
 
     def __len__(self) -> int:
         """Return the number of entries in memory: one for each batch that is not looked up in index files."""
@@ -105,18 +106,13 @@ class LogSegment:
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.last_modified_ms
 
-    @property
-    def first_batch_timestamp(self) -> int:
-        """The largest timestamp of the first batch, -1 if there is none."""
-        return self._first_batch_timestamp
-
     def append(self, batch: bytes, end_offset: int, max_timestamp: int, now_ms: int) -> None:
         """Add one batch whose last record is at `end_offset - 1`."""
         batches = self._batches
-        is_first = self._first_batch_timestamp < 0 and not batches.size_bytes
+        is_first = self.first_batch_timestamp < 0 and not batches.size_bytes
         batches.append(batch, end_offset, max_timestamp)
         if is_first:
-            self._first_batch_timestamp = max_timestamp
+            self.first_batch_timestamp = max_timestamp
         self.last_modified_ms = now_ms
 
     def replace_in(self, storage: LogStorage, replaced: Sequence[int]) -> None:
@@ -136,7 +132,7 @@ class LogSegment:
             return True
         if append.last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return True
-        first = self._first_batch_timestamp
+        first = self.first_batch_timestamp
         age_ms = append.max_timestamp - first if first >= 0 else now_ms - self.created_ms
         return age_ms > max_age_ms
 
@@ -188,7 +184,7 @@ class LogSegment:
         self._batches.truncate_to(offset)
         if not self:
             self.created_ms = now_ms
-            self._first_batch_timestamp = NO_TIMESTAMP
+            self.first_batch_timestamp = NO_TIMESTAMP
 
     def release_before(self, offset: int) -> None:
         """Free the batches in memory that end before `offset`, which cannot be read any more.

@@ -69,7 +69,7 @@ class FileBatches:
         return len(self._entries)
 
     @property
-    def is_found_by_maps(self) -> bool:
+    def uses_index_files(self) -> bool:
         """Whether all batches are sealed, without any entry in memory."""
         return self._sealed is not None and not len(self._entries)
 
@@ -93,7 +93,7 @@ class FileBatches:
 
     def become_inactive(self) -> None:
         """Drop the entries; the index files take their place."""
-        if self.is_found_by_maps or not self._entries.size_bytes:
+        if self.uses_index_files or not self._entries.size_bytes:
             return
         entries = self.entries()
         sealed = self._sealed = SealedBatches(

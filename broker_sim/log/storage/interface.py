@@ -79,7 +79,7 @@ class Batches(Protocol):
         """Number of batches with an entry in memory."""
 
     @property
-    def is_found_by_maps(self) -> bool:
+    def uses_index_files(self) -> bool:
         """Whether there are batches, and all are looked up in index files."""
 
     def append(self, batch: bytes, end_offset: int, max_timestamp: int) -> None:

@@ -28,7 +28,7 @@ class MemoryBatches:
 
     __slots__ = ("_batches", "_entries", "_released", "size_bytes")
 
-    is_found_by_maps = False
+    uses_index_files = False
 
     def __init__(self, base_offset: int, index_interval_bytes: int) -> None:
         """Begin without batches."""

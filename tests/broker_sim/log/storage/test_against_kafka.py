@@ -196,7 +196,7 @@ def test_our_log_opens_the_directory_of_a_real_broker(opened):
     assert len(bases) > 1
     assert [segment.base_offset for segment in log.segments] == bases
     for segment in log.segments[:-1]:  # found by the indexes that the real broker wrote
-        assert segment.is_found_by_maps
+        assert segment.uses_index_files
         for suffix in (".index", ".timeindex"):
             name = f"{segment.base_offset:020d}{suffix}"
             assert (log.storage.directory / name).read_bytes() == (source / name).read_bytes()

@@ -71,7 +71,7 @@ def sealed_log(directory, model, interval_bytes, number=0):
         log.append_as_leader(data, 0)
     log.offsets.update_high_watermark(log.log_end_offset)
     log.roll()
-    assert log.segments[0].is_found_by_maps
+    assert log.segments[0].uses_index_files
     return log
 
 
