@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LOOK_LASTS_MS: Final = 60_000
 """Time in ms for which requests are counted after the last `look`."""
-MOST_ROWS: Final = 1_000
+MAX_ROWS: Final = 1_000
 """Maximum number of pairs of API and client that are counted."""
 
 
@@ -137,7 +137,7 @@ class RequestTally:
         """Count one request."""
         row = self._rows.get((api, client_id))
         if row is None:
-            if len(self._rows) >= MOST_ROWS:
+            if len(self._rows) >= MAX_ROWS:
                 return
             row = {"api": api, "client_id": client_id, "count": 0, "elapsed_ms": 0, "errors": Counter()}
             self._rows[api, client_id] = row

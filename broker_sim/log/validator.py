@@ -59,11 +59,11 @@ log = get_logger(__name__)
 _CLIENT: Final = AppendOrigin.CLIENT
 _BUILT_HERE: Final = AppendOrigin.BUILT_HERE
 _MAX_LONG: Final = 2**63 - 1
-_MOST_ERRORS = 1_000
-_SMALLEST_RECORD_BYTES = 7
+_MAX_ERRORS = 1_000
+_MIN_RECORD_BYTES = 7
 _UNBOUNDED_BYTES = 1 << 20
 """Lower bound of `max.message.bytes` in the limits on reading a batch, in bytes."""
-MOST_UNPACKED = 16
+MAX_DECOMPRESSION_RATIO = 16
 """Maximum size of decompressed records, as a multiple of `max.message.bytes`."""
 _QUICK_RECORDS = 1_000
 _QUICK_PACKED_BYTES = 512
@@ -222,9 +222,8 @@ class LogValidator:
         Raises `ApiError`: CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE,
         UNSUPPORTED_COMPRESSION_TYPE, in the order in which Kafka checks.
         """
-        if type(records) is ValidatedRecords:
+        if isinstance(records, ValidatedRecords):
             return self._take_validated(records, now_ms)
-        assert not isinstance(records, ValidatedRecords)
         batch = _read_single_batch(records)
         header = parse_header(batch)
         if origin == _CLIENT and header.base_offset != 0:
@@ -263,10 +262,8 @@ class LogValidator:
         if header.codec is not self._target_codec:
             if header.is_log_append_time:
                 # As in Kafka, which rebuilds the batch, its records get the batch's timestamp.
-                batch, header = _with_times_of_records(batch, header, self._most_plain_bytes)
-            batch = memoryview(
-                recompress(batch, header, self._target_codec, self._target_level, self._most_plain_bytes)
-            )
+                batch, header = _with_times_of_records(batch, header, self._max_plain_bytes)
+            batch = memoryview(recompress(batch, header, self._target_codec, self._target_level, self._max_plain_bytes))
             header = parse_header(batch)
             if len(batch) > self._max_message_bytes:
                 raise self._too_large(len(batch))
@@ -284,12 +281,12 @@ class LogValidator:
         most_bytes = self._max_plain_record_bytes
         if most_bytes is not None and header.attributes & CODEC_MASK:
             self._check_bounds(header)
-            if has_larger_record(batch, most_bytes, self._most_plain_bytes):
+            if has_larger_record(batch, most_bytes, self._max_plain_bytes):
                 raise ApiError(ErrorCode.INVALID_RECORD)
 
     def _check_bounds(self, header: BatchHeader) -> None:
         """Raise MESSAGE_TOO_LARGE for more records than an uncompressed batch of the maximum size could have."""
-        most = max(self._max_message_bytes, _UNBOUNDED_BYTES) // _SMALLEST_RECORD_BYTES
+        most = max(self._max_message_bytes, _UNBOUNDED_BYTES) // _MIN_RECORD_BYTES
         if header.records_count > most:
             raise ApiError(
                 ErrorCode.MESSAGE_TOO_LARGE,
@@ -298,9 +295,9 @@ class LogValidator:
             )
 
     @property
-    def _most_plain_bytes(self) -> int:
+    def _max_plain_bytes(self) -> int:
         unbounded_bytes = max(self._max_message_bytes, _UNBOUNDED_BYTES)
-        return min(unbounded_bytes * MOST_UNPACKED, MAX_DECOMPRESSED_BYTES)
+        return min(unbounded_bytes * MAX_DECOMPRESSION_RATIO, MAX_DECOMPRESSED_BYTES)
 
     def _check_client_header(self, header: BatchHeader) -> None:
         count = header.records_count
@@ -328,7 +325,7 @@ class LogValidator:
         max_timestamp = NO_TIMESTAMP
         errors: list[RecordError] = []
         bad_timestamp = False
-        for index, record in enumerate(iter_records(batch, self._most_plain_bytes)):
+        for index, record in enumerate(iter_records(batch, self._max_plain_bytes)):
             timestamp = record.timestamp
             max_timestamp = max(max_timestamp, timestamp)
             if self._compacted and record.key is None:
@@ -352,7 +349,7 @@ class LogValidator:
             else:
                 continue
             errors.append(RecordError(index, problem))
-            if len(errors) == _MOST_ERRORS:
+            if len(errors) == _MAX_ERRORS:
                 break
         if errors:
             raise record_validation_error(errors, bad_timestamp)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker_sim.protocol.message import Chunk
     from broker_sim.runtime.process import Process
 
-MOST_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
+MAX_BYTES_AT_ONCE: Final = 4 * 1024 * 1024
 """Number of bytes sent before other connections get their turn."""
 NOT_FOR_THIS_FILE: Final = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 """Errors of a file system without sendfile."""
@@ -143,7 +143,7 @@ class FileSender:
         """Send until the socket is full or the queue is empty."""
         if not self.is_busy or self._is_held or self._is_draining:
             return
-        left_bytes = MOST_BYTES_AT_ONCE
+        left_bytes = MAX_BYTES_AT_ONCE
         try:
             if self._socket is None:
                 descriptor = self._transport.get_extra_info("socket").fileno()

@@ -193,8 +193,8 @@ class _DecodeCompiler:
             self._length("i", path)
             present = "if c >= 0:"
             if self._limited:
-                with out.block(f"if c > {primitives.MOST_ELEMENTS}:"):
-                    reason = f'f"an array of {{c}} elements has more than {primitives.MOST_ELEMENTS}"'
+                with out.block(f"if c > {primitives.MAX_ELEMENTS}:"):
+                    reason = f'f"an array of {{c}} elements has more than {primitives.MAX_ELEMENTS}"'
                     out.line(f"raise ProtocolError({reason})", path)
         with out.block(present):
             if flexible:

@@ -18,9 +18,9 @@ BY_REFERENCE_BYTES = 4096
 
 _MAX_STRING_BYTES = 32767
 _MAX_VARINT = 0x7FFF_FFFF
-MOST_ELEMENTS = 1_000_000
+MAX_ELEMENTS = 1_000_000
 """Maximum number of array elements that brokers from 4.4 on accept."""
-MOST_TAGGED_FIELDS = 10_000
+MAX_TAGGED_FIELDS = 10_000
 """Maximum number of tagged fields of a struct that brokers from 4.4 on accept."""
 _MEMORISED_LENGTHS = 1 << 14
 _BYTES_TYPES = (memoryview, bytes, bytearray)
@@ -67,23 +67,23 @@ def finish_string_length(buffer: BytesLike, offset: int, first: int) -> tuple[in
 
 
 def finish_array_length(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Return the same as `finish_length` for an array of at most `MOST_ELEMENTS`."""
+    """Return the same as `finish_length` for an array of at most `MAX_ELEMENTS`."""
     length, offset = finish_length(buffer, offset, first)
-    if length - 1 > MOST_ELEMENTS:
-        raise ProtocolError(f"an array of {length - 1} elements has more than {MOST_ELEMENTS}")
+    if length - 1 > MAX_ELEMENTS:
+        raise ProtocolError(f"an array of {length - 1} elements has more than {MAX_ELEMENTS}")
     return length, offset
 
 
 def finish_tag_count(buffer: BytesLike, offset: int, first: int) -> tuple[int, int]:
-    """Return the same as `finish_varint` for a number of tagged fields, at most `MOST_TAGGED_FIELDS`."""
+    """Return the same as `finish_varint` for a number of tagged fields, at most `MAX_TAGGED_FIELDS`."""
     count, offset = finish_varint(buffer, offset, first)
-    if not 0 <= count <= MOST_TAGGED_FIELDS:
-        raise ProtocolError(f"{count} tagged fields are not between 0 and {MOST_TAGGED_FIELDS}")
+    if not 0 <= count <= MAX_TAGGED_FIELDS:
+        raise ProtocolError(f"{count} tagged fields are not between 0 and {MAX_TAGGED_FIELDS}")
     return count, offset
 
 
 def skip_few_tagged_fields(buffer: BytesLike, offset: int, count: int) -> int:
-    """Return the same as `skip_tagged_fields` for at most `MOST_TAGGED_FIELDS`."""
+    """Return the same as `skip_tagged_fields` for at most `MAX_TAGGED_FIELDS`."""
     if count > 0x7F:
         finish_tag_count(buffer, offset, count)
     return skip_tagged_fields(buffer, offset, count)

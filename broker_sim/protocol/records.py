@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 CACHED_VARINTS = 4_096
 CACHED_MARKERS = 1_024
-MOST_MARKER_BYTES = 128
-MOST_VARINT_BYTES = 10
+MAX_MARKER_BYTES = 128
+MAX_VARINT_BYTES = 10
 _CONTROL_KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")
 _NO_KEY = b"\1"
@@ -176,7 +176,7 @@ def read_end_txn_marker(batch: bytes | memoryview, header: BatchHeader | None = 
     """Return the content of a control batch; pass its `header` if parsed. Raises `ApiError` INVALID_RECORD."""
     if header is None:
         header = parse_header(batch)
-    if not header.attributes & CODEC_MASK and header.size_bytes <= MOST_MARKER_BYTES:
+    if not header.attributes & CODEC_MASK and header.size_bytes <= MAX_MARKER_BYTES:
         data = bytes(memoryview(batch)[BATCH_OVERHEAD_BYTES : header.size_bytes])
         return _unpack_marker(data, header.records_count)
     return _marker_of(next(iter_records(batch), Record(None)))
@@ -243,7 +243,7 @@ def has_larger_record(batch: bytes | memoryview, most_bytes: int, limit_bytes: i
     data, position = b"", 0
     for piece in decompress_in_pieces(header.codec, packed, limit_bytes):
         data, position = data[position:] + piece, 0
-        while position + MOST_VARINT_BYTES <= len(data):
+        while position + MAX_VARINT_BYTES <= len(data):
             size, start = _read_varint(data, position)
             if size > most_bytes:
                 return True
@@ -255,7 +255,7 @@ def has_larger_record(batch: bytes | memoryview, most_bytes: int, limit_bytes: i
 
 def _has_whole_record(data: bytes, position: int) -> bool:
     """Return whether the next record is complete, or invalid whatever bytes follow."""
-    if position + MOST_VARINT_BYTES > len(data):
+    if position + MAX_VARINT_BYTES > len(data):
         return False
     size, position = _read_varint(data, position)
     return position + size <= len(data)

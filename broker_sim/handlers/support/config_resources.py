@@ -34,7 +34,7 @@ BROKER_LOGGER: Final = 8
 """The resource type that the broker changes itself."""
 
 _INTEGER = re.compile(r"[+-]?\d+")
-_MOST_DIGITS = 100
+_MAX_DIGITS = 100
 
 _PROTECTED: Final[Mapping[int, ResourceType]] = {
     ConfigResourceType.TOPIC: ResourceType.TOPIC,
@@ -157,7 +157,7 @@ def _target(broker_id: int | None, resource: RequestedResource) -> ConfigResourc
 
 def id_named(name: str) -> int | None:
     """Return the number as parsed by Java's `Integer.parseInt`, or None."""
-    if len(name) > _MOST_DIGITS or not _INTEGER.fullmatch(name):
+    if len(name) > _MAX_DIGITS or not _INTEGER.fullmatch(name):
         return None
     number = int(name)
     return number if -(1 << 31) <= number < 1 << 31 else None

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     LookUp = Callable[[Search, int], TimestampAndOffset | None]
 
-MOST_BATCHES: Final = 1_000
-MOST_BYTES: Final = 1 << 20
+MAX_BATCHES: Final = 1_000
+MAX_BYTES: Final = 1 << 20
 """Maximum size of the batches of a log that are collected before a search, in bytes."""
 
 
@@ -88,7 +88,7 @@ class _Lookup:
             return find_record(batch, query)
         self.waiting.append((query, header, batch))
         self._waiting_bytes += header.size_bytes
-        if len(self.waiting) >= MOST_BATCHES or self._waiting_bytes >= MOST_BYTES:
+        if len(self.waiting) >= MAX_BATCHES or self._waiting_bytes >= MAX_BYTES:
             raise SlowSearchError
         return None
 

@@ -20,7 +20,7 @@ _BYTES: Final = 2
 _FIXED32: Final = 5
 _RESOURCE_METRICS, _SCOPE_METRICS, _METRICS, _NAME, _GAUGE, _SUM, _POINTS = 1, 2, 2, 1, 5, 7, 1
 _AS_DOUBLE, _AS_INT, _ATTRIBUTES = 4, 6, 7
-_MOST_VARINT_BITS: Final = 70
+_MAX_VARINT_BITS: Final = 70
 
 
 class ClientMetric(NamedTuple):
@@ -113,7 +113,7 @@ def _fields(data: memoryview) -> Iterator[tuple[int, int, Any]]:
 
 def _varint(data: memoryview, position: int) -> tuple[int, int]:
     number = shift = 0
-    while position < len(data) and shift < _MOST_VARINT_BITS:
+    while position < len(data) and shift < _MAX_VARINT_BITS:
         byte = data[position]
         position += 1
         number |= (byte & 0x7F) << shift

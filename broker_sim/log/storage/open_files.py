@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from broker_sim.log.storage.file_system import StoragePath
 
-MOST_FILES: Final = 1_024
+MAX_FILES: Final = 1_024
 SHARE_OF_LIMIT: Final = 8
 """Divisor of the process's limit of open files; the quotient is for one broker, sockets need the rest.
 
@@ -38,7 +38,7 @@ class OpenFiles:
             import resource  # noqa: PLC0415 - only for data on disk: Windows does not have it
 
             soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-            most = MOST_FILES if soft < 0 else max(8, min(MOST_FILES, soft // SHARE_OF_LIMIT))
+            most = MAX_FILES if soft < 0 else max(8, min(MAX_FILES, soft // SHARE_OF_LIMIT))
         self._most = most
         self._most_maps = max(2, most // 2)
         self._opened: dict[StoragePath, OpenFile] = {}

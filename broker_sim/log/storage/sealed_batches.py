@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from broker_sim.log.storage.index_files import IndexEntries
     from broker_sim.log.storage.segment_file import SegmentFile
 
-MOST_RANGES: Final = 64
+MAX_RANGES: Final = 64
 """Maximum number of ranges; beyond it the shortest one is dropped."""
-MOST_BYTES: Final = 8 * 1024 * 1024
+MAX_TAIL_BYTES: Final = 8 * 1024 * 1024
 """Maximum distance in bytes from the last entry of an index to the end of the file."""
 _Result = TypeVar("_Result")
 
@@ -74,7 +74,7 @@ class CheckedRanges:
             start, end = min(start, starts[first]), max(end, ends[last - 1])
         starts[first:last] = array("q", (start,))
         ends[first:last] = array("q", (end,))
-        if len(starts) > MOST_RANGES:
+        if len(starts) > MAX_RANGES:
             shortest = min(range(len(starts)), key=lambda at: ends[at] - starts[at])
             del starts[shortest], ends[shortest]
 
@@ -151,7 +151,7 @@ class SealedBatches:
         offsets = self._offset_entries()
         times = self._times.entries(self._file.path)
         position = offsets[offsets.count - 1][1] if offsets.count else 0
-        if not 0 <= position < self.size_bytes <= position + MOST_BYTES:
+        if not 0 <= position < self.size_bytes <= position + MAX_TAIL_BYTES:
             raise IndexMismatchError
         tail = list(self._walk(position))
         if offsets.count:

@@ -10,7 +10,7 @@ from broker_sim.protocol import messages
 from broker_sim.protocol.codec import decode
 from broker_sim.protocol.errors import ProtocolError
 from broker_sim.protocol.headers import decode_request_header
-from broker_sim.protocol.primitives import MOST_ELEMENTS, MOST_TAGGED_FIELDS, varint
+from broker_sim.protocol.primitives import MAX_ELEMENTS, MAX_TAGGED_FIELDS, varint
 from broker_sim.protocol.release import find_release, releases
 
 HEADER = bytes((0, 3, 0, 9, 0, 0, 0, 7, 255, 255))
@@ -36,14 +36,14 @@ def test_array_of_more_than_a_million_elements_is_refused(flexible):
     def frame(count):
         return (varint(count + 1) if flexible else count.to_bytes(4, "big")) + element * count + rest
 
-    most, too_many = frame(MOST_ELEMENTS), frame(MOST_ELEMENTS + 1)
-    assert len(decode(messages.DescribeGroupsRequest, version, most, limited=True).groups) == MOST_ELEMENTS
-    assert len(decode(messages.DescribeGroupsRequest, version, too_many).groups) == MOST_ELEMENTS + 1
+    most, too_many = frame(MAX_ELEMENTS), frame(MAX_ELEMENTS + 1)
+    assert len(decode(messages.DescribeGroupsRequest, version, most, limited=True).groups) == MAX_ELEMENTS
+    assert len(decode(messages.DescribeGroupsRequest, version, too_many).groups) == MAX_ELEMENTS + 1
     with pytest.raises(ProtocolError, match="1000001 elements"):
         decode(messages.DescribeGroupsRequest, version, too_many, limited=True)
 
 
-@pytest.mark.parametrize("tags", [tagged_fields(MOST_TAGGED_FIELDS + 1), MINUS_ONE])
+@pytest.mark.parametrize("tags", [tagged_fields(MAX_TAGGED_FIELDS + 1), MINUS_ONE])
 def test_tagged_fields_that_are_too_many_or_fewer_than_none_are_refused(tags):
     decode(messages.MetadataRequest, 9, NO_TOPICS + tags)
     decode_request_header(HEADER + tags)
@@ -54,7 +54,7 @@ def test_tagged_fields_that_are_too_many_or_fewer_than_none_are_refused(tags):
 
 
 def test_ten_thousand_tagged_fields_are_read():
-    tags = tagged_fields(MOST_TAGGED_FIELDS)
+    tags = tagged_fields(MAX_TAGGED_FIELDS)
     decode(messages.MetadataRequest, 9, NO_TOPICS + tags, limited=True)
     decode_request_header(HEADER + tags, limited=True)
 

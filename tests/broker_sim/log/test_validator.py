@@ -49,7 +49,7 @@ def test_records_that_are_not_read_may_be_as_many_as_the_header_says():
 def test_batch_that_unpacks_to_too_much_is_refused(config, monkeypatch):
     batch = build_batch([Record(bytes(3 * MB), b"k", 5)], codec=CompressionCodec.GZIP)
     assert validate(batch, **config).header.records_count == 1
-    monkeypatch.setattr(module, "MOST_UNPACKED", 2)  # 64 MB would take their time
+    monkeypatch.setattr(module, "MAX_DECOMPRESSION_RATIO", 2)  # 64 MB would take their time
     with pytest.raises(ApiError) as refused:
         validate(batch, **config)
     assert refused.value.error_code is ErrorCode.MESSAGE_TOO_LARGE
@@ -71,7 +71,7 @@ def test_record_of_a_compressed_batch_is_limited_as_in_kafka_4_4(codec):
 @pytest.mark.parametrize("config", [{"cleanup_policy": "compact"}, {"compression_type": "lz4"}])
 def test_decompressed_records_of_a_refused_batch_are_freed_at_once(config, monkeypatch):
     batch = memoryview(build_batch([Record(bytes(3 * MB), None)], codec=CompressionCodec.GZIP))
-    monkeypatch.setattr(module, "MOST_UNPACKED", 2)
+    monkeypatch.setattr(module, "MAX_DECOMPRESSION_RATIO", 2)
     validator = LogValidator(TopicPartition("t", 0), TopicConfig(**config))
     gc.disable()
     tracemalloc.start()

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from broker_sim.network.file_sender import MOST_BYTES_AT_ONCE, FileSender
+from broker_sim.network.file_sender import MAX_BYTES_AT_ONCE, FileSender
 from broker_sim.protocol.file_view import FileView, OpenFile
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.system import open_descriptor
@@ -152,9 +152,9 @@ def test_one_turn_sends_no_more_than_others_can_wait_for(way, monkeypatch):
 
     monkeypatch.setattr(os, "sendfile", endless)
     way.sender.send([way.view(0, 6 * MB)])
-    assert asked == [(0, MOST_BYTES_AT_ONCE)]
+    assert asked == [(0, MAX_BYTES_AT_ONCE)]
     way.loop.run()
-    assert asked[1:] == [(MOST_BYTES_AT_ONCE, 6 * MB - MOST_BYTES_AT_ONCE)]
+    assert asked[1:] == [(MAX_BYTES_AT_ONCE, 6 * MB - MAX_BYTES_AT_ONCE)]
     assert way.done == 1
 
 

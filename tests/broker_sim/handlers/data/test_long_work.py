@@ -180,7 +180,7 @@ def searched(monkeypatch):
 def test_each_of_many_batches_is_searched_once_and_only_a_few_at_once(
     setup, searched, monkeypatch, last_ms, offset, searches
 ):
-    monkeypatch.setattr(slow_searches, "MOST_BATCHES", 3)
+    monkeypatch.setattr(slow_searches, "MAX_BATCHES", 3)
     setup.create("t")
     for _ in range(10):
         setup.produce(seemingly_later(400))
@@ -198,7 +198,7 @@ def test_each_of_many_batches_is_searched_once_and_only_a_few_at_once(
 
 
 def test_bytes_of_batches_that_wait_are_limited(setup, searched, monkeypatch):
-    monkeypatch.setattr(slow_searches, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(slow_searches, "MAX_BYTES", 10_000)
     setup.create("t")
     for _ in range(6):
         setup.produce(seemingly_later(1_000))

@@ -13,7 +13,7 @@ from broker_sim.config import TopicConfig
 from broker_sim.errors import ApiError
 from broker_sim.log import LogDirectory, PartitionLog, ProducerStateManagerConfig, SimulatedDisk
 from broker_sim.log.storage import MemoryBatches, index_restore
-from broker_sim.log.storage.sealed_batches import MOST_RANGES, CheckedRanges
+from broker_sim.log.storage.sealed_batches import MAX_RANGES, CheckedRanges
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import Record, build_batch
 
@@ -307,7 +307,7 @@ def test_checked_ranges_are_those_of_a_set():
 
 def test_checked_ranges_forget_the_shortest():
     ranges = CheckedRanges()
-    for number in range(MOST_RANGES + 10):
+    for number in range(MAX_RANGES + 10):
         ranges.add(1_000 * number, 1_000 * number + (7 if number == 5 else 500))
-    assert len(ranges) == MOST_RANGES
+    assert len(ranges) == MAX_RANGES
     assert ranges.end_of(5_000) == 5_000

@@ -206,7 +206,7 @@ def test_damage_is_found_at_the_start_or_when_the_segment_is_read(closed, caplog
 
 
 def test_more_bytes_than_are_worth_it_make_the_log_look(closed, looked_at, monkeypatch):
-    monkeypatch.setattr(sealed_batches, "MOST_BYTES", 10)
+    monkeypatch.setattr(sealed_batches, "MAX_TAIL_BYTES", 10)
     closed.restart(clean=True)
     assert len(looked_at) == len(closed.log.segments)
 
