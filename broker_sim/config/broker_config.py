@@ -53,6 +53,15 @@ from broker_sim.errors import ConfigError
 _MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 60 * _MINUTE_MS
 _MEBIBYTE: Final = 1 << 20
+CORDONED: Final = "cordoned.log.dirs"
+_AS_THE_WHOLE: Final = -2
+"""Value of local retention that stands for the retention of the whole log."""
+OF_ALL_BROKERS: Final = CONNECTION_LIMITS | {"num.network.threads"}
+"""Configurations that may be set for a listener of all brokers."""
+RETENTION: Final = frozenset(
+    {"log.local.retention.bytes", "log.local.retention.ms", "log.retention.bytes", "log.retention.ms"}
+)
+"""Configurations that `check_local_retention` checks."""
 
 
 class BrokerConfig(
@@ -256,13 +265,6 @@ def every_broker_config() -> Mapping[str, ConfigDef]:
     return {**BROKER_CONFIGS, **other_configs()}
 
 
-CORDONED: Final = "cordoned.log.dirs"
-_AS_THE_WHOLE: Final = -2
-"""Value of local retention that stands for the retention of the whole log."""
-OF_ALL_BROKERS: Final = CONNECTION_LIMITS | {"num.network.threads"}
-"""Configurations that may be set for a listener of all brokers."""
-
-
 @cache
 def of_listeners() -> frozenset[str]:
     """Return the configurations whose change makes a running broker update its listeners.
@@ -298,12 +300,6 @@ def check_dynamic(configs: Mapping[str, str], broker: str) -> None:
         raise ConfigError(
             f"Cannot update these configs at default cluster level, broker id must be specified: {_listed(own)}"
         )
-
-
-RETENTION: Final = frozenset(
-    {"log.local.retention.bytes", "log.local.retention.ms", "log.retention.bytes", "log.retention.ms"}
-)
-"""Configurations that `check_local_retention` checks."""
 
 
 def check_local_retention(config: BrokerConfig) -> None:

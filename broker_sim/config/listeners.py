@@ -34,6 +34,49 @@ SSL_PROTOCOLS: Final = ("SSL", "SASL_SSL")
 SECURITY_PROTOCOLS: Final = (PLAINTEXT, "SSL", *SASL_PROTOCOLS)
 _ENDPOINT: Final = re.compile(r"(.*)://(?:\[([0-9a-zA-Z\-%._:]*)\]|([0-9a-zA-Z\-%._]*)):(-?[0-9]+)", re.ASCII)
 _PORT: Final = re.compile(r":([0-9]+)\s*(?=,|$)", re.ASCII)
+DYNAMIC_ERROR: Final = (
+    "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
+)
+"""Kafka's message for a change that a running broker refuses, around the reason."""
+PREFIX: Final = "listener.name."
+"""Prefix of configurations that are set for one listener."""
+PER_LISTENER: Final = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+"""Configurations that may be changed at run time only for a single listener."""
+CONNECTION_LIMITS: Final = frozenset({"max.connection.creation.rate", "max.connections"})
+"""Configurations that may be set for a listener of all brokers, and changed at run time."""
+JAAS_CONFIG: Final = "sasl.jaas.config"
+SERVER_HANDLER: Final = "sasl.server.callback.handler.class"
+_OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
+SIGNED_TOKEN_HANDLERS: Final = (
+    f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler",
+    f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler",
+)
+"""Kafka's handler for signed tokens, under its new and old name: the only accepted classes."""
+OF_MECHANISMS: Final = frozenset(
+    {JAAS_CONFIG, "connections.max.reauth.ms", "sasl.login.callback.handler.class", "sasl.login.class", SERVER_HANDLER}
+)
+"""Configurations that may be set for a single mechanism."""
+METRIC_REPORTERS: Final = "metric.reporters"
+OVERRIDES: Final = "max.connections.per.ip.overrides"
+PER_IP: Final = "max.connections.per.ip"
+_REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
+"""Kafka's only own metrics reporter."""
+_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
+_INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT_BITS: Final = 32
 
 
 class Endpoint(NamedTuple):
@@ -144,43 +187,6 @@ def shift_ports(text: str, by: int) -> str:
     return _PORT.sub(lambda port: f":{int(port[1]) + by if int(port[1]) else 0}", text)
 
 
-DYNAMIC_ERROR: Final = (
-    "Invalid value org.apache.kafka.common.config.ConfigException: {} for configuration Invalid dynamic configuration"
-)
-"""Kafka's message for a change that a running broker refuses, around the reason."""
-PREFIX: Final = "listener.name."
-"""Prefix of configurations that are set for one listener."""
-PER_LISTENER: Final = frozenset(
-    {
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    }
-)
-"""Configurations that may be changed at run time only for a single listener."""
-CONNECTION_LIMITS: Final = frozenset({"max.connection.creation.rate", "max.connections"})
-"""Configurations that may be set for a listener of all brokers, and changed at run time."""
-JAAS_CONFIG: Final = "sasl.jaas.config"
-SERVER_HANDLER: Final = "sasl.server.callback.handler.class"
-_OAUTHBEARER: Final = "org.apache.kafka.common.security.oauthbearer"
-SIGNED_TOKEN_HANDLERS: Final = (
-    f"{_OAUTHBEARER}.OAuthBearerValidatorCallbackHandler",
-    f"{_OAUTHBEARER}.secured.OAuthBearerValidatorCallbackHandler",
-)
-"""Kafka's handler for signed tokens, under its new and old name: the only accepted classes."""
-OF_MECHANISMS: Final = frozenset(
-    {JAAS_CONFIG, "connections.max.reauth.ms", "sasl.login.callback.handler.class", "sasl.login.class", SERVER_HANDLER}
-)
-"""Configurations that may be set for a single mechanism."""
-
-
 def listener_values(values: Mapping[str, str], listener: str) -> dict[str, str]:
     """Return the configurations set for that listener, without their prefix."""
     prefix = f"{PREFIX}{listener.lower()}."
@@ -194,17 +200,6 @@ def without_listener(name: str) -> str:
         return name
     of_mechanism = own.partition(".")[2]
     return of_mechanism if of_mechanism in OF_MECHANISMS else own
-
-
-METRIC_REPORTERS: Final = "metric.reporters"
-OVERRIDES: Final = "max.connections.per.ip.overrides"
-
-PER_IP: Final = "max.connections.per.ip"
-_REPORTER: Final = "org.apache.kafka.common.metrics.JmxReporter"
-"""Kafka's only own metrics reporter."""
-_HOST: Final = re.compile(r"[0-9a-zA-Z\-%._:]*", re.ASCII)
-_INT: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_INT_BITS: Final = 32
 
 
 def check_listeners(listeners: Sequence[str], protocols: Mapping[str, str], advertised: Sequence[str]) -> None:

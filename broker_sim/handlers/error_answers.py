@@ -37,6 +37,10 @@ _SESSION_ERRORS: Final = frozenset(
     }
 )
 """Errors of a fetch session; their response has no partitions."""
+FETCH_TOPIC_IDS: Final = 13
+"""First version of Fetch with topic ids."""
+METADATA_TOP_ERROR: Final = 13
+"""First version of Metadata with an error of the whole request."""
 
 
 class _Rows(NamedTuple):
@@ -244,8 +248,6 @@ _SPECIAL: Final[Mapping[ApiKey, Answer]] = {
 
 # -- forms ------------------------------------------------------------------------------------------
 
-FETCH_TOPIC_IDS: Final = 13
-METADATA_TOP_ERROR: Final = 13
 _AT_TOP: Final[Mapping[int, _Form]] = {0: _Form()}
 _TEXT_AT_TOP: Final[Mapping[int, _Form]] = {0: _Form(has_text=True)}
 
