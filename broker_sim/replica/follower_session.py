@@ -114,10 +114,10 @@ class FollowerSession:
         idle = next(iter(self._idle.values()), None)
         if idle is None:
             return
-        if idle.states.is_stale_epoch(params.replica_id, params.replica_epoch):
+        if idle.states.metadata.is_stale_epoch(params.replica_id, params.replica_epoch):
             self._wake_all()
         else:
-            self.fetch_time_ms = idle.states.now_ms()
+            self.fetch_time_ms = idle.states.clock.now_ms()
 
     def note_read(
         self,
@@ -144,7 +144,7 @@ class FollowerSession:
                 del self.unread[topic_partition]
                 idle = IdlePartition(self, topic_partition, fetch, states, replica)
                 self._idle[topic_partition] = replica.idle = idle
-                self.fetch_time_ms = states.now_ms()
+                self.fetch_time_ms = states.clock.now_ms()
 
     def answer(
         self, results: Sequence[tuple[TopicPartition, FetchPartitionData]]

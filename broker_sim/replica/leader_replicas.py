@@ -38,15 +38,15 @@ STATE_IS_OLD = frozenset(
 class LeaderReplicas:
     """The followers of one partition, as seen by their leader, and the ISR."""
 
-    __slots__ = ("_broker_id", "_clock", "_lag_time_max_ms", "_metadata", "followers", "isr_state")
+    __slots__ = ("_broker_id", "_lag_time_max_ms", "clock", "followers", "isr_state", "metadata")
 
     def __init__(self, broker_id: int, clock: Clock, lag_time_max_ms: int, metadata: MetadataCache) -> None:
         self.followers: dict[int, Replica] = {}
         self.isr_state: IsrState = _NO_ISR
         self._broker_id = broker_id
-        self._clock = clock
+        self.clock = clock
         self._lag_time_max_ms = lag_time_max_ms
-        self._metadata = metadata
+        self.metadata = metadata
 
     def assign(self, replicas: Iterable[int], isr: Iterable[int]) -> None:
         """Keep one `Replica` for each follower, and set the ISR that the controller has committed."""
@@ -67,7 +67,7 @@ class LeaderReplicas:
     def start_epoch(self, leader_end_offset: int, is_new_leader: bool) -> None:
         """Start a leader epoch: members of the ISR count as caught up now, all others as never caught up."""
         self.wake()
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         for follower in self.followers.values():
             is_in_sync = follower.broker_id in self.isr_state.isr
             follower.reset(
@@ -88,18 +88,10 @@ class LeaderReplicas:
         return candidate
 
     def _is_joining(self, follower: Replica, leader_end_offset: int) -> bool:
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         return follower.is_caught_up(
             leader_end_offset, now_ms, self._lag_time_max_ms
-        ) and self._metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
-
-    def is_stale_epoch(self, follower_id: int, broker_epoch: int) -> bool:
-        """Whether `broker_epoch` is older than the follower's current broker epoch (KIP-903)."""
-        return self._metadata.is_stale_epoch(follower_id, broker_epoch)
-
-    def now_ms(self) -> int:
-        """Return the current time in ms, as fetches are recorded with it."""
-        return self._clock.now_ms()
+        ) and self.metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
 
     def may_be_idle(self, follower: Replica) -> bool:
         """Whether the follower's fetches may skip this partition while it has nothing new.
@@ -118,7 +110,7 @@ class LeaderReplicas:
         """Return the smallest log start offset of the live replicas."""
         low = leader_start_offset
         for follower in self.followers.values():
-            if follower.log_start_offset < low and self._metadata.is_alive(follower.broker_id):
+            if follower.log_start_offset < low and self.metadata.is_alive(follower.broker_id):
                 low = follower.log_start_offset
         return low
 
@@ -129,12 +121,12 @@ class LeaderReplicas:
             and follower.broker_id not in self.isr_state.isr
             and follower.log_end_offset >= high_watermark
             and follower.log_end_offset >= epoch_start_offset
-            and self._metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
+            and self.metadata.is_isr_eligible(follower.broker_id, follower.broker_epoch)
         )
 
     def out_of_sync(self, leader_end_offset: int) -> frozenset[int]:
         """Return the followers in the ISR that have not caught up for `replica.lag.time.max.ms`."""
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         out_of_sync = []
         for member in self.isr_state.isr:
             if member == self._broker_id:

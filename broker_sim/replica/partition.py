@@ -367,7 +367,7 @@ class Partition:
     def _update_follower_fetch_state(
         self, replica: Replica, fetch: FetchPartition, leader_end_offset: int, broker_epoch: int
     ) -> None:
-        if self.replica_states.is_stale_epoch(replica.broker_id, broker_epoch):
+        if self.replica_states.metadata.is_stale_epoch(replica.broker_id, broker_epoch):  # KIP-903
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         previous_end_offset = replica.log_end_offset
         previous_start_offset = replica.log_start_offset
