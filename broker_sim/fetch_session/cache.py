@@ -37,15 +37,7 @@ _MAX_INT: Final = (1 << 31) - 1
 class FetchSessionCacheShard:
     """Sessions with ids from `first_id` (inclusive) to `end_id` (exclusive)."""
 
-    def __init__(
-        self,
-        max_entries: int,
-        first_id: int,
-        end_id: int,
-        choose_id: Callable[[int, int], int],
-        *,
-        eviction_ms: int = MIN_EVICTION_MS,
-    ) -> None:
+    def __init__(self, max_entries: int, first_id: int, end_id: int, choose_id: Callable[[int, int], int]) -> None:
         """`choose_id(first_id, end_id)` returns a random id in the range."""
         self.sessions: dict[int, FetchSession] = {}
         self.partition_count = 0
@@ -56,7 +48,6 @@ class FetchSessionCacheShard:
         self._first_id = max(first_id, NO_SESSION + 1)
         self._end_id = end_id
         self._choose_id = choose_id
-        self._eviction_ms = eviction_ms
 
     def maybe_create_session(
         self,
@@ -87,7 +78,7 @@ class FetchSessionCacheShard:
         session.last_used_ms = now_ms
         self.partition_count += len(session) - session.cached_size
         session.cached_size = len(session)
-        is_old = now_ms - session.creation_ms > self._eviction_ms
+        is_old = now_ms - session.creation_ms > MIN_EVICTION_MS
         session.evictable_by_all = is_old
         session.evictable_by_privileged = is_old or not session.privileged
 
@@ -102,7 +93,7 @@ class FetchSessionCacheShard:
         if not self.sessions:
             return False
         stalest = min(self.sessions.values(), key=lambda s: (s.last_used_ms, s.session_id))
-        if now_ms - stalest.last_used_ms > self._eviction_ms:
+        if now_ms - stalest.last_used_ms > MIN_EVICTION_MS:
             victim = stalest
         else:
             evictable = [

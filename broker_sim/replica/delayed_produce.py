@@ -59,7 +59,6 @@ class ProducePartitionStatus(AwaitedPartition):
         log_append_time_ms: int = -1,
         log_start_offset: int = -1,
         error_message: str | None = None,
-        record_errors: tuple[tuple[int, str], ...] = (),
     ) -> None:
         super().__init__(error_code)
         self.required_offset = required_offset
@@ -67,7 +66,8 @@ class ProducePartitionStatus(AwaitedPartition):
         self.log_append_time_ms = log_append_time_ms
         self.log_start_offset = log_start_offset
         self.error_message = error_message
-        self.record_errors = record_errors
+        self.record_errors: tuple[tuple[int, str], ...] = ()
+        """Index and message of each record for which the batch was refused."""
 
     @classmethod
     def appended(cls, info: LogAppendInfo) -> ProducePartitionStatus:
