@@ -327,11 +327,11 @@ class PartitionLog:
 
     def aborted_transactions(self, start_offset: int, size_bytes: int) -> list[AbortedTxn]:
         """Return the aborted transactions of a read of `size_bytes`, and possibly later ones."""
-        producer_state = self.producer_state
-        if not producer_state.has_aborted_transactions or start_offset >= self.last_stable_offset:
+        transaction_index = self.producer_state.transaction_index
+        if not transaction_index or start_offset >= self.last_stable_offset:
             return []
         end_offset = self._local_log.fetch_upper_bound_offset(start_offset, size_bytes)
-        return producer_state.collect_aborted_transactions(start_offset, end_offset)
+        return transaction_index.collect(start_offset, end_offset)
 
     def fetch_offset_by_timestamp(
         self, timestamp: int, search: Search = search_at_once, from_offset: int = 0
@@ -401,7 +401,7 @@ class PartitionLog:
         for segment in replaced[1:]:
             self.producer_state.remove_snapshot(segment.base_offset)
         start, end = replaced[0].base_offset, replaced[-1].end_offset
-        aborted = self.producer_state.transactions_aborted_in(start, end)
+        aborted = self.producer_state.transaction_index.between(start, end)
         self._local_log.replace_segments(cleaned, replaced, aborted)
 
     # -- checkpoints and recovery ---------------------------------------------------------------
@@ -419,7 +419,7 @@ class PartitionLog:
             start, end = self._local_log.active_segment.base_offset, self.log_end_offset
             if self.storage.is_sealed(start, end):
                 return
-            self._local_log.seal_active(self.producer_state.transactions_aborted_in(start, end))
+            self._local_log.seal_active(self.producer_state.transaction_index.between(start, end))
 
     def close(self) -> None:
         """Shut down cleanly, so that `recover` restores the current state."""
@@ -449,7 +449,7 @@ class PartitionLog:
             producer_state.map_end_offset = self.log_end_offset
         self.rebuild_producer_state()
         producer_state.remove_expired_producers(self.clock.wall_clock_ms())
-        self._local_log.restore_aborted(producer_state.transactions_aborted_in)
+        self._local_log.restore_aborted(producer_state.transaction_index.between)
         offsets.update_high_watermark(storage.high_watermark)
 
     def rebuild_producer_state(self) -> None:

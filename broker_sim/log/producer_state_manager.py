@@ -100,11 +100,11 @@ class ProducerStateManager:
         "_producers",
         "_snapshots",
         "_topic_partition",
-        "_transaction_index",
         "_unreplicated_txns",
         "_verification_states",
         "first_unstable_offset",
         "map_end_offset",
+        "transaction_index",
     )
 
     def __init__(
@@ -121,7 +121,8 @@ class ProducerStateManager:
         # First offset -> producer id, in the order of the log, and so in rising order.
         self._ongoing_txns: dict[int, int] = {}
         self._unreplicated_txns = UnreplicatedTransactions()
-        self._transaction_index = TransactionIndex(storage.load_aborted_transactions())
+        self.transaction_index = TransactionIndex(storage.load_aborted_transactions())
+        """The aborted transactions of the log."""
         self._verification_states: dict[int, VerificationStateEntry] = {}
         self._snapshots = storage.snapshots
 
@@ -245,7 +246,7 @@ class ProducerStateManager:
         self._unreplicated_txns.add(first_offset, offset)
         if not marker.is_commit:
             next_undecided = next(iter(self._ongoing_txns), offset + 1)
-            self._transaction_index.append(AbortedTxn(entry.producer_id, first_offset, offset, next_undecided))
+            self.transaction_index.append(AbortedTxn(entry.producer_id, first_offset, offset, next_undecided))
         self._update_first_unstable_offset()
 
     def _entry(self, producer_id: int) -> ProducerStateEntry:
@@ -256,23 +257,6 @@ class ProducerStateManager:
 
     # -- transactions ---------------------------------------------------------------------------
 
-    @property
-    def has_aborted_transactions(self) -> bool:
-        """Whether any transaction in the log was aborted."""
-        return bool(self._transaction_index)
-
-    def collect_aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
-        """Return the aborted transactions with records in [start offset, end offset)."""
-        return self._transaction_index.collect(start_offset, end_offset)
-
-    def replace_aborted_transactions(self, start_offset: int, end_offset: int, remaining: Iterable[AbortedTxn]) -> None:
-        """Replace the transactions whose marker is in [start offset, end offset) by those that still have records."""
-        self._transaction_index.replace(start_offset, end_offset, remaining)
-
-    def transactions_aborted_in(self, start_offset: int, end_offset: int) -> list[AbortedTxn]:
-        """Return the transactions whose abort marker is in [start offset, end offset)."""
-        return self._transaction_index.between(start_offset, end_offset)
-
     def on_high_watermark_updated(self, high_watermark: int) -> None:
         """Drop the ended transactions whose markers are below the high watermark."""
         if self._unreplicated_txns.markers:
@@ -280,7 +264,7 @@ class ProducerStateManager:
 
     def on_log_start_offset_incremented(self, log_start_offset: int) -> None:
         """Drop the transactions of deleted records; the producers stay until they expire."""
-        self._transaction_index.truncate_from_start(log_start_offset)
+        self.transaction_index.truncate_from_start(log_start_offset)
         self._remove_unreplicated_txns(log_start_offset)
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
 
@@ -344,7 +328,7 @@ class ProducerStateManager:
         if log_end_offset == self.map_end_offset:
             self.on_log_start_offset_incremented(log_start_offset)
         elif self.is_empty and self.map_end_offset > log_end_offset:
-            self._transaction_index.truncate_to(log_end_offset)
+            self.transaction_index.truncate_to(log_end_offset)
         else:
             self._load_snapshot(log_start_offset, now_ms)
             for header, batch in batches_from(max(self.map_end_offset, log_start_offset)):
@@ -367,7 +351,7 @@ class ProducerStateManager:
     def _load_snapshot(self, log_start_offset: int, now_ms: int) -> None:
         self._clear()
         self.map_end_offset, snapshot = self._newest_snapshot(log_start_offset)
-        self._transaction_index.truncate_to(self.map_end_offset)
+        self.transaction_index.truncate_to(self.map_end_offset)
         for saved in snapshot:
             if not self._is_expired(now_ms, saved):
                 self._producers[saved.producer_id] = saved.copy()
@@ -394,5 +378,5 @@ class ProducerStateManager:
         self._clear()
         for snapshot in list(self._snapshots):
             del self._snapshots[snapshot]
-        self._transaction_index.clear()
+        self.transaction_index.clear()
         self.map_end_offset = offset

@@ -166,7 +166,7 @@ class TransactionLogMachine(RuleBasedStateMachine):
         start = self.log.log_start_offset
         length = self.log.log_end_offset - start
         begin, end = sorted((start + round(begin * length), start + round(end * length)))
-        listed = self.log.producer_state.collect_aborted_transactions(begin, end)
+        listed = self.log.producer_state.transaction_index.collect(begin, end)
         expected = [
             (producer_id, first, marker)
             for producer_id, first, marker, is_aborted in transactions_of(self.batches)

@@ -112,10 +112,6 @@ class OffsetMap:
         """Return the offset of a key, -1 if it is not in the map."""
         return self._offsets.get(key, -1)
 
-    def update_latest_offset(self, offset: int) -> None:
-        """Set the offset up to which the log has been mapped."""
-        self.latest_offset = offset
-
 
 class _OngoingAbortedTxn:
     """An aborted transaction from its first offset to its marker."""

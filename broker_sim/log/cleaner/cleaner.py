@@ -76,14 +76,14 @@ class Cleaner:
         dirty = self.cleanable.dirty_segments()
         ends = [segment.base_offset for segment in dirty[1:]] + [end]
         transactions = CleanedTransactionMetadata()
-        transactions.add_aborted(self._log.producer_state.collect_aborted_transactions(start, end))
+        transactions.add_aborted(self._log.producer_state.transaction_index.collect(start, end))
         for segment, segment_end in zip(dirty, ends, strict=True):
             for header, batch in segment.batches_from(start):
                 has_room = yield from self._map_batch(header, batch, transactions)
                 self._check_not_deleted(segment)
                 if not has_room:
                     return
-            self._offsets.update_latest_offset(segment_end - 1)
+            self._offsets.latest_offset = segment_end - 1
 
     def _map_batch(
         self, header: BatchHeader, batch: bytes, transactions: CleanedTransactionMetadata
@@ -104,7 +104,7 @@ class Cleaner:
                 if number % RECORDS_PER_UNIT == 0:
                     yield Work(RECORDS_PER_UNIT, 0)
         if header.last_offset >= start:
-            offsets.update_latest_offset(header.last_offset)
+            offsets.latest_offset = header.last_offset
         yield Work(1, header.size_bytes)
         return True
 
@@ -117,7 +117,7 @@ class Cleaner:
         ends = [segment.base_offset for segment in group[1:]] + [group[-1].end_offset]
         for segment, end_offset in zip(group, ends, strict=True):
             self._transactions.add_aborted(
-                log.producer_state.collect_aborted_transactions(segment.base_offset, end_offset)
+                log.producer_state.transaction_index.collect(segment.base_offset, end_offset)
             )
             for header, batch in segment.batches_from(segment.base_offset):
                 verify_crc(memoryview(batch), header)
@@ -132,7 +132,7 @@ class Cleaner:
                 yield Work(1, header.size_bytes + retained_bytes)
                 self._check_not_deleted(group[0])
         cleaned.last_modified_ms = group[-1].last_modified_ms
-        log.producer_state.replace_aborted_transactions(
+        log.producer_state.transaction_index.replace(
             group[0].base_offset, group[-1].end_offset, self._transactions.take_remaining()
         )
         log.replace_segments(cleaned, group)

@@ -216,7 +216,7 @@ def test_read_lists_the_aborted_transactions_it_touches(log, append, batch, prod
     append(batch(3))
 
     def aborted(start, end):
-        return [(a.producer_id, a.first_offset) for a in log.producer_state.collect_aborted_transactions(start, end)]
+        return [(a.producer_id, a.first_offset) for a in log.producer_state.transaction_index.collect(start, end)]
 
     assert aborted(0, 12) == [(2, 2), (2, 6)]
     assert aborted(0, 2) == []
@@ -230,7 +230,7 @@ def test_read_lists_the_aborted_transactions_it_touches(log, append, batch, prod
 def test_committed_transaction_is_not_listed(log, append, producer_batch, marker):
     append(producer_batch(0, is_transactional=True))
     append(marker(), origin="coordinator")
-    assert log.producer_state.collect_aborted_transactions(0, 10) == []
+    assert log.producer_state.transaction_index.collect(0, 10) == []
 
 
 def test_marker_without_a_transaction_changes_nothing_but_the_epochs(log, append, marker):
@@ -288,12 +288,12 @@ def test_transactions_are_known_again_after_a_kill(log, append, producer_batch, 
     append(producer_batch(0, 2, producer_id=2, is_transactional=True))
     log.offsets.update_high_watermark(5)
     log.offsets.checkpoint_high_watermark()
-    before = (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9))
+    before = (log.last_stable_offset, log.producer_state.transaction_index.collect(0, 9))
     log.recover()
-    assert (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9)) == before
+    assert (log.last_stable_offset, log.producer_state.transaction_index.collect(0, 9)) == before
     log.roll()
     log.recover()
-    assert (log.last_stable_offset, log.producer_state.collect_aborted_transactions(0, 9)) == before
+    assert (log.last_stable_offset, log.producer_state.transaction_index.collect(0, 9)) == before
     assert before[0] == 3
 
 
@@ -305,7 +305,7 @@ def test_truncated_marker_opens_its_transaction_again(log, append, producer_batc
     log.truncate_to(2)
     log.offsets.update_high_watermark(2)
     assert log.last_stable_offset == 0
-    assert log.producer_state.collect_aborted_transactions(0, 9) == []
+    assert log.producer_state.transaction_index.collect(0, 9) == []
     append(marker(is_commit=True), origin="coordinator")
     log.offsets.update_high_watermark(3)
     assert log.last_stable_offset == 3
@@ -316,7 +316,7 @@ def test_aborted_list_continues_after_a_transaction_that_ended_early(log, append
     append(producer_batch(0, producer_id=2, is_transactional=True))
     append(marker(producer_id=2, is_commit=False), origin="coordinator")
     append(marker(producer_id=1, is_commit=False), origin="coordinator")
-    listed = log.producer_state.collect_aborted_transactions(0, 2)
+    listed = log.producer_state.transaction_index.collect(0, 2)
     assert [(txn.producer_id, txn.first_offset) for txn in listed] == [(2, 1), (1, 0)]
 
 

@@ -214,7 +214,7 @@ def test_new_leader_knows_the_open_transactions_of_its_log(alone, follower):
     assert (partition.log.high_watermark, partition.log.last_stable_offset) == (1, 0)
     Transactions(broker, partition).end(is_commit=False)
     assert partition.log.last_stable_offset == 2
-    assert len(partition.log.producer_state.collect_aborted_transactions(0, 2)) == 1
+    assert len(partition.log.producer_state.transaction_index.collect(0, 2)) == 1
 
 
 def test_truncating_a_marker_reopens_its_transaction_on_the_follower(alone, follower):
@@ -226,4 +226,4 @@ def test_truncating_a_marker_reopens_its_transaction_on_the_follower(alone, foll
     replicate_nothing = partition.log.read(0, 1_000)
     assert replicate_nothing.size_bytes
     assert partition.log.producer_state.first_unstable_offset == 0
-    assert partition.log.producer_state.collect_aborted_transactions(0, 9) == []
+    assert partition.log.producer_state.transaction_index.collect(0, 9) == []

@@ -28,6 +28,7 @@ from broker_sim.group.offset_metadata import OffsetMetadataManager
 from broker_sim.group.shard import GroupShard
 from broker_sim.log.partition_log import PartitionLog
 from broker_sim.log.producer_state_manager import ProducerStateManager
+from broker_sim.log.transaction_index import TransactionIndex
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH
 from broker_sim.replica.delayed_fetch import DelayedFetch
@@ -196,13 +197,13 @@ def last_stable_offset_one_marker_too_early() -> None:
 
 def last_aborted_transaction_is_not_named() -> None:
     """The list of aborted transactions lacks the last one where it should have several."""
-    original = ProducerStateManager.collect_aborted_transactions
+    original = TransactionIndex.collect
 
-    def collect(self, start_offset, end_offset):
-        found = original(self, start_offset, end_offset)
-        return found[:-1] if len(found) > 1 else found
+    def collect(self, fetch_offset, upper_bound_offset):
+        aborted = original(self, fetch_offset, upper_bound_offset)
+        return aborted[:-1] if len(aborted) > 1 else aborted
 
-    ProducerStateManager.collect_aborted_transactions = collect
+    TransactionIndex.collect = collect
 
 
 def init_does_not_bump_the_epoch() -> None:

@@ -116,7 +116,7 @@ def test_markers_of_several_producers_are_answered_together(by_hand):
     by_hand.write(8)
     answer = by_hand.markers((7, 0, True, [0], 0), (8, 0, False, [0], 0), (9, 0, True, [0], 0))
     assert answer == {(7, 0): NONE, (8, 0): NONE, (9, 0): NONE}
-    aborted = by_hand.log().producer_state.collect_aborted_transactions(0, 9)
+    aborted = by_hand.log().producer_state.transaction_index.collect(0, 9)
     assert [(txn.producer_id, txn.first_offset) for txn in aborted] == [(8, 1)]
 
 

@@ -118,7 +118,7 @@ def test_kafka_reads_our_aborted_transactions(written, dump):
     directory, log = written
     text = dump("--files", names(directory, ".txnindex"))
     found = re.findall(r"producerId: (\d+) firstOffset: (\d+) lastOffset: (\d+) lastStableOffset: (\d+)", text)
-    aborted = log.producer_state.collect_aborted_transactions(0, log.log_end_offset)
+    aborted = log.producer_state.transaction_index.collect(0, log.log_end_offset)
     assert len(aborted) == 30
     assert [tuple(map(int, row)) for row in found] == [tuple(entry) for entry in aborted]
 
@@ -210,14 +210,14 @@ def test_our_log_opens_the_directory_of_a_real_broker(opened):
     assert sorted(found) == sorted(values["aborted"] + values["committed"])
     log.offsets.update_high_watermark(log.log_end_offset)
     assert log.last_stable_offset == log.log_end_offset
-    aborted = log.producer_state.collect_aborted_transactions(0, log.log_end_offset)
+    aborted = log.producer_state.transaction_index.collect(0, log.log_end_offset)
     assert len(aborted) == 10
 
 
 def test_our_indexes_are_those_of_the_real_broker(opened):
     log, _values, source = opened
     for segment in log.segments[:-1]:
-        aborted = log.producer_state.transactions_aborted_in(segment.base_offset, segment.end_offset)
+        aborted = log.producer_state.transaction_index.between(segment.base_offset, segment.end_offset)
         indexes = segment.entries().indexes(aborted)
         log.storage.seal(segment.base_offset, indexes, segment.end_offset)
         for suffix in (".index", ".timeindex", ".txnindex"):

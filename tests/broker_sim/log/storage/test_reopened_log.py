@@ -85,7 +85,7 @@ def state_of(log):
         "stable": log.last_stable_offset,
         "epochs": log.leader_epoch_cache.entries,
         "producers": producers,
-        "aborted": log.producer_state.collect_aborted_transactions(0, 1 << 40),
+        "aborted": log.producer_state.transaction_index.collect(0, 1 << 40),
         "by time": [log.fetch_offset_by_timestamp(at) for at in (-3, -1, 0, 1_000_005)],
     }
 
