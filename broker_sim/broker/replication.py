@@ -48,10 +48,14 @@ def make_replica_manager(
     selector = None  # the leader itself
     if config.replica_selector_class == RACK_AWARE_SELECTOR:
         selector = RackAwareReplicaSelector(metadata)
-    manager = ReplicaManager(purgatories, process.actions, metadata.is_known, selector)
-    manager.offline_partitions = logs.offline
-    manager.leader_quota = leader_quota
-    return manager
+    return ReplicaManager(
+        purgatories,
+        process.actions,
+        metadata.is_known,
+        leader_quota,
+        offline_partitions=logs.offline,
+        replica_selector=selector,
+    )
 
 
 def make_alter_partition_manager(broker: BrokerContext, controller: ControllerLink) -> AlterPartitionManager:

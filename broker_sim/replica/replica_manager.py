@@ -17,7 +17,7 @@ from broker_sim.replica.delayed_delete_records import DelayedDeleteRecords, Dele
 from broker_sim.replica.delayed_fetch import DelayedFetch, is_answered_now
 from broker_sim.replica.delayed_produce import DelayedProduce, ProducePartitionStatus
 from broker_sim.replica.fetch_params import FetchParams, FetchPartition, FetchPartitionData
-from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA, ReplicaQuota, record_response
+from broker_sim.replica.replica_quota import ReplicaQuota, record_response
 from broker_sim.replica.replica_selector import RackAwareReplicaSelector, preferred_read_replica, redirected
 from broker_sim.runtime.event_log import get_logger
 
@@ -49,16 +49,19 @@ class ReplicaManager:
         purgatories: Purgatories,
         action_queue: ActionQueue,
         is_known: Callable[[TopicPartition], bool],
+        leader_quota: ReplicaQuota,
+        *,
+        offline_partitions: Container[TopicPartition],
         replica_selector: RackAwareReplicaSelector | None = None,
     ) -> None:
         self.purgatories = purgatories
         self.partitions: dict[TopicPartition, Partition] = {}
-        self.offline_partitions: Container[TopicPartition] = frozenset()
+        self.offline_partitions = offline_partitions
         """Partitions whose log has failed; they are soon removed from `partitions`."""
         self._actions = action_queue
         self._is_known = is_known
         self._replica_selector = replica_selector
-        self.leader_quota: ReplicaQuota = UNBOUNDED_QUOTA
+        self.leader_quota = leader_quota
         """Quota for what followers outside the ISR fetch from this leader."""
 
     # -- look-up --------------------------------------------------------------------------------

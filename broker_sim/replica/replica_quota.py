@@ -1,4 +1,4 @@
-"""Quotas on replication traffic; mirrors `ReplicaQuota` and `UnboundedQuota`."""
+"""Quotas on replication traffic; mirrors `ReplicaQuota`."""
 
 from __future__ import annotations
 
@@ -26,22 +26,6 @@ class ReplicaQuota(Protocol):
 
     def record(self, value: int) -> None:
         """Count the bytes of a throttled replica."""
-
-
-class _UnboundedQuota:
-    """A quota without a limit."""
-
-    def is_throttled(self, topic_partition: TopicPartition) -> bool:  # noqa: ARG002 - of the protocol
-        return False
-
-    def is_quota_exceeded(self) -> bool:
-        return False
-
-    def record(self, value: int) -> None:
-        pass
-
-
-UNBOUNDED_QUOTA: Final[ReplicaQuota] = _UnboundedQuota()
 
 
 def record_response(quota: ReplicaQuota, results: Sequence[tuple[TopicPartition, FetchPartitionData]]) -> None:

@@ -27,9 +27,8 @@ from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.api_keys import ApiKey
 from broker_sim.protocol.codec import decode, encode
 from broker_sim.protocol.release import find_release
-from broker_sim.quota import QuotaManagers
+from broker_sim.quota import QuotaManagers, ReplicationQuotas
 from broker_sim.replica import LogDirMoves, Purgatories, ReplicaManager, TransactionalAppends
-from broker_sim.replica.replica_quota import UNBOUNDED_QUOTA
 from broker_sim.runtime.action_queue import ActionQueue
 from broker_sim.security import ANONYMOUS, make_authorizer
 from tests.broker_sim.broker_contexts import broker_context
@@ -86,8 +85,11 @@ class BrokerOne:
         self._timers = []
         purgatories = Purgatories(lambda name, _: self._purgatory(name), self.config)
         actions = ActionQueue()
-        self.log_dir_moves = LogDirMoves(self.logs, lambda *_: None, self.config, UNBOUNDED_QUOTA)
-        self.replica_manager = ReplicaManager(purgatories, actions, lambda _: True)
+        quotas = ReplicationQuotas(self.config, self.clock, self.broker_id, lambda _: {})
+        self.log_dir_moves = LogDirMoves(self.logs, lambda *_: None, self.config, quotas.moves)
+        self.replica_manager = ReplicaManager(
+            purgatories, actions, lambda _: True, quotas.leader, offline_partitions=self.logs.offline
+        )
         self.transactional_appends = TransactionalAppends(
             self.replica_manager,
             NobodyHasBegun(),

@@ -11,6 +11,7 @@ from broker_sim.metadata import BrokerState, MetadataDelta, MetadataImage, Parti
 from broker_sim.metadata.cache import MetadataCache
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.protocol.records import build_batch
+from broker_sim.quota import ReplicationQuotas
 from broker_sim.replica import FetchIsolation, FetchParams, FetchPartition, Partition, Purgatories, ReplicaManager
 from broker_sim.runtime.action_queue import ActionQueue
 
@@ -106,9 +107,16 @@ class OneBroker:
         self.metadata = MetadataCache(LEADER, self.config, delta.apply())
         self.purgatories = Purgatories(self._make_purgatory, self.config)
         self.actions = ActionQueue()
-        self.manager = ReplicaManager(self.purgatories, self.actions, self.metadata.is_known)
-        self.proposals = []
         self.logs = LogManager(self.clock)
+        quotas = ReplicationQuotas(self.config, self.clock, LEADER, lambda _: {})
+        self.manager = ReplicaManager(
+            self.purgatories,
+            self.actions,
+            self.metadata.is_known,
+            quotas.leader,
+            offline_partitions=self.logs.offline,
+        )
+        self.proposals = []
 
     def _make_purgatory(self, name, _):
         timer = SystemTimer(name, self.clock, InlineExecutor())
