@@ -49,7 +49,7 @@ from broker_sim.log.storage.log_loader import (
     CLEANED_SUFFIX,
     LOG_SUFFIX,
     SWAP_SUFFIX,
-    HowToOpen,
+    OpenMode,
     SegmentPlan,
     base_offsets,
     complete_replacements,
@@ -188,7 +188,7 @@ class FileStorage(LogStorage):
     def _open_segment(self, plan: SegmentPlan, index_interval_bytes: int) -> tuple[SegmentContent, bool]:
         """Return the segment, and whether it was truncated after its last valid batch."""
         file = self._file_of(plan.base_offset)
-        if plan.how is HowToOpen.ENDS:
+        if plan.mode is OpenMode.ENDS:
             content = open_unread(file, plan.base_offset, plan.upper_bound_offset, index_interval_bytes)
             if content is not None:
                 return content, False
@@ -199,7 +199,7 @@ class FileStorage(LogStorage):
             self._files,
             entries,
             self._history,
-            verify=plan.how is HowToOpen.RECOVER,
+            verify=plan.mode is OpenMode.RECOVER,
             upper_bound_offset=plan.upper_bound_offset,
         )
         is_torn = valid_bytes < status.st_size
@@ -215,7 +215,7 @@ class FileStorage(LogStorage):
 
     def _cut(self, plan: SegmentPlan, path: StoragePath, file_bytes: int, valid_bytes: int, end_offset: int) -> None:
         """Truncate the file after its last valid batch. Raises OSError unless it is recovered after a kill."""
-        if plan.how is not HowToOpen.RECOVER:
+        if plan.mode is not OpenMode.RECOVER:
             # The whole file was on disk once: a truncation, now or later, would lose the later records.
             if self._was_closed:
                 (self.directory / CLOSED_AND_DAMAGED).touch()

@@ -52,7 +52,7 @@ CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
 
 
-class HowToOpen(Enum):
+class OpenMode(Enum):
     """The parts of a segment that are read when it is opened."""
 
     ENDS = "ends"
@@ -66,7 +66,7 @@ class SegmentPlan(NamedTuple):
     base_offset: int
     upper_bound_offset: int
     """Base offset of the next segment, or the largest offset of an index; all batches must end at or before it."""
-    how: HowToOpen
+    mode: OpenMode
 
 
 def plan_segments(
@@ -80,9 +80,9 @@ def plan_segments(
     plans = []
     for base_offset, next_base in zip_longest(bases, bases[1:]):
         recovers = not was_closed and (next_base is None or next_base > recovery_point)
-        how = HowToOpen.ENDS if needs_no_batches else HowToOpen.WHOLE
+        mode = OpenMode.ENDS if needs_no_batches else OpenMode.WHOLE
         upper_bound = base_offset + MAX_RELATIVE_OFFSET if next_base is None else next_base
-        plans.append(SegmentPlan(base_offset, upper_bound, HowToOpen.RECOVER if recovers else how))
+        plans.append(SegmentPlan(base_offset, upper_bound, OpenMode.RECOVER if recovers else mode))
     return plans
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from broker_sim.log.storage.batch_scan import MAX_RELATIVE_OFFSET
-from broker_sim.log.storage.log_loader import HowToOpen, SegmentPlan, plan_segments
+from broker_sim.log.storage.log_loader import OpenMode, SegmentPlan, plan_segments
 
-ENDS, WHOLE, RECOVER = HowToOpen.ENDS, HowToOpen.WHOLE, HowToOpen.RECOVER
+ENDS, WHOLE, RECOVER = OpenMode.ENDS, OpenMode.WHOLE, OpenMode.RECOVER
 BASES = [0, 10, 20]
 
 
@@ -28,7 +28,7 @@ def test_segments_above_the_recovery_point_are_recovered_and_others_stay_unread(
     plans = plan_segments(
         BASES, was_closed=was_closed, recovery_point=recovery_point, needs_no_batches=needs_no_batches
     )
-    assert [plan.how for plan in plans] == expected
+    assert [plan.mode for plan in plans] == expected
 
 
 def test_segment_ends_where_the_next_one_begins():
