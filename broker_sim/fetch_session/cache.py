@@ -148,7 +148,7 @@ class FetchSessionCache:
         return self._shards[number]
 
     def find(self, session_id: int) -> FetchSession | None:
-        """Return the session with this id, None if there is none."""
+        """Return the session with this id, at any epoch; None if there is none."""
         for shard in self._shards:
             if session_id in shard.sessions:
                 return shard.sessions[session_id]

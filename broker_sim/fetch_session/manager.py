@@ -34,10 +34,6 @@ class FetchManager:
         self.cache = FetchSessionCache(slots, make_rng)
         self._clock = clock
 
-    def find(self, session_id: int) -> FetchSession | None:
-        """Return the session with this id, at any epoch; None if there is none."""
-        return None if session_id == NO_SESSION else self.cache.find(session_id)
-
     def close(self, session_id: int) -> None:
         """Close the session, if there is one. Raises ApiError with UNKNOWN_SERVER_ERROR as `resume`."""
         if session_id != NO_SESSION:

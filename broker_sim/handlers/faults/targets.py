@@ -80,7 +80,7 @@ def _fetch(request: messages.FetchRequest, context: RequestContext) -> Iterator[
         name = topic.topic or _name_of(topic.topic_id, context)
         for partition in topic.partitions:
             yield TopicPartition(name, partition.partition)
-    session = context.broker.fetch_manager.find(request.session_id)
+    session = context.broker.fetch_manager.cache.find(request.session_id)
     if session is None or request.session_epoch <= INITIAL_EPOCH:
         return
     # An incremental fetch is for all partitions of its session, except those that it forgets.
