@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from broker_sim.config import DEFAULT_LISTENER
 from broker_sim.log import MemoryAccount
@@ -47,13 +47,8 @@ COUNTED_BYTES: Final = 64 * 1024
 _PAUSED: Final = ProcessState.PAUSED
 _USES: Final = count()
 """Sequence numbers of reads and writes; only their order matters."""
-
-
-class SendResponse(Protocol):
-    """Sends the bytes of a response, or None if the request has no response (acks=0)."""
-
-    def __call__(self, chunks: Sequence[Chunk] | None, /) -> None:
-        """Send them and allow the next request; called exactly once for every request."""
+SendResponse: TypeAlias = "Callable[[Sequence[Chunk] | None], None]"
+"""Sends the bytes of a response, None for a request without one (acks=0); called exactly once for every request."""
 
 
 class RequestSink(Protocol):
