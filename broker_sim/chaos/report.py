@@ -155,7 +155,8 @@ def shrunk_text(first: Outcome, small: Outcome) -> str:
     if not first.deviations:
         return f"{_counted(before, 'fault')} -> {after}{'' if after else ' (it fails without any)'}"
     deviations = f"{_counted(len(first.deviations), 'deviation')} from first in, first out"
-    size = _counted(len(small.deviations), "deviation")
+    is_seeded = small.schedule.order == "seeded"
+    size = "the seeded order" if is_seeded else _counted(len(small.deviations), "deviation")
     if not before:
         return f"{deviations} -> {size}"
     return f"{_counted(before, 'fault')} and {deviations} -> {_counted(after, 'fault')}, {size}"

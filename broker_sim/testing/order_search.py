@@ -34,14 +34,16 @@ def shrink_order(
 ) -> list[pytest.TestReport]:
     """Return the reports of the smallest run that fails as the first one did, with the order of its tasks.
 
-    `run_once(deviations)` runs the test; it returns the finished run and the reports. If the order of the first run
-    was first in, first out, its own `reports` are returned.
+    `run_once(deviations)` runs the test; it returns the finished run and the reports. If the first run did not deviate
+    from first in, first out, or fails by the order of threads, its own `reports` are returned.
     """
     if first.error is None or not first.run.deviations:
         return reports
     seed = first.seed
     original = _outcome(Schedule(seed, duration_ms=0, order="seeded"), first)
     shrunk = shrink(original, lambda each: _outcome(each, run_once(each.deviations)[0]))
+    if shrunk.schedule.order == "seeded":
+        return reports
     again, reports = run_once(shrunk.schedule.deviations)
     small = _outcome(shrunk.schedule, again)
     course = "" if small.invariant == original.invariant else ", DOES NOT REPEAT"

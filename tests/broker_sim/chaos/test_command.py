@@ -26,6 +26,22 @@ raise SystemExit("the clock is off")
 """
 """A program that ends with exit code 1 under the fault `clock`, and works under all others."""
 
+RACES = """
+import threading, time
+order = []
+def note(name):
+    time.sleep(1)
+    order.append(name)
+threads = [threading.Thread(target=note, args=(name,)) for name in "abc"]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+time.sleep(10)
+raise SystemExit("a came last" if order[-1] == "a" else 0)
+"""
+"""A program that ends with exit code 1 if its first thread runs after the others."""
+
 SENDS = """
 import asyncio, os
 from aiokafka import AIOKafkaProducer
@@ -180,6 +196,15 @@ class TestProgramsAsWorkers:
             printed_test[f"test_seed_{failure['seed']}"]()
         outcome = run_chaos(program_workers(*self.COMMAND), Schedule.parse(f"{head}\n{fault}"))
         assert outcome.digest == failure["digest"]
+
+    def test_order_of_threads_that_fails_is_repeated(self, chaos):
+        command = (*self.SEARCH[:-4], "--seeds", "4", "--jobs", "1", "--", "python", "-S", "-c", RACES)
+        assert chaos(*command).stdout.startswith("4 of 4 seeds passed")
+        failing = chaos("--order", "seeded", *command, code=1).stdout
+        assert "-> 0 faults, the seeded order, in " in failing
+        assert ", repeats" in failing
+        assert "workers=2 latency_ms=0 duration_ms=0 order=seeded\n" in failing
+        assert "a came last" in failing
 
     def test_with_a_check_workers_may_die_and_it_says_what_must_hold(self, chaos):
         passing = chaos(*self.SEARCH, "--check", "program_check.py", "--", *self.COMMAND)

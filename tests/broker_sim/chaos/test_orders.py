@@ -105,6 +105,18 @@ def test_order_that_a_failure_does_not_need_becomes_first_in_first_out():
     assert shrunk.tries == 2
 
 
+@pytest.mark.parametrize("deviations", [(), CHANCE[:3]])
+def test_failure_that_no_deviations_repeat_keeps_the_seeded_order(deviations):
+    def run(schedule):
+        return ended(schedule, "lost" if schedule.order == "seeded" else None, deviations)
+
+    first = Schedule.parse("seed=1 order=seeded\n100 crash worker-1 for=100\n900 roll")
+    small = shrink(ended(first, "lost", deviations), run).schedule
+    assert (small.order, small.actions, small.deviations) == ("seeded", (), ())
+    text = shrunk_text(ended(first, "lost", CHANCE), ended(small, "lost", deviations))
+    assert text == "2 faults and 1 412 deviations from first in, first out -> 0 faults, the seeded order"
+
+
 @pytest.mark.parametrize(("needed_ms", "left_ms"), [(0, 0), (3, 5), (20, 20)])
 def test_latency_is_drawn_back_as_far_as_the_failure_allows(needed_ms, left_ms):
     def run(schedule):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from broker_sim.runtime.virtual.programs.compiling import library
 from broker_sim.runtime.virtual.programs.connection import Connection, Server
 from broker_sim.runtime.virtual.programs.os_process import MESSAGE_BYTES, NUMBER_BITS, OsProcess, of_group
+from broker_sim.runtime.virtual.task_order import SeededOrder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,8 +50,8 @@ class Program:
 
     `name` is unique in the loop. The program belongs to `process`, or to a new process of that name. Its randomness
     follows from the loop's seed, the name, and the number of the start. An `order` other than 0 varies which of its
-    ready threads runs next; None is 0, or a number drawn from the seed if the loop's tasks do not run first in, first
-    out. `on_output(line)` is called for each line printed.
+    ready threads runs next; None is 0, or a number drawn from the seed if the order of the loop's tasks is seeded.
+    `on_output(line)` is called for each line printed.
     Raises NoVirtualProgramsError, and OSError if the command cannot be started.
     """
 
@@ -105,7 +106,7 @@ class Program:
         seed: str,
         order: int | None,
     ) -> subprocess.Popen[bytes]:
-        if order is None and self._loop.task_order is not None:
+        if order is None and isinstance(self._loop.task_order, SeededOrder):
             order = self._loop.stream(f"threads of {seed}").getrandbits(ORDER_BITS)
         own = {"LD_PRELOAD": str(library()), "VT_FD": str(control.fileno()), "VT_SEED": seed}
         if order:
