@@ -96,11 +96,6 @@ class ClientQuotaManager:
         self.is_enabled = False
         """Whether any quota of this kind is set."""
 
-    @property
-    def measured_clients(self) -> int:
-        """Number of quota entities with a sensor; idle ones stay for at least an hour."""
-        return len(self._sensors)
-
     def update(self, quotas: Iterable[tuple[QuotaEntity, float]]) -> None:
         """Replace the quotas."""
         self._sensors.update(quotas)

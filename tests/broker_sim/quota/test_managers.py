@@ -79,7 +79,7 @@ def test_idle_clients_are_removed_after_an_hour(clock):
         produce.record_and_get_throttle_time_ms(Client("u", str(number)), 1)
     clock.advance_to(3_600_000)
     produce.record_and_get_throttle_time_ms(CLIENT, 1)
-    assert produce.measured_clients == 1
+    assert len(produce._sensors) == 1
 
 
 # -- changes of topics ------------------------------------------------------------------------------

@@ -29,7 +29,6 @@ class LoopTrace:
         self._hash = hashlib.sha256()
         self._batch: list[tuple[object, ...]] = []
         self._kept: list[tuple[object, ...]] = []
-        self._digested = 0
 
     def record(self, *parts: object) -> None:
         """Add an event at the current time."""
@@ -40,14 +39,8 @@ class LoopTrace:
 
     def _digest_batch(self) -> None:
         batch, self._batch = self._batch, []
-        self._digested += len(batch)
         self._hash.update("".join([f"{event!r}\n" for event in batch]).encode())
         self._kept = [*self._kept, *batch][-self._keep_events :] if self._keep_events else []
-
-    @property
-    def event_count(self) -> int:
-        """Number of events so far."""
-        return self._digested + len(self._batch)
 
     @property
     def recent(self) -> Sequence[str]:
