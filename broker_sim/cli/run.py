@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import click
 from broker_sim_purgatory import compiled
 
-from broker_sim.cli.ending import Ending
 from broker_sim.cli.logs import FORMATS, LEVELS, logs_on_stderr
 from broker_sim.cli.parameters import (
     USERS_VARIABLE,
@@ -31,6 +30,7 @@ from broker_sim.cli.parameters import (
     parse_memory,
     parse_users,
 )
+from broker_sim.cli.shutdown import Shutdown
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.client import TOKEN_VARIABLE
@@ -353,11 +353,11 @@ def _check_token(token: str, source: str) -> None:
 
 
 async def _run(options: _Options) -> None:
-    ending = Ending(asyncio.get_running_loop())
+    shutdown = Shutdown(asyncio.get_running_loop())
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(ending.at_signals())
+        stack.enter_context(shutdown.on_signals())
         if options.until_stdin_closes:
-            ending.at_end_of_stdin()
+            shutdown.on_end_of_stdin()
         trace_topic = TraceTopic(options.trace_topic) if options.trace_topic else None
         trace = _open_trace(options.trace_path, trace_topic, options.seed)
         if trace is not None:
@@ -392,9 +392,9 @@ async def _run(options: _Options) -> None:
             cluster_id=options.cluster_id,
             data_dir=options.data_dir,
         )
-        if not await ending.or_done(stack.enter_async_context(cluster)):
+        if not await shutdown.run(stack.enter_async_context(cluster)):
             return
-        ending.halt = cluster.nodes.halt
+        shutdown.halt = cluster.nodes.halt
         if trace_topic is not None:
             trace_topic.open(cluster.nodes)
         if options.ca_path is not None:
@@ -403,7 +403,7 @@ async def _run(options: _Options) -> None:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         gc.enable()
-        await ending.has_come.wait()
+        await shutdown.requested.wait()
 
 
 def _open_trace(path: str | None, topic: TraceTopic | None, seed: int | None) -> Trace | None:

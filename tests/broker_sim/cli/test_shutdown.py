@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from broker_sim.cli.ending import Ending
+from broker_sim.cli.shutdown import Shutdown
 
 TIMEOUT_S = 60
 
@@ -16,32 +16,32 @@ TIMEOUT_S = 60
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_halts_before_the_next_callback_and_wakes_the_loop(number):
     async def run():
-        ending = Ending(asyncio.get_running_loop())
+        shutdown = Shutdown(asyncio.get_running_loop())
         halted = []
-        ending.halt = lambda: halted.append(number)
+        shutdown.halt = lambda: halted.append(number)
         before = signal.getsignal(number)
-        with ending.at_signals():
+        with shutdown.on_signals():
             os.kill(os.getpid(), number)
             assert halted == [number]
-            await asyncio.wait_for(ending.has_come.wait(), 60)
+            await asyncio.wait_for(shutdown.requested.wait(), 60)
         assert signal.getsignal(number) == before
 
     asyncio.run(run())
 
 
-def test_work_is_cancelled_when_the_end_comes_first():
+def test_work_is_cancelled_when_the_shutdown_comes_first():
     async def run():
-        ending = Ending(asyncio.get_running_loop())
+        shutdown = Shutdown(asyncio.get_running_loop())
         ended = []
 
         async def work():
-            ending.come()
+            shutdown.request()
             try:
                 await asyncio.Event().wait()
             finally:
                 ended.append("work")
 
-        assert not await ending.or_done(work())
+        assert not await shutdown.run(work())
         assert ended == ["work"]
 
     asyncio.run(run())
@@ -49,7 +49,7 @@ def test_work_is_cancelled_when_the_end_comes_first():
 
 def test_work_ends_with_who_waits_for_it():
     async def run():
-        ending = Ending(asyncio.get_running_loop())
+        shutdown = Shutdown(asyncio.get_running_loop())
         began, ended = asyncio.Event(), []
 
         async def work():
@@ -59,7 +59,7 @@ def test_work_ends_with_who_waits_for_it():
             finally:
                 ended.append("work")
 
-        waiting = asyncio.ensure_future(ending.or_done(work()))
+        waiting = asyncio.ensure_future(shutdown.run(work()))
         await began.wait()
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -73,23 +73,23 @@ def test_work_ends_with_who_waits_for_it():
 
 def test_work_that_is_done_and_its_error_are_passed_on():
     async def run():
-        ending = Ending(asyncio.get_running_loop())
-        assert await ending.or_done(asyncio.sleep(0))
+        shutdown = Shutdown(asyncio.get_running_loop())
+        assert await shutdown.run(asyncio.sleep(0))
 
         async def fail():
             raise OSError("no port")
 
         with pytest.raises(OSError, match="no port"):
-            await ending.or_done(fail())
+            await shutdown.run(fail())
 
     asyncio.run(run())
 
 
-def test_end_that_comes_after_the_loop_is_nothing():
+def test_shutdown_after_the_loop_is_closed_does_nothing():
     loop = asyncio.new_event_loop()
-    ending = Ending(loop)
+    shutdown = Shutdown(loop)
     loop.close()
-    ending.come()
+    shutdown.request()
 
 
 STILL_RUNS = """
