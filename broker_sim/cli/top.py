@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
     from broker_sim.control.client import ControlClient
 
-LEAVES = (b"q", b"Q", b"")
+MS_PER_SECOND = 1_000
+QUIT_KEYS = (b"q", b"Q", b"")
 """The keys that quit; an empty read means that the terminal is gone."""
 
 
 @contextlib.contextmanager
-def keys_at_once() -> Iterator[int | None]:
-    """Read keys without the enter key in the block; its target is the terminal's descriptor.
+def unbuffered_keys() -> Iterator[int | None]:
+    """Read keys without the enter key in the `with` block, whose target is the terminal's descriptor.
 
     It is None without a terminal, and on Windows, which has no termios; ctrl-C works everywhere.
     """
@@ -51,16 +52,13 @@ def keys_at_once() -> Iterator[int | None]:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def is_left(descriptor: int | None, seconds: float) -> bool:
+def wait_for_quit(descriptor: int | None, seconds: float) -> bool:
     """Wait that long for a key; return whether it quits. Other keys end the wait too."""
     if descriptor is None:
         Event().wait(seconds)
         return False
     ready, _, _ = select.select([descriptor], [], [], seconds)
-    return bool(ready) and os.read(descriptor, 1) in LEAVES
-
-
-MS_PER_SECOND = 1_000
+    return bool(ready) and os.read(descriptor, 1) in QUIT_KEYS
 
 
 @click.command("top")
@@ -78,8 +76,13 @@ def command(url: str | None, token: str | None, interval_s: float, count: int | 
     """Watch delayed operations, timing wheels, hottest keys, groups, transactions and producers."""
     try:
         client = control_client(url, token)
-        with contextlib.suppress(KeyboardInterrupt), keys_at_once() as terminal:
-            watch(lambda: _look(client), clock=SystemClock(), pause=lambda: is_left(terminal, interval_s), count=count)
+        with contextlib.suppress(KeyboardInterrupt), unbuffered_keys() as terminal:
+            watch(
+                lambda: _look(client),
+                clock=SystemClock(),
+                pause=lambda: wait_for_quit(terminal, interval_s),
+                count=count,
+            )
     except ControlError as error:
         raise click.ClickException(str(error)) from error
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from rich.console import Group
 from rich.text import Text
 
-from broker_sim.cli.columns import Column, age_text, fitted_table
+from broker_sim.cli.columns import UNKNOWN, Column, age_text, fitted_table
 from broker_sim.cli.group_tables import LISTINGS
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ LINES_BESIDE_ROWS = 5
 """Lines of a table besides its rows: title, head and rules."""
 LEAST_ROWS = 2
 """Minimum number of rows for a table to be shown."""
-UNKNOWN = "-"
-"""Text for rates in the first picture."""
 
 
 class _Purgatory(NamedTuple):

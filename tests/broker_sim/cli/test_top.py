@@ -9,7 +9,7 @@ from broker_sim_purgatory import VirtualClock
 from click.testing import CliRunner
 from rich.console import Console
 
-from broker_sim.cli.top import command, is_left, keys_at_once, watch
+from broker_sim.cli.top import command, unbuffered_keys, wait_for_quit, watch
 from broker_sim.cli.top_view import render, rows_that_fit
 from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
@@ -223,7 +223,7 @@ def test_tables_share_the_lines(counts, lines, shown):
     assert sum(each + 5 for each in shown if each) <= lines
 
 
-def test_watch_ends_when_it_is_left(terminal):
+def test_watch_ends_at_a_key_that_quits(terminal):
     pauses = iter([False, True])
     watch(_answer, clock=VirtualClock(), pause=lambda: next(pauses), console=terminal)
     assert next(pauses, None) is None
@@ -234,14 +234,14 @@ def test_q_leaves_without_the_enter_key(monkeypatch, key, leaves):
     controller, terminal = os.openpty()
     with os.fdopen(controller, "wb", buffering=0) as keyboard, os.fdopen(terminal) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
-        with keys_at_once() as descriptor:
-            assert not is_left(descriptor, 0)
+        with unbuffered_keys() as descriptor:
+            assert not wait_for_quit(descriptor, 0)
             keyboard.write(key)
-            assert is_left(descriptor, 30) is leaves
+            assert wait_for_quit(descriptor, 30) is leaves
 
 
 def test_without_a_terminal_there_are_no_keys(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    with keys_at_once() as descriptor:
+    with unbuffered_keys() as descriptor:
         assert descriptor is None
-    assert not is_left(None, 0)
+    assert not wait_for_quit(None, 0)
