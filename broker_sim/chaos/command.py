@@ -45,8 +45,7 @@ CONTROL_VARIABLE: Final = "BROKER_SIM_CONTROL"
 COMMAND: Final = "command"
 MOST_REQUESTS: Final = 2_000
 """Maximum number of failed requests in a time line."""
-SIGNALLED: Final = 128
-"""The exit code of a command ended by signal N is 128 + N, as in a shell."""
+_SIGNALLED: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +101,11 @@ class CommandOutcome:
         """Return the time line, with all its lines or the most important ones, and the summary."""
         table = timeline_text(self.moments, None if is_full else MOST_LINES, HOW_TO_SEE_ALL)
         return "\n".join((table, "", self.summary, *self.broken))
+
+
+def shell_exit_code(code: int) -> int:
+    """Return an exit code as a shell gives it: 128 + N for a process ended by signal N, whose `code` is -N."""
+    return code if code >= 0 else _SIGNALLED - code
 
 
 def check_schedule(schedule: Schedule) -> None:
@@ -247,7 +251,7 @@ class CommandRun:
                 for task in self._tasks:
                     task.cancel()
             elapsed_s = loop.time() - started_s
-            code = code if code >= 0 else SIGNALLED - code
+            code = shell_exit_code(code)
             timeline.note(COMMAND, f"exits with code {code}")
             broken = [text async for text in self._judge()]
         begin_s, lasts_s = self._begin_s, self._schedule.duration_ms / 1000

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from broker_sim.chaos.command import shell_exit_code
 from broker_sim.chaos.run import LEAST_MS
 from broker_sim.cli.parameters import check_command
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 OPTIONS: Final = ("brokers", "first_broker_id", "topics", "configs", "broker_configs", "as_version", "features")
 """Options of `broker-sim run` that also apply in virtual time, as arguments of the cluster."""
-SIGNALLED: Final = 128
-"""Exit code of a program ended by signal N is 128 + N, as in a shell."""
 
 
 class _End(NamedTuple):
@@ -50,7 +49,7 @@ def run_program(words: Sequence[str], seed: int, **options: Any) -> int:
         raise click.UsageError(str(error)) from None
     except (VirtualRunError, NoVirtualProgramsError, MissingExtraError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    code = end.exit_code if end.exit_code >= 0 else SIGNALLED - end.exit_code
+    code = shell_exit_code(end.exit_code)
     click.echo(
         f"seed {seed}: exit code {code} after {end.virtual_s:.3f} s of virtual time, trace {end.digest}", err=True
     )
