@@ -30,6 +30,7 @@ from broker_sim.chaos.settings import CONFIGS
 from broker_sim.chaos.timeline import FAULT, HOW_TO_SEE_ALL, MOST_LINES, Timeline, as_json, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.virtual.simulated_cluster import SERVERS_VARIABLE
+from broker_sim.control.client import CONTROL_VARIABLE
 from broker_sim.errors import ApiError, ClusterTimeoutError, WrongStateError
 from broker_sim.runtime.virtual.network import ANY
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from broker_sim.config import GivenValue
     from broker_sim.handlers.request_log import RequestStatus
 
-CONTROL_VARIABLE: Final = "BROKER_SIM_CONTROL"
 COMMAND: Final = "command"
 MOST_REQUESTS: Final = 2_000
 """Maximum number of failed requests in a time line."""

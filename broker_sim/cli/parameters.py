@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from broker_sim.control.client import TOKEN_VARIABLE, ControlClient
+from broker_sim.control.client import CONTROL_VARIABLE, TOKEN_VARIABLE, ControlClient
 from broker_sim.runtime.memory import parse_memory_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-CONTROL_VARIABLE = "BROKER_SIM_CONTROL"
 USERS_VARIABLE = "BROKER_SIM_USERS"
 Command = TypeVar("Command", bound="Callable[..., object]")
 

@@ -32,6 +32,7 @@ from broker_sim.cli.parameters import (
 )
 from broker_sim.cli.shutdown import Shutdown
 from broker_sim.cluster.async_cluster import AsyncCluster
+from broker_sim.cluster.listeners.broker_listeners import LAST_PORT
 from broker_sim.cluster.trace_topic import TraceTopic
 from broker_sim.control.client import TOKEN_VARIABLE
 from broker_sim.control.server import ControlServer
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from broker_sim.trace import Trace
 
-LAST_PORT = 65535
 GC_THRESHOLDS = (20_000, 10, 100)
 """Thresholds of the garbage collector: full collections are rare, because one takes 40 ms with hundreds of topics.
 

@@ -13,6 +13,8 @@ from broker_sim.runtime.sockets import address_text
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CONTROL_VARIABLE = "BROKER_SIM_CONTROL"
+"""Environment variable with the address of the control port."""
 TOKEN_VARIABLE = "BROKER_SIM_CONTROL_TOKEN"  # noqa: S105 - the name of a variable
 TIMEOUT_S = 600
 """Timeout of a request in seconds; `roll` takes about 12 s for each broker."""
