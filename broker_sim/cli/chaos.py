@@ -28,7 +28,7 @@ from broker_sim.chaos.timeline import HOW_TO_SEE_ALL, MOST_LINES, as_json, timel
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.parameters import WithCommand, check_command
 from broker_sim.cli.progress import progress_bar
-from broker_sim.cli.settings_options import settings_options
+from broker_sim.cli.settings_options import read_settings, settings_options
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
 from broker_sim.runtime.scheduler import new_event_loop
 from broker_sim.runtime.virtual import pin_hash_seed
@@ -176,7 +176,6 @@ def command(
     cut off, seed after seed, and failures are reported like those of a test. The output of workers is on the time line.
     """
     context = click.get_current_context()
-    settings = {name: value for name, value in settings.items() if value is not None}
     output = _Output(json_file, page_file, playground, is_full=is_full)
     if (test is None) == (words is None):
         raise click.UsageError("name a test as MODULE:FUNCTION, or write a command after --", context)
@@ -190,11 +189,12 @@ def command(
     if words is not None and not is_virtual:
         of_tests = {name for name, setting in settings_by_name().items() if not setting.beside_a_command}
         _refuse(context, {*of_tests, *TEST_OPTIONS}, "a test, not of a command")
-        _run_command(words, first, settings, begin_with, written, judgements, output)
+        _run_command(words, first, read_settings(settings), begin_with, written, judgements, output)
     _refuse(context, COMMAND_OPTIONS, "a command after -- in real time")
     if words is None:
         _refuse(context, ("judgements",), "a command after --; a test has chaos.history")
     pin_hash_seed()
+    settings = read_settings(settings)
     try:
         search_test = _test_of(test, settings) if words is None else _programs_of(words, check, judgements, settings)
         outcomes = _Results(results, search_test)

@@ -12,17 +12,28 @@ from broker_sim.cli.parameters import check_topics, parse_configs, parse_users
 from broker_sim.runtime.virtual.loop import Order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 Command = TypeVar("Command", bound="Callable[..., object]")
 
 
 def settings_options(command: Command) -> Command:
-    """Add the options, as parameters named like the fields; None for each unused option."""
+    """Add the options, as parameters named like the fields, for `read_settings`; None for each unused option."""
     for name, setting in reversed(settings_by_name().items()):
         for option in _options(name, setting):
             command = option(command)
     return command
+
+
+def read_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the options that were used, with the text of the schedule's file.
+
+    `--schedule <(...)` can be read only once: call it after `pin_hash_seed`, which may restart the program.
+    """
+    settings = {name: value for name, value in options.items() if value is not None}
+    if "schedule" in settings:
+        settings["schedule"] = settings["schedule"].read_text()
+    return settings
 
 
 def _options(name: str, setting: Setting) -> list[Callable[[Command], Command]]:
@@ -43,10 +54,6 @@ def _kinds(_ctx: click.Context, _param: click.Parameter, text: str | None) -> li
     return None if text is None else text.split(",")
 
 
-def _text(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> str | None:
-    return None if path is None else path.read_text()
-
-
 def _or_none(parse: Callable[..., Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     return lambda ctx, param, texts: parse(ctx, param, texts) or None
 
@@ -58,7 +65,7 @@ _FORMS: Final[dict[Form, dict[str, Any]]] = {
     "flag": {"is_flag": True, "default": None},
     "kinds": {"metavar": "KIND,...", "callback": _kinds},
     "order": {"type": click.Choice(get_args(Order))},
-    "schedule": {"type": click.Path(exists=True, dir_okay=False, path_type=Path), "callback": _text},
+    "schedule": {"type": click.Path(exists=True, dir_okay=False, path_type=Path)},
     "topics": {"multiple": True, "metavar": "NAME:PARTITIONS:RF:KEY=VALUE", "callback": _or_none(check_topics)},
     "configs": {"multiple": True, "metavar": "KEY=VALUE", "callback": _or_none(parse_configs)},
     "security": {"metavar": "PROTOCOL"},

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from broker_sim.cli.settings_options import settings_options
+from broker_sim.cli.settings_options import read_settings, settings_options
 from broker_sim_integration.pipeline.cli import job
 
 
@@ -42,5 +42,5 @@ def chaos(
 
     The options of the test's pytest marker `chaos` apply, unless an option overrides them.
     """
-    test = module.load(name, **settings)
+    test = module.load(name, **read_settings(settings))
     return str(module.run(spark, module.ChaosPlan(test, seed, examined), output, tasks))

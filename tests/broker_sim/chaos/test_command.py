@@ -1,6 +1,7 @@
 """`broker-sim chaos`: many seeds, failures told once, continued where it was ended."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -60,9 +61,12 @@ asyncio.run(main())
 def chaos(tmp_path):
     """Run the command beside the applications; returns the finished process."""
 
-    def run(*arguments, code=0):
+    def run(*arguments, code=0, stdin=None):
         command = [sys.executable, "-m", "broker_sim", "chaos", *arguments]
-        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, timeout=100, check=False)
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+        done = subprocess.run(
+            command, cwd=HERE, env=env, input=stdin, capture_output=True, text=True, timeout=100, check=False
+        )
         assert done.returncode == code, done.stdout + done.stderr
         return done
 
@@ -114,10 +118,10 @@ def test_what_no_seed_has_seen_fails_the_search(chaos, tmp_path):
 
 
 def test_passing_schedule_is_shown_too(chaos, tmp_path):
-    schedule, report = tmp_path / "schedule.txt", tmp_path / "report.json"
-    schedule.write_text("seed=1 workers=2 duration_ms=60000\n30000 crash worker-1 for=500")
-    arguments = ["applications:forget", "--schedule", str(schedule), "--timeline", "--json", str(report)]
-    shown = chaos(*arguments).stdout.splitlines()
+    # A pipe can be read only once, although the command restarts itself to pin its hash seed.
+    schedule, report = "seed=1 workers=2 duration_ms=60000\n30000 crash worker-1 for=500", tmp_path / "report.json"
+    arguments = ["applications:forget", "--schedule", "/dev/stdin", "--timeline", "--json", str(report)]
+    shown = chaos(*arguments, stdin=schedule).stdout.splitlines()
     assert shown[0].split() == ["time", "who", "what"]
     assert "30.000  FAULT     crash worker-1 for 0.5 s: not done, worker-1 is not running" in "\n".join(shown)
     assert shown[-1] == "the test passes under this schedule"
