@@ -264,7 +264,7 @@ class ScheduledRun(VirtualRun):
             chaos = self.open_chaos()
             try:
                 self.wait_for_test(self._called(test, chaos))
-                self.raise_what_nobody_took()
+                self.raise_unhandled()
             except Exception as raised:  # noqa: BLE001 - every error is an outcome
                 error = raised
             self.close_chaos()

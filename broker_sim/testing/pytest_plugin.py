@@ -448,7 +448,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = pyfuncitem._fixtureinfo.argnames  # noqa: SLF001 - as pytest's own call of a test
     try:
         test.run.wait_for_test(test.function(**{name: pyfuncitem.funcargs[name] for name in names}))
-        test.run.raise_what_nobody_took()
+        test.run.raise_unhandled()
     except BaseException as error:
         _note_error(pyfuncitem, test, error)
         if isinstance(error, _ERRORS_OF_THE_RUN):

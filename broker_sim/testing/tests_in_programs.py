@@ -90,7 +90,7 @@ class ProgramTest:
             else:
                 chaos, kafka = None, run.open_cluster() if "kafka" in item.fixturenames else None
             run.wait_for_test(self._main(folder, kafka, chaos))
-            run.raise_what_nobody_took()
+            run.raise_unhandled()
             if isinstance(run, ScheduledRun):
                 run.close_chaos()
             elif kafka is not None:

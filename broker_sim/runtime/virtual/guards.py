@@ -40,7 +40,7 @@ class TimeLimit:
         self.what = self._given
         """The message for a run that reaches it."""
 
-    def let_end(self, seconds: float) -> None:
+    def limit_shutdown(self, seconds: float) -> None:
         """Limit the run, which has failed or is over, to that many virtual seconds from now, whatever was left."""
         self._given_ns = self._clock.now_ns + delay_to_ns(seconds)
         self._given = _shutdown_message(seconds)

@@ -50,7 +50,7 @@ def run(
     this = VirtualRun(seed, **options)
     try:
         result = this.wait(main(this.loop))
-        this.raise_what_nobody_took()
+        this.raise_unhandled()
         this.close()
     except BaseException as error:
         try:
@@ -107,7 +107,7 @@ class VirtualRun:
         try:
             return self.loop.run_until_complete(future)
         except BaseException:
-            self._let_it_end()
+            self._limit_shutdown()
             raise
 
     def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -116,14 +116,14 @@ class VirtualRun:
             return function(*args, **kwargs)
         return self._context.run(partial(self.loop.run_now, function, *args, **kwargs))
 
-    def raise_what_nobody_took(self) -> None:
+    def raise_unhandled(self) -> None:
         """Raise the unhandled error of a task or callback, if there is one."""
         gc.collect()  # the error of a task that nobody awaited is reported once the task is deleted
         self.loop.raise_failure()
 
     def close(self) -> None:
         """End all tasks and close the loop. Raises the tasks' errors. Idempotent."""
-        self._let_it_end()
+        self._limit_shutdown()
         with self._resources:
             self._runner.close()
             self.loop.raise_failure()
@@ -137,9 +137,9 @@ class VirtualRun:
             f"last events:\n{events or '  none'}"
         )
 
-    def _let_it_end(self) -> None:
-        """Give the program time to end without invariant checks, which might fail again before any task ends."""
-        self.loop.time_limit.let_end(ENDING_S)
+    def _limit_shutdown(self) -> None:
+        """Limit the time of the shutdown; it has no invariant checks, which might fail again before any task ends."""
+        self.loop.time_limit.limit_shutdown(ENDING_S)
         self.loop.after_step = None
         self.loop.processes.kill_frozen()
 

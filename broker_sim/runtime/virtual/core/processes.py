@@ -58,7 +58,8 @@ class Process:
         self._processes = processes
         self._state: State = "running"
         self._held: list[tuple[int, asyncio.Handle]] = []
-        self._grave: list[object] = []
+        self._kept: list[object] = []
+        """Objects of the killed process, kept so that they are not finalized before `dispose`."""
         self._context = context
         context.run(PROCESS.set, self)
 
@@ -136,9 +137,9 @@ class Process:
         for port in list(self.ports):
             port.on_owner_gone()
         for connection in list(self.connections):
-            self._grave.append(connection)
+            self._kept.append(connection)
             connection.on_owner_gone()
-        self._bury_alive(self.tasks, self.generators)
+        self._keep(self.tasks, self.generators)
 
     def _halt(self, state: State) -> None:
         self._set_state(state)
@@ -155,7 +156,7 @@ class Process:
         """Keep a callback that was scheduled while the process is frozen or dead."""
         self._held.append((due_ns, handle))
 
-    def _bury_alive(self, tasks: Iterable[asyncio.Task[Any]], generators: Iterable[AsyncGenerator[Any, Any]]) -> None:
+    def _keep(self, tasks: Iterable[asyncio.Task[Any]], generators: Iterable[AsyncGenerator[Any, Any]]) -> None:
         """Keep objects that would otherwise be finalized or cancelled now, and silence their warnings for later."""
         for task in tasks:
             if task.done():
@@ -164,16 +165,16 @@ class Process:
             else:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 asyncio.tasks._unregister_task(task)
-            self._grave.append(task)  # even a finished task may hold open resources, in its traceback
+            self._kept.append(task)  # even a finished task may hold open resources, in its traceback
         for generator in generators:
             self._processes.loop._asyncgens.discard(generator)  # type: ignore[attr-defined]
-            self._grave.append(generator)
+            self._kept.append(generator)
 
     def dispose(self) -> None:
         """Drop the objects that a killed process held."""
-        grave, self._grave = self._grave, []
+        kept, self._kept = self._kept, []
         self._held.clear()
-        for task in grave:
+        for task in kept:
             if isinstance(task, asyncio.Task):
                 _close(task.get_coro())
 

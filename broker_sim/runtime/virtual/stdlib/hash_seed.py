@@ -26,10 +26,10 @@ def pinned_hash_seed() -> int | None:
 def pin_hash_seed(seed: int = 0) -> None:
     """Restart this program with a pinned hash seed, unless one is pinned already."""
     if pinned_hash_seed() is None:
-        _start_anew({**os.environ, VARIABLE: str(seed)})
+        _restart({**os.environ, VARIABLE: str(seed)})
 
 
-def _start_anew(environment: dict[str, str]) -> NoReturn:
+def _restart(environment: dict[str, str]) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.flush()
     if sys.platform == "win32":  # a waiting parent would see this program end at once

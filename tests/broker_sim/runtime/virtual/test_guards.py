@@ -96,7 +96,7 @@ def test_limit_holds_for_blocking_sleep_too():
 def test_run_that_ends_has_time_of_its_own(limit_s):
     loop = VirtualEventLoop(limit_s=limit_s)
     loop.sleep_blocking(5)
-    loop.time_limit.let_end(20)
+    loop.time_limit.limit_shutdown(20)
     loop.sleep_blocking(20)
     with pytest.raises(VirtualTimeLimitError, match=r"allowed 20 s pass at the end of the run, at 25"):
         loop.sleep_blocking(1)
