@@ -14,34 +14,26 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
 
 
+def _numbered_hash(self: Any) -> int:
+    try:
+        number: int = self._number
+    except AttributeError:
+        number = self._number = self.get_loop().core.next_number()
+    return number
+
+
 class NumberedFuture(asyncio.Future[Any]):
     """A future whose hash is a number, assigned at first use."""
 
     __slots__ = ("_number",)
-    _number: int
-
-    def __hash__(self) -> int:
-        try:
-            return self._number
-        except AttributeError:
-            number: int = self.get_loop().core.next_number()  # type: ignore[attr-defined]
-            self._number = number
-            return number
+    __hash__ = _numbered_hash
 
 
 class NumberedTask(asyncio.Task[Any]):
     """A task whose hash is a number, assigned at first use."""
 
     __slots__ = ("_number",)
-    _number: int
-
-    def __hash__(self) -> int:
-        try:
-            return self._number
-        except AttributeError:
-            number: int = self.get_loop().core.next_number()  # type: ignore[attr-defined]
-            self._number = number
-            return number
+    __hash__ = _numbered_hash
 
 
 class OrderedWeakSet:
