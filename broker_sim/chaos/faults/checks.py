@@ -46,7 +46,7 @@ def _has_targets(action: Action, kind: Kind) -> bool:
     names = action.on
     if kind.on in {BROKERS, WORKERS} and names in {(), (kind.on,)}:
         return True
-    if kind.whole_side:
+    if kind.has_far_end:
         names = names[:1]
     if len(names) < kind.at_least or (len(names) > kind.at_least and not kind.several):
         return False

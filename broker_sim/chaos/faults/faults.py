@@ -95,7 +95,7 @@ class Faults:
         """Begin the fault; return the result of its method. Raises ApiError or WrongStateError."""
         method = getattr(self._programs if kind.is_of_workers else self._cluster, action.kind)
         on: list[Any] = [_number(name) for name in action.on or (BROKERS,)]
-        if kind.whole_side:
+        if kind.has_far_end:
             on[1:] = action.on[1:] or [BROKERS]
         begun: Begun = method(*on, *([action.value] if kind.values else []))
         return begun

@@ -86,9 +86,11 @@ class Kind:
     weight: float = 1
     """Weight with which it is drawn for applications; with 0 it happens only if it is named."""
     lasts: bool = True
+    """Whether it has a duration."""
     values: tuple[str, ...] = ()
-    whole_side: bool = False
-    """Whether the action also names a broker, or `brokers`."""
+    """The values to draw from; () for a kind without a value."""
+    has_far_end: bool = False
+    """Whether the second target is the far end of the cut: a broker, or `brokers`."""
     several: bool = False
     """Whether the action may name several targets."""
     beside_a_command: bool = True
@@ -101,7 +103,7 @@ class Kind:
 
     @property
     def at_least(self) -> int:
-        """Minimum number of names."""
+        """Minimum number of targets."""
         return 2 if self.on == "link" else 1
 
 
@@ -109,7 +111,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "crash": Kind("worker", 3, beside_a_command=False),
     "slow_start": Kind("worker", 0.5, values=("2", "8"), beside_a_command=False),
     "freeze": Kind("worker", 2, beside_a_command=hasattr(os, "killpg")),  # Windows stops no processes
-    "cut": Kind("worker", 2, values=("both", "both", "to", "from"), whole_side=True, beside_a_command=False),
+    "cut": Kind("worker", 2, values=("both", "both", "to", "from"), has_far_end=True, beside_a_command=False),
     "slow": Kind("worker", 1, values=("50", "300", "2000"), beside_a_command=False),
     "fail": Kind("worker", 2, beside_a_command=False),
     "clock": Kind("worker", 0.5, values=("-3600", "-2", "2", "3600"), beside_a_command=False),
@@ -164,7 +166,7 @@ def draw_action(
     else:
         count = workers if kind.on == "worker" else brokers
         on = [f"{kind.on}-{rng.randint(1, count)}"]
-    if kind.whole_side:
+    if kind.has_far_end:
         on.append(rng.choice((BROKERS, BROKERS, f"broker-{rng.randint(1, brokers)}")))
     value = rng.choice(kind.values) if kind.values else ""
     return Action(at_ms, name, tuple(on), for_ms, value)

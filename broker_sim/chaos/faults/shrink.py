@@ -159,7 +159,7 @@ def _simpler_actions(schedule: S) -> Iterator[S]:
 
 def _simpler(action: Action) -> Iterator[Action]:
     kind = KINDS[action.kind]
-    if kind.whole_side and action.on[1:] != (BROKERS,):
+    if kind.has_far_end and action.on[1:] != (BROKERS,):
         yield action._replace(on=(action.on[0], BROKERS))
     if kind.several and len(action.on) > 1:
         for name in action.on:

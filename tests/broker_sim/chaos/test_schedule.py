@@ -93,7 +93,7 @@ def test_every_kind_is_drawn_with_values_that_it_has():
         kind = KINDS[action.kind]
         assert action.value in (kind.values or ("",))
         assert bool(action.for_ms) <= kind.lasts
-        assert len(action.on) == 1 + kind.whole_side
+        assert len(action.on) == 1 + kind.has_far_end
 
 
 def test_weights_say_how_often():
