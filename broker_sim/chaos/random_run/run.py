@@ -32,8 +32,8 @@ from broker_sim.chaos.random_run.clients.consumer_member import CONSUMER_GROUP, 
 from broker_sim.chaos.random_run.clients.group_member import SESSION_TIMEOUT_MS
 from broker_sim.chaos.random_run.clients.producer import Producer
 from broker_sim.chaos.random_run.clients.share_member import DEAD_LETTERS, SHARE_GROUP, ShareMember
+from broker_sim.chaos.random_run.clients.shared_state import SharedState
 from broker_sim.chaos.random_run.clients.streams_member import STREAMS_GROUP, StreamsMember
-from broker_sim.chaos.random_run.clients.surroundings import Surroundings
 from broker_sim.chaos.random_run.clients.transactional_producer import LONGEST_TIMEOUT_MS, TransactionalProducer
 from broker_sim.chaos.random_run.disturbances import Disturbances
 from broker_sim.chaos.random_run.schedule import FLUSHED, LYING, MEMORY, TOPIC, Schedule
@@ -173,9 +173,9 @@ class _Run:
         )
         self._schedule = schedule
         self._disturbances = Disturbances(self.cluster, partial(check_recovered, self.cluster, schedule))
-        self._around = Surroundings(self.cluster, schedule, self._disturbances)
+        self._shared = SharedState(self.cluster, schedule, self._disturbances)
         self.lost_loads = LostLoads()
-        self._reader = CommittedReader(self._around)
+        self._reader = CommittedReader(self._shared)
         self._transactional: list[TransactionalProducer] = []
         self._streams_members: list[StreamsMember] = []
         self._letter_queues: set[DeadLetterQueue | NoOpDeadLetterQueue] = set()
@@ -183,13 +183,13 @@ class _Run:
 
     def run(self) -> None:
         """Run to the end. Raises SimulationError and InvariantViolationError."""
-        cluster, schedule, around = self.cluster, self._schedule, self._around
+        cluster, schedule, shared = self.cluster, self._schedule, self._shared
         self._create_topic()
         for disk in cluster.disks.values():
             # Not earlier: a directory that was never flushed would not exist after a power failure.
             disk.sync_all()
             disk.fsync_lies = schedule.disk == LYING
-        watch = Watch(cluster, schedule, self._disturbances, around.high_watermarks)
+        watch = Watch(cluster, schedule, self._disturbances, shared.high_watermarks)
         self._check_images_after_steps(watch)
         watch.start()
         self._start_clients()
@@ -200,38 +200,38 @@ class _Run:
         cluster.advance(CALM_MS)
         if self._streams_members:
             self._settle_streams_group()
-        around.running = False
-        self._until("requests-are-answered", lambda: not around.waiting, ANSWER_LIMIT_MS)
+        shared.running = False
+        self._until("requests-are-answered", lambda: not shared.waiting, ANSWER_LIMIT_MS)
         if self._transactional:
             self._end_transactions()
         if schedule.share_members:
             self._check_letters()
         self._until("replicas-agree", lambda: replicas_are_equal(cluster, schedule), RECOVERY_LIMIT_MS)
-        check_end(cluster, schedule, around.history)
-        check_group(cluster, GROUP, around.classic_history)
-        check_group(cluster, CONSUMER_GROUP, around.consumer_history)
-        check_group(cluster, STREAMS_GROUP, around.streams_history)
+        check_end(cluster, schedule, shared.history)
+        check_group(cluster, GROUP, shared.classic_history)
+        check_group(cluster, CONSUMER_GROUP, shared.consumer_history)
+        check_group(cluster, STREAMS_GROUP, shared.streams_history)
 
     def summary(self) -> RunSummary:
         """Return the counts so far."""
-        around = self._around
+        shared = self._shared
         return RunSummary(
             seed=self._schedule.seed,
             digest=self.cluster.trace.digest(),
-            acknowledged=around.history.batches,
+            acknowledged=shared.history.batches,
             actions=self._disturbances.done,
-            generations=around.classic_history.epoch,
-            epochs=around.consumer_history.epoch,
-            streams_epochs=around.streams_history.epoch,
+            generations=shared.classic_history.epoch,
+            epochs=shared.consumer_history.epoch,
+            streams_epochs=shared.streams_history.epoch,
             commits=sum(
-                history.commits for history in (around.classic_history, around.consumer_history, around.streams_history)
+                history.commits for history in (shared.classic_history, shared.consumer_history, shared.streams_history)
             ),
-            transactions_committed=around.transactions.count(Outcome.COMMITTED),
-            transactions_aborted=around.transactions.count(Outcome.ABORTED),
-            transactions_in_doubt=around.transactions.count(Outcome.IN_DOUBT),
-            rejected=len(around.rejected),
-            producers_fenced=around.transactions.fenced,
-            lost=tuple(around.history.lost),
+            transactions_committed=shared.transactions.count(Outcome.COMMITTED),
+            transactions_aborted=shared.transactions.count(Outcome.ABORTED),
+            transactions_in_doubt=shared.transactions.count(Outcome.IN_DOUBT),
+            rejected=len(shared.rejected),
+            producers_fenced=shared.transactions.fenced,
+            lost=tuple(shared.history.lost),
         )
 
     def _create_topic(self) -> None:
@@ -254,11 +254,11 @@ class _Run:
         group_configs = {"share.auto.offset.reset": "earliest", "errors.deadletterqueue.topic.name": DEAD_LETTERS}
         cluster.set_group_configs(SHARE_GROUP, group_configs)
         for number in range(schedule.share_members):
-            ShareMember(self._around, number).start()
+            ShareMember(self._shared, number).start()
 
     def _check_letters(self) -> None:
         """Wait until each rejected record has a dead letter, or a broker has given one up and said so."""
-        cluster, rejected = self.cluster, self._around.rejected
+        cluster, rejected = self.cluster, self._shared.rejected
         until_ms = cluster.now_ms + LETTERS_LIMIT_MS
         while missing := without_letter(cluster, DEAD_LETTERS, rejected):
             if len(missing) <= sum(queue.given_up.total() for queue in self._letter_queues):
@@ -269,16 +269,16 @@ class _Run:
             cluster.advance(LETTERS_LOOK_MS)
 
     def _start_clients(self) -> None:
-        schedule, around = self._schedule, self._around
+        schedule, shared = self._schedule, self._shared
         for number, kind in enumerate(schedule.producers):
-            Producer(around, number, kind).start()
+            Producer(shared, number, kind).start()
         for number in range(schedule.consumers):
-            Consumer(around, f"consumer-{number}").start()
+            Consumer(shared, f"consumer-{number}").start()
         for number in range(schedule.group_members):
-            ClassicMember(around, number).start()
+            ClassicMember(shared, number).start()
         for number in range(schedule.consumer_members):
-            ConsumerMember(around, number).start()
-        self._streams_members = [StreamsMember(around, number) for number in range(schedule.streams_members)]
+            ConsumerMember(shared, number).start()
+        self._streams_members = [StreamsMember(shared, number) for number in range(schedule.streams_members)]
         for member in self._streams_members:
             member.start()
         if schedule.transactional:
@@ -288,7 +288,7 @@ class _Run:
             )
             self._reader.start()
             for number, id_number in enumerate(schedule.transactional):
-                self._transactional.append(TransactionalProducer(around, number, id_number))
+                self._transactional.append(TransactionalProducer(shared, number, id_number))
             for producer in self._transactional:
                 producer.start()
         if schedule.share_members:
@@ -296,7 +296,7 @@ class _Run:
 
     def _settle_streams_group(self) -> None:
         """Wait until the group is stable and its members run each task once; then move it to another broker."""
-        self._around.is_steady = True
+        self._shared.is_steady = True
         tasks = list(range(self._schedule.partitions))
 
         def is_stable() -> bool:
@@ -314,7 +314,7 @@ class _Run:
         Open transactions time out; if clocks have jumped, that may take hours, so the next producer of the id ends
         them.
         """
-        cluster, schedule, around = self.cluster, self._schedule, self._around
+        cluster, schedule, shared = self.cluster, self._schedule, self._shared
         if any(action.kind == "shift_clock" for action in schedule.actions):
             for producer in self._transactional:
                 producer.finish()
@@ -323,7 +323,7 @@ class _Run:
         self._until("transactions-end", lambda: transactions_are_decided(cluster, schedule), END_LIMIT_MS)
         self._reader.finish()
         self._until("committed-records-are-read", lambda: self._reader.is_done, ANSWER_LIMIT_MS)
-        check_transactions(cluster, schedule, around.history, around.transactions)
+        check_transactions(cluster, schedule, shared.history, shared.transactions)
 
     def _check_images_after_steps(self, watch: Watch) -> None:
         invariants = self.cluster.inside.invariants

@@ -21,7 +21,7 @@ from broker_sim.protocol.special_values import NO_EPOCH
 
 if TYPE_CHECKING:
     from broker_sim.chaos.random_run.checks.group_history import ClassicHistory
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 GROUP: Final = "group"
 PROTOCOL: Final = "numbers"
@@ -36,9 +36,9 @@ class ClassicMember(GroupMember):
 
     _history: ClassicHistory
 
-    def __init__(self, around: Surroundings, number: int) -> None:
+    def __init__(self, shared: SharedState, number: int) -> None:
         name, chance = f"member-{number}", f"group/{number}"
-        super().__init__(around, name, GROUP, chance, around.classic_history)
+        super().__init__(shared, name, GROUP, chance, shared.classic_history)
 
     def _check(self, error_code: int) -> None:
         self._record(self._name, error_code, self._epoch)
@@ -82,7 +82,7 @@ class ClassicMember(GroupMember):
         """Request the assignment; the leader, which has the members' ids, assigns the partitions."""
         request = messages.SyncGroupRequest
         assignments: dict[str, list[int]] = {member_id: [] for member_id in member_ids}
-        for partition in range(self._around.schedule.partitions if member_ids else 0):
+        for partition in range(self._shared.schedule.partitions if member_ids else 0):
             assignments[self._chance.choice(member_ids)].append(partition)
         message = request(
             group_id=GROUP,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Coroutine, Generator, Mapping
 
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
     from broker_sim.cluster.virtual.virtual_client import PendingResponse
 
 TIMEOUTS_MS: Final = (20, 300, 1_500, 1_500)
@@ -60,12 +60,12 @@ _WAIT: Final = _Wait()
 class Client:
     """A client; subclasses implement its behaviour in `_live`."""
 
-    def __init__(self, around: Surroundings, name: str) -> None:
-        self._around = around
+    def __init__(self, shared: SharedState, name: str) -> None:
+        self._shared = shared
         self._name = name
         self._versions = VERSIONS
-        self._rng = random.Random(f"{around.schedule.seed}/{name}")
-        self._client = around.cluster.client()
+        self._rng = random.Random(f"{shared.schedule.seed}/{name}")
+        self._client = shared.cluster.client()
         self._leaders: dict[int, tuple[int, int]] = {}
         """The leader and leader epoch of each partition that this client knows."""
         self._life: Coroutine[Any, Any, None] | None = None
@@ -84,15 +84,15 @@ class Client:
     @property
     def _goes_on(self) -> bool:
         """Whether it sends new requests."""
-        return self._around.running
+        return self._shared.running
 
     @property
     def _wall_clock_ms(self) -> int:
-        return self._around.cluster.scheduler.clock.wall_clock_ms()
+        return self._shared.cluster.scheduler.clock.wall_clock_ms()
 
     def _record(self, *what: Any) -> None:
         """Add an entry to the trace of the run."""
-        self._around.cluster.trace.record(*what)
+        self._shared.cluster.trace.record(*what)
 
     # -- waiting ------------------------------------------------------------------------------------
 
@@ -106,7 +106,7 @@ class Client:
     async def _rest(self, longest_ms: int) -> None:
         """Pause for up to `longest_ms`; for ever if the run is over by then."""
         delay_ms = self._rng.randint(1, longest_ms)
-        self._resting = self._around.cluster.scheduler.call_later(delay_ms, self._wake)
+        self._resting = self._shared.cluster.scheduler.call_later(delay_ms, self._wake)
         await _WAIT
 
     def _wake(self) -> None:
@@ -115,20 +115,20 @@ class Client:
 
     async def _send(self, broker_id: int, message: Any, timeout_ms: int) -> PendingResponse:
         """Send a request; return it once it was answered or its connection was lost."""
-        around = self._around
-        timer = around.cluster.scheduler.call_later(
+        shared = self._shared
+        timer = shared.cluster.scheduler.call_later(
             timeout_ms + ANSWER_SLACK_MS, lambda: self._give_up(broker_id, pending)
         )
-        around.waiting += 1
+        shared.waiting += 1
         version = self._versions.get(type(message), _RANGES[message.API_KEY][1])
         pending = self._client.send(broker_id, message, version, self._resume)
         await _WAIT
         timer.cancel()
-        around.waiting -= 1
+        shared.waiting -= 1
         return pending
 
     def _give_up(self, broker_id: int, pending: PendingResponse) -> None:
-        quiet_since_ms = self._around.disturbances.quiet_since_ms
+        quiet_since_ms = self._shared.disturbances.quiet_since_ms
         if quiet_since_ms is not None and quiet_since_ms <= pending.sent_ms:
             violated(
                 "requests-are-answered",
@@ -143,9 +143,9 @@ class Client:
         """Return the leader and its epoch; without a leader any broker, with the epoch -1."""
         leader = self._leaders.get(partition)
         if leader is None or self._rng.random() < REFRESH_SHARE:
-            state = self._around.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]
+            state = self._shared.cluster.nodes.controller.image.topics[TOPIC].partitions[partition]
             if not state.has_leader:
                 self._leaders.pop(partition, None)
-                return self._rng.randint(1, self._around.schedule.brokers), -1
+                return self._rng.randint(1, self._shared.schedule.brokers), -1
             leader = self._leaders[partition] = (state.leader, state.leader_epoch)
         return leader

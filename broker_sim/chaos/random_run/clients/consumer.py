@@ -16,7 +16,7 @@ from broker_sim.protocol.records import iter_records, read_end_txn_marker
 from broker_sim.protocol.special_values import READ_COMMITTED, READ_UNCOMMITTED
 
 if TYPE_CHECKING:
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 MAX_WAITS_MS: Final = (0, 100, 500)
 LONGEST_REST_MS: Final = 200
@@ -27,9 +27,9 @@ class Consumer(Client):
 
     isolation_level: ClassVar = READ_UNCOMMITTED
 
-    def __init__(self, around: Surroundings, name: str) -> None:
-        super().__init__(around, name)
-        self._offsets = dict.fromkeys(range(around.schedule.partitions), 0)
+    def __init__(self, shared: SharedState, name: str) -> None:
+        super().__init__(shared, name)
+        self._offsets = dict.fromkeys(range(shared.schedule.partitions), 0)
 
     async def _live(self) -> None:
         while True:
@@ -62,7 +62,7 @@ class Consumer(Client):
             return
         self._leaders.pop(partition, None)
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            if self._around.history.reads_are_final:
+            if self._shared.history.reads_are_final:
                 violated(
                     "read-records-stay",
                     f"{self._name} has read up to offset {offset} of partition {partition}, which is out of range now",
@@ -79,7 +79,7 @@ class Consumer(Client):
                     f"{self._name} has read offset {record.offset} of partition {partition}, whose high "
                     f"watermark is {answer.high_watermark}",
                 )
-            self._around.history.add_read(partition, record.offset, record.value)
+            self._shared.history.add_read(partition, record.offset, record.value)
             self._offsets[partition] = record.offset + 1
 
 
@@ -91,8 +91,8 @@ class CommittedReader(Consumer):
 
     isolation_level = READ_COMMITTED
 
-    def __init__(self, around: Surroundings) -> None:
-        super().__init__(around, "committed-reader")
+    def __init__(self, shared: SharedState) -> None:
+        super().__init__(shared, "committed-reader")
         self._unread: list[int] = []
         """After `finish`: the partitions that it has not read to their end yet."""
 
@@ -108,7 +108,7 @@ class CommittedReader(Consumer):
 
     @property
     def _goes_on(self) -> bool:
-        return self._around.running or bool(self._unread)
+        return self._shared.running or bool(self._unread)
 
     async def _live(self) -> None:
         while self._unread:
@@ -142,4 +142,4 @@ class CommittedReader(Consumer):
                 f"{self._name} has read offset {offset} of partition {partition}, whose last stable "
                 f"offset is {answer.last_stable_offset}",
             )
-        self._around.transactions.add_committed_read(partition, offset, value)
+        self._shared.transactions.add_committed_read(partition, offset, value)

@@ -11,7 +11,7 @@ from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH, LEAVE_GROU
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 CONSUMER_GROUP: Final = "consumer-group"
 STATIC_EVERY: Final = 3
@@ -20,10 +20,10 @@ STATIC_EVERY: Final = 3
 class ConsumerMember(ModernMember):
     """One member; every third one is static."""
 
-    def __init__(self, around: Surroundings, number: int) -> None:
+    def __init__(self, shared: SharedState, number: int) -> None:
         self._instance_id = f"instance-{number}" if number % STATIC_EVERY == 2 else None
         name, chance = f"consumer-member-{number}", f"consumers/{number}"
-        super().__init__(around, name, CONSUMER_GROUP, chance, around.consumer_history)
+        super().__init__(shared, name, CONSUMER_GROUP, chance, shared.consumer_history)
 
     @property
     def _owner(self) -> str:
@@ -47,7 +47,7 @@ class ConsumerMember(ModernMember):
             request.rebalance_timeout_ms = REBALANCE_TIMEOUT_MS
             request.subscribed_topic_names = [TOPIC]
         if self._tells_all or self._tells_owned:
-            topic = self._around.cluster.nodes.controller.image.topics[TOPIC]
+            topic = self._shared.cluster.nodes.controller.image.topics[TOPIC]
             owned = [request.TopicPartitions(topic.topic_id, sorted(self._positions))]
             request.topic_partitions = owned if self._positions else []
             self._history.give_up(self._owner, self._positions)

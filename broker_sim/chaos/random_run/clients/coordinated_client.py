@@ -13,7 +13,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 T = TypeVar("T")
@@ -38,10 +38,10 @@ class CoordinatedClient(Client):
     short_rest_ms: ClassVar = SHORT_REST_MS
     """Maximum rest after most requests."""
 
-    def __init__(self, around: Surroundings, name: str, chance: str) -> None:
-        super().__init__(around, name)
+    def __init__(self, shared: SharedState, name: str, chance: str) -> None:
+        super().__init__(shared, name)
         self._transactional_id = ""
-        self._chance = random.Random(f"{around.schedule.seed}/{chance}")
+        self._chance = random.Random(f"{shared.schedule.seed}/{chance}")
         """Random stream of its decisions."""
         self._coordinators: dict[str, int] = {}
         """Coordinators by group or transactional id."""
@@ -91,7 +91,7 @@ class CoordinatedClient(Client):
         self, key: str, message: Any, look: Callable[[VirtualCluster, int], object] = newest_coordinator
     ) -> tuple[Any, bool]:
         """Return the response, and whether `look` returns the same coordinator before and after it."""
-        cluster, coordinator = self._around.cluster, self._coordinators.get(key, -1)
+        cluster, coordinator = self._shared.cluster, self._coordinators.get(key, -1)
         before = look(cluster, coordinator)
         response = await self._ask_coordinator(key, message)
         return response, before is not None and before == look(cluster, coordinator)
@@ -104,7 +104,7 @@ class CoordinatedClient(Client):
         request = messages.FindCoordinatorRequest(
             key_type=TRANSACTION if key == self._transactional_id else GROUP, coordinator_keys=[key]
         )
-        broker_id = self._chance.randint(1, self._around.schedule.brokers)
+        broker_id = self._chance.randint(1, self._shared.schedule.brokers)
         response = await self._ask(broker_id, request, SHORT_REST_MS, self.find_parked_ms)
         (coordinator,) = response.coordinators
         if not coordinator.error_code:

@@ -13,7 +13,7 @@ from broker_sim.cluster.virtual.invariants import violated
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 LONGEST_ABSENCE_MS: Final = 2_000
 LONGEST_PARKED_MS: Final = 1_500
@@ -31,13 +31,13 @@ class FencedProducer(CoordinatedClient):
     parked_ms = find_parked_ms = LONGEST_PARKED_MS
     short_rest_ms = 30
 
-    def __init__(self, around: Surroundings, number: int, id_number: int) -> None:
-        super().__init__(around, f"transactional-{number}", f"transactional/{number}")
-        version = around.schedule.transaction_version
+    def __init__(self, shared: SharedState, number: int, id_number: int) -> None:
+        super().__init__(shared, f"transactional-{number}", f"transactional/{number}")
+        version = shared.schedule.transaction_version
         self._transactional_id = f"id-{id_number}"
         self._requests = TransactionalRequests(self._transactional_id, version)
         self._versions = self._requests.versions
-        self._history = around.transactions
+        self._history = shared.transactions
         self._group = group_of(self._transactional_id)
         self._begun_epoch = -1
         """The epoch from InitProducerId; its own transactions may have raised it since."""
@@ -86,7 +86,7 @@ class FencedProducer(CoordinatedClient):
         return (await self._ask_coordinator(self._transactional_id, end)).error_code
 
     async def _write_as_zombie(self) -> Any:
-        number = self._chance.randrange(self._around.schedule.partitions)
+        number = self._chance.randrange(self._shared.schedule.partitions)
         transaction = self._history.add_zombie(self._transactional_id, self._name)
         value = b"%s/zombie/%d" % (self._name.encode(), transaction.number)
         self._history.add_value(transaction, value)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from broker_sim.chaos.random_run.checks.group_history import GroupHistory
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 SESSION_TIMEOUT_MS: Final = 1_000
 REBALANCE_TIMEOUT_MS: Final = 1_500
@@ -48,8 +48,8 @@ class GroupMember(CoordinatedClient):
     """Share of steps in which it leaves; the same share each for dying and for being silent."""
     commits_share: ClassVar[float]
 
-    def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: GroupHistory) -> None:
-        super().__init__(around, name, chance)
+    def __init__(self, shared: SharedState, name: str, group: str, chance: str, history: GroupHistory) -> None:
+        super().__init__(shared, name, chance)
         self._group = group
         self._history = history
         self._member_id = ""

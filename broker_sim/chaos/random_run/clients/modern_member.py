@@ -22,7 +22,7 @@ from broker_sim.errors import ErrorCode
 
 if TYPE_CHECKING:
     from broker_sim.chaos.random_run.checks.group_history import ModernHistory
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
     from broker_sim.protocol import messages
 
 IS_SLOW_SHARE: Final = 0.2
@@ -52,8 +52,8 @@ class ModernMember(GroupMember):
 
     _history: ModernHistory
 
-    def __init__(self, around: Surroundings, name: str, group: str, chance: str, history: ModernHistory) -> None:
-        super().__init__(around, name, group, chance, history)
+    def __init__(self, shared: SharedState, name: str, group: str, chance: str, history: ModernHistory) -> None:
+        super().__init__(shared, name, group, chance, history)
         self._lives = 0
         self._assigned: tuple[int, ...] = ()
         """The assigned partitions, which it owns once it has revoked the others."""
@@ -101,7 +101,7 @@ class ModernMember(GroupMember):
         if self._is_giving_up and self._is_drawn(GIVES_UP_SHARE):
             self._take_assigned()
         request = self._heartbeat()
-        sent_ms = self._around.cluster.now_ms
+        sent_ms = self._shared.cluster.now_ms
         if self._oldest_request_ms is None:
             self._oldest_request_ms = sent_ms
         safe_until_ms = self._safe_until_ms
@@ -132,7 +132,7 @@ class ModernMember(GroupMember):
         raise NotImplementedError
 
     def _check_may_be_fenced(self, error_code: int, safe_until_ms: int | None) -> None:
-        now_ms = self._around.cluster.now_ms
+        now_ms = self._shared.cluster.now_ms
         if safe_until_ms is None or self._history.may_be_removed_since(self._safe_since_ms):
             return
         if now_ms < safe_until_ms:
@@ -158,7 +158,7 @@ class ModernMember(GroupMember):
             self._oldest_request_ms = None
         if is_newest:
             self._safe_until_ms = until_ms
-            now_ms, term = self._around.cluster.now_ms, Term(sent_ms, until_ms)
+            now_ms, term = self._shared.cluster.now_ms, Term(sent_ms, until_ms)
             self._history.add_owner(self._owner, self._epoch, self._positions, now_ms, term)
 
     def _take_assignment(self, assigned: tuple[int, ...]) -> None:

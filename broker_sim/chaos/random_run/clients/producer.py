@@ -13,7 +13,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.protocol.records import Record, build_batch
 
 if TYPE_CHECKING:
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 FIRST_PRODUCER_ID: Final = 1_000_000_000
 """First producer id of idempotent producers, above those that controllers give to transactional ones."""
@@ -36,8 +36,8 @@ NOT_LEADER_OR_FOLLOWER is not one of them: a parked produce ends with it when it
 class Producer(Client):
     """Sends batches of one to three records with unique values."""
 
-    def __init__(self, around: Surroundings, number: int, kind: str) -> None:
-        super().__init__(around, f"producer-{number}")
+    def __init__(self, shared: SharedState, number: int, kind: str) -> None:
+        super().__init__(shared, f"producer-{number}")
         self._number = number
         self._acks = ACKS[kind]
         self._is_idempotent = kind == IDEMPOTENT
@@ -47,7 +47,7 @@ class Producer(Client):
 
     async def _live(self) -> None:
         while True:
-            partition = self._rng.randrange(self._around.schedule.partitions)
+            partition = self._rng.randrange(self._shared.schedule.partitions)
             values = [self._value() for _ in range(self._rng.randint(1, 3))]
             batch = self._batch(partition, values)
             is_retried = True
@@ -73,7 +73,7 @@ class Producer(Client):
         timeout_ms = self._rng.choice(TIMEOUTS_MS)
         request = produce_request((TOPIC, partition), acks=self._acks, batch=batch, timeout_ms=timeout_ms)
         leader, epoch = self._leader(partition)
-        broker = self._around.broker(leader)
+        broker = self._shared.broker(leader)
         pending = await self._send(leader, request, timeout_ms)
         if pending.disconnected:
             self._leaders.pop(partition, None)
@@ -85,7 +85,7 @@ class Producer(Client):
         self._record("produced", partition, error_code, base_offset)
         if error_code == ErrorCode.NONE:
             first = Acknowledged(partition, base_offset, values[0], self._acks, epoch)
-            self._around.add_acknowledged(first, values, leader, broker)
+            self._shared.add_acknowledged(first, values, leader, broker)
             self._sequences[partition] = self._sequences.get(partition, 0) + len(values)
             return True
         if error_code == ErrorCode.REQUEST_TIMED_OUT:
@@ -98,9 +98,9 @@ class Producer(Client):
 
     def _check_waits(self, partition: int, leader: int, end_offset: int, over_ms: int) -> None:
         """Check that the high watermark had not passed the batch before its timeout."""
-        around = self._around
-        reached = around.high_watermarks.at(leader, partition, over_ms)
-        if reached >= end_offset and around.history.reads_are_final:
+        shared = self._shared
+        reached = shared.high_watermarks.at(leader, partition, over_ms)
+        if reached >= end_offset and shared.history.reads_are_final:
             violated(
                 "replicated-records-are-acknowledged",
                 f"{self._name} got REQUEST_TIMED_OUT for a batch up to offset {end_offset} of partition "
@@ -109,7 +109,7 @@ class Producer(Client):
 
     def _take_refusal(self, error_code: int, values: list[bytes]) -> bool:
         """Start with a new producer id if a retry cannot succeed; return whether that is so."""
-        history = self._around.history
+        history = self._shared.history
         if error_code in NOT_WRITTEN and not self._is_idempotent:
             history.refused.update(values)
         is_out_of_order = error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

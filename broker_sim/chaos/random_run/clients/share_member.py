@@ -21,7 +21,7 @@ from broker_sim.share.partition.record_state import AcknowledgeType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 SHARE_GROUP: Final = "share-group"
 DEAD_LETTERS: Final = "dlq.topic"
@@ -40,8 +40,8 @@ class ShareMember(CoordinatedClient):
 
     parked_ms = LONGEST_PARKED_MS
 
-    def __init__(self, around: Surroundings, number: int) -> None:
-        super().__init__(around, f"share-member-{number}", f"share/{number}")
+    def __init__(self, shared: SharedState, number: int) -> None:
+        super().__init__(shared, f"share-member-{number}", f"share/{number}")
         self._epoch = JOINS
         self._assigned: tuple[int, ...] = ()
         self._topic_id = b""
@@ -107,7 +107,7 @@ class ShareMember(CoordinatedClient):
         ]
         topic = Acknowledge.AcknowledgeTopic(self._topic_id, [Acknowledge.AcknowledgePartition(partition, batches)])
         await self._ask_leader(leader, partition, Acknowledge(SHARE_GROUP, self._name, 1, topics=[topic]))
-        self._around.rejected.update(
+        self._shared.rejected.update(
             (partition, offset)
             for batch in batches
             for offset, kind in enumerate(batch.acknowledge_types, batch.first_offset)

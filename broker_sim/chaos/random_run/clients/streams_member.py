@@ -15,7 +15,7 @@ from broker_sim.group.modern.assigned_group import LEAVE_GROUP_EPOCH
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 STREAMS_GROUP: Final = "streams-group"
 SUBTOPOLOGY: Final = "0"
@@ -27,10 +27,10 @@ Request = messages.StreamsGroupHeartbeatRequest
 class StreamsMember(ModernMember):
     """One member, in a process of its own."""
 
-    def __init__(self, around: Surroundings, number: int) -> None:
+    def __init__(self, shared: SharedState, number: int) -> None:
         self._has_missed = False
         name, chance = f"streams-member-{number}", f"streams/{number}"
-        super().__init__(around, name, STREAMS_GROUP, chance, around.streams_history)
+        super().__init__(shared, name, STREAMS_GROUP, chance, shared.streams_history)
 
     @property
     def tasks(self) -> tuple[int, ...]:
@@ -42,7 +42,7 @@ class StreamsMember(ModernMember):
         return self._has_missed
 
     async def _take_part(self) -> None:
-        if self._around.is_steady:
+        if self._shared.is_steady:
             await self._beat()
         else:
             await super()._take_part()

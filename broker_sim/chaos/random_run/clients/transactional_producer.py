@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from broker_sim.chaos.random_run.checks.transaction_history import Transaction
-    from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+    from broker_sim.chaos.random_run.clients.shared_state import SharedState
 
 TRANSACTION_TIMEOUTS_MS: Final = (300, 1_500, 1_500)
 LONGEST_TIMEOUT_MS: Final = max(TRANSACTION_TIMEOUTS_MS)
@@ -74,8 +74,8 @@ class _GivenUpError(Exception):
 class TransactionalProducer(FencedProducer):
     """One producer."""
 
-    def __init__(self, around: Surroundings, number: int, id_number: int) -> None:
-        super().__init__(around, number, id_number)
+    def __init__(self, shared: SharedState, number: int, id_number: int) -> None:
+        super().__init__(shared, number, id_number)
         self.has_begun = False
         """Whether it has received an epoch since its start or since `finish`."""
         self._transaction: Transaction | None = None
@@ -94,7 +94,7 @@ class TransactionalProducer(FencedProducer):
 
     @property
     def _goes_on(self) -> bool:
-        return self._around.running or (self._stays_alive and not self.has_begun)
+        return self._shared.running or (self._stays_alive and not self.has_begun)
 
     async def _live(self) -> None:
         while True:
@@ -170,7 +170,7 @@ class TransactionalProducer(FencedProducer):
 
     async def _work(self, transaction: Transaction) -> None:
         """Perhaps commit the group's next offset, and write to some partitions."""
-        partitions = range(self._around.schedule.partitions)
+        partitions = range(self._shared.schedule.partitions)
         count = self._chance.randint(1, MOST_WRITES)
         numbers = [self._chance.choice(partitions) for _ in range(count)]
         commits_offset = self._is_drawn(COMMITS_OFFSETS_SHARE)
@@ -201,7 +201,7 @@ class TransactionalProducer(FencedProducer):
             raise _GivenUpError
 
     def _die(self) -> None:
-        for broker_id in range(1, self._around.schedule.brokers + 1):
+        for broker_id in range(1, self._shared.schedule.brokers + 1):
             self._client.disconnect(broker_id)
         self._give_transaction_up()
 
@@ -230,7 +230,7 @@ class TransactionalProducer(FencedProducer):
 
     async def _write(self, transaction: Transaction, number: int, values: list[bytes], batch: bytes) -> None:
         leader, epoch = self._leader(number)
-        broker = self._around.broker(leader)
+        broker = self._shared.broker(leader)
         request = self._requests.produce(number, batch, self._chance.choice(TIMEOUTS_MS))
         try:
             with self._fenced_if_replaced("a write"):
@@ -241,7 +241,7 @@ class TransactionalProducer(FencedProducer):
             self._leaders.pop(number, None)
             raise
         first = Acknowledged(number, answer.base_offset, values[0], ACKS_ALL, epoch)
-        self._around.add_acknowledged(first, values, leader, broker)
+        self._shared.add_acknowledged(first, values, leader, broker)
         transaction.written[number] += values
         self._sequences[number] = self._sequences.get(number, 0) + len(values)
 
@@ -313,7 +313,7 @@ class TransactionalProducer(FencedProducer):
         coordinator = await self._coordinator(key)
         hangs_up = self._is_drawn(HANGS_UP_SHARE)
         if hangs_up:
-            self._around.cluster.scheduler.call_later(self._chance.randint(0, 20), self._client.disconnect, coordinator)
+            self._shared.cluster.scheduler.call_later(self._chance.randint(0, 20), self._client.disconnect, coordinator)
         try:
             return await self._ask_coordinator(key, self._requests.end(is_commit=is_commit), 90)
         except AgainError:

@@ -7,7 +7,7 @@ import pytest
 from broker_sim.chaos.faults.action import Action
 from broker_sim.chaos.random_run.clients.client import ANSWER_SLACK_MS, Client
 from broker_sim.chaos.random_run.clients.coordinated_client import AgainError, CoordinatedClient
-from broker_sim.chaos.random_run.clients.surroundings import Surroundings
+from broker_sim.chaos.random_run.clients.shared_state import SharedState
 from broker_sim.chaos.random_run.disturbances import Disturbances
 from broker_sim.chaos.random_run.schedule import Schedule
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
@@ -19,89 +19,89 @@ QUESTION = messages.ApiVersionsRequest("a", "1")
 
 
 @pytest.fixture
-def around():
+def shared():
     cluster = VirtualCluster(brokers=1)
-    return Surroundings(cluster, Schedule(seed=1, brokers=1), Disturbances(cluster))
+    return SharedState(cluster, Schedule(seed=1, brokers=1), Disturbances(cluster))
 
 
 class Asking(Client):
-    def __init__(self, around):
-        super().__init__(around, "asking")
+    def __init__(self, shared):
+        super().__init__(shared, "asking")
         self.answers = []
         self.steps = []
 
     async def _live(self):
         while True:
             self.answers.append(await self._send(1, QUESTION, timeout_ms=0))
-            self.steps.append(self._around.cluster.loop.steps)
+            self.steps.append(self._shared.cluster.loop.steps)
             await self._rest(REST_MS)
 
 
-def test_client_goes_on_in_the_step_that_brings_its_answer(around):
-    client = Asking(around)
+def test_client_goes_on_in_the_step_that_brings_its_answer(shared):
+    client = Asking(shared)
     client.start()
     (sent,) = client._client._connections[1]._waiting
-    around.cluster.run_until(lambda: sent.done)
+    shared.cluster.run_until(lambda: sent.done)
     assert client.answers == [sent]
-    assert client.steps == [around.cluster.loop.steps]
-    assert not around.waiting
+    assert client.steps == [shared.cluster.loop.steps]
+    assert not shared.waiting
 
 
-def test_client_asks_again_after_each_rest_until_the_run_is_over(around):
-    client = Asking(around)
+def test_client_asks_again_after_each_rest_until_the_run_is_over(shared):
+    client = Asking(shared)
     client.start()
-    around.cluster.advance(5 * REST_MS)
+    shared.cluster.advance(5 * REST_MS)
     count = len(client.answers)
     assert count >= 5
-    around.running = False
-    around.cluster.advance(20 * REST_MS)
+    shared.running = False
+    shared.cluster.advance(20 * REST_MS)
     assert len(client.answers) == count
 
 
-def test_client_that_begins_anew_leaves_its_rest_and_its_life_behind(around):
-    client = Asking(around)
+def test_client_that_begins_anew_leaves_its_rest_and_its_life_behind(shared):
+    client = Asking(shared)
     client.start()
-    around.cluster.run_until(lambda: client.answers)
+    shared.cluster.run_until(lambda: client.answers)
     client.start()
-    assert around.waiting == 1, "it does not rest first"
-    around.cluster.advance(ANSWER_SLACK_MS)
+    assert shared.waiting == 1, "it does not rest first"
+    shared.cluster.advance(ANSWER_SLACK_MS)
     gaps = [after.sent_ms - one.received_ms for one, after in pairwise(client.answers[1:])]
     assert min(gaps) >= 1, "one life only"
 
 
-def test_what_a_client_finds_ends_the_run_where_it_is_found(around):
+def test_what_a_client_finds_ends_the_run_where_it_is_found(shared):
     class Finding(Asking):
         async def _live(self):
             await super()._send(1, QUESTION, timeout_ms=0)
             raise InvariantViolationError("it-holds", "it does not")
 
-    Finding(around).start()
+    Finding(shared).start()
     with pytest.raises(SimulationError, match="it does not"):
-        around.cluster.advance(REST_MS)
+        shared.cluster.advance(REST_MS)
 
 
-def test_unanswered_request_breaks_an_invariant_where_nothing_is_wrong(around):
-    client = Asking(around)
-    around.cluster.pause(1)
+def test_unanswered_request_breaks_an_invariant_where_nothing_is_wrong(shared):
+    client = Asking(shared)
+    shared.cluster.pause(1)
     client.start()
     with pytest.raises(SimulationError, match="waits since"):
-        around.cluster.advance(ANSWER_SLACK_MS)
+        shared.cluster.advance(ANSWER_SLACK_MS)
 
 
-def test_unanswered_request_is_given_up_where_something_is_wrong(around):
-    around.disturbances.schedule([Action.parse("0 pause broker-1 for=5000")])
-    around.cluster.advance(0)
-    client = Asking(around)
+def test_unanswered_request_is_given_up_where_something_is_wrong(shared):
+    shared.disturbances.schedule([Action.parse("0 pause broker-1 for=5000")])
+    shared.cluster.advance(0)
+    client = Asking(shared)
     client.start()
-    around.cluster.advance(ANSWER_SLACK_MS)
+    shared.cluster.advance(ANSWER_SLACK_MS)
     assert [each.disconnected for each in client.answers] == [True]
 
 
-def test_step_is_repeated_until_it_is_done_with_a_rest_behind_each_attempt(around):
+def test_step_is_repeated_until_it_is_done_with_a_rest_behind_each_attempt(shared):
     times_ms, behind = [], []
 
     async def step():
-        times_ms.append(around.cluster.now_ms)
+        times_ms.append(shared.cluster.now_ms)
         if len(times_ms) < 3:
             raise AgainError
         return "done"
@@ -113,7 +113,7 @@ def test_step_is_repeated_until_it_is_done_with_a_rest_behind_each_attempt(aroun
         async def _live(self):
             behind.append(await self._repeat(step, then))
 
-    Stepping(around, "stepping", "chance").start()
-    around.cluster.advance(1_000)
+    Stepping(shared, "stepping", "chance").start()
+    shared.cluster.advance(1_000)
     assert behind == [1, 2, 3, "done"]
     assert times_ms == sorted(set(times_ms)), "no attempt without a rest"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from broker_sim.cluster.virtual.virtual_cluster import VirtualCluster
 
 
-class Surroundings:
+class SharedState:
     """The cluster of a run, and the histories of its clients."""
 
     def __init__(self, cluster: VirtualCluster, schedule: Schedule, disturbances: Disturbances) -> None:
