@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 _COORDINATOR: Final = "aiokafka.consumer.group_coordinator"
 REPAIRS: Final = MappingProxyType(
     {
-        "offset_fetch_refused": "an OffsetFetch that is refused as a whole is sent again",
-        "list_offsets_not_leader": "ListOffsets to a broker that does not lead asks for new metadata",
+        "offset_fetch_refused": "an OffsetFetch that is refused as a whole is retried",
+        "list_offsets_not_leader": "ListOffsets to a broker that is not the leader requests new metadata",
         "stop_cancelled": "stop() of a consumer that leaves its group does not raise CancelledError",
         "stop_without_coordinator": "stop() of a consumer that knows no coordinator ends without a last commit",
-        "metadata_without_pause": "metadata is asked for once in retry_backoff_ms at most",
+        "metadata_without_pause": "metadata is requested at most once per retry_backoff_ms",
         "timeout_on_a_closed_connection": "a request that times out after its connection was replaced raises "
         "RequestTimedOutError",
-        "metadata_without_brokers": "a client that is told of no broker when it starts raises KafkaConnectionError",
-        "offsets_not_stable": "a consumer with isolation_level=read_committed asks for stable offsets",
+        "metadata_without_brokers": "a client whose first metadata has no brokers raises KafkaConnectionError",
+        "offsets_not_stable": "a consumer with isolation_level=read_committed requests stable offsets",
     }
 )
 """Effects of the repairs, by the name of the program in examples/aiokafka_bugs that shows the bug."""
@@ -44,15 +44,21 @@ def repaired_aiokafka(names: Iterable[str] = REPAIRS) -> Iterator[None]:
     """Apply these repairs (default: all) in the `with` block. Raises ImportError without aiokafka."""
     stable = StableOffsets()
     repairs: list[tuple[str, str, str, str, Callable[[Method], Method]]] = [
-        ("offsets_not_stable", "aiokafka.consumer.fetcher", "Fetcher", "__init__", stable.isolation_noted),
-        ("offsets_not_stable", _COORDINATOR, "GroupCoordinator", "_send_req", stable.asked_for),
-        ("offset_fetch_refused", _COORDINATOR, "GroupCoordinator", "_send_req", _refused),
-        ("list_offsets_not_leader", "aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _with_new_metadata),
-        ("stop_cancelled", _COORDINATOR, "GroupCoordinator", "_stop_heartbeat_task", _ended),
-        ("stop_without_coordinator", _COORDINATOR, "GroupCoordinator", "ensure_coordinator_known", _known),
-        ("metadata_without_pause", "aiokafka.client", "AIOKafkaClient", "_metadata_update", _with_pauses),
-        ("timeout_on_a_closed_connection", "aiokafka.client", "AIOKafkaClient", "send", _timed_out),
-        ("metadata_without_brokers", "aiokafka.client", "AIOKafkaClient", "bootstrap", _with_brokers),
+        ("offsets_not_stable", "aiokafka.consumer.fetcher", "Fetcher", "__init__", stable.wrap_fetcher_init),
+        ("offsets_not_stable", _COORDINATOR, "GroupCoordinator", "_send_req", stable.wrap_send_req),
+        ("offset_fetch_refused", _COORDINATOR, "GroupCoordinator", "_send_req", _raise_refusal),
+        ("list_offsets_not_leader", "aiokafka.consumer.fetcher", "Fetcher", "_proc_offset_request", _request_metadata),
+        ("stop_cancelled", _COORDINATOR, "GroupCoordinator", "_stop_heartbeat_task", _swallow_cancellation),
+        (
+            "stop_without_coordinator",
+            _COORDINATOR,
+            "GroupCoordinator",
+            "ensure_coordinator_known",
+            _require_coordinator,
+        ),
+        ("metadata_without_pause", "aiokafka.client", "AIOKafkaClient", "_metadata_update", _pause_requests),
+        ("timeout_on_a_closed_connection", "aiokafka.client", "AIOKafkaClient", "send", _raise_timeout),
+        ("metadata_without_brokers", "aiokafka.client", "AIOKafkaClient", "bootstrap", _require_brokers),
     ]
     names = set(names)
     replaced: list[tuple[type, str, Method]] = []
@@ -69,7 +75,7 @@ def repaired_aiokafka(names: Iterable[str] = REPAIRS) -> Iterator[None]:
             setattr(owner, name, method)
 
 
-def _refused(send_req: AsyncMethod) -> AsyncMethod:
+def _raise_refusal(send_req: AsyncMethod) -> AsyncMethod:
     """Raise the error of a refused OffsetFetch, which aiokafka takes for "no committed offset"."""
     errors, commit = import_module("aiokafka.errors"), import_module("aiokafka.protocol.commit")
 
@@ -86,7 +92,7 @@ def _refused(send_req: AsyncMethod) -> AsyncMethod:
     return _send_req
 
 
-def _with_new_metadata(proc_offset_request: AsyncMethod) -> AsyncMethod:
+def _request_metadata(proc_offset_request: AsyncMethod) -> AsyncMethod:
     """Request metadata when a broker is not the leader; aiokafka keeps asking it until the metadata expires."""
     errors = import_module("aiokafka.errors")
 
@@ -101,7 +107,7 @@ def _with_new_metadata(proc_offset_request: AsyncMethod) -> AsyncMethod:
     return _proc_offset_request
 
 
-def _ended(stop_heartbeat_task: AsyncMethod) -> AsyncMethod:
+def _swallow_cancellation(stop_heartbeat_task: AsyncMethod) -> AsyncMethod:
     """Swallow the cancellation of a heartbeat task that was leaving the group."""
 
     async def _stop_heartbeat_task(self: Any) -> None:
@@ -116,7 +122,7 @@ def _ended(stop_heartbeat_task: AsyncMethod) -> AsyncMethod:
     return _stop_heartbeat_task
 
 
-def _known(ensure_coordinator_known: AsyncMethod) -> AsyncMethod:
+def _require_coordinator(ensure_coordinator_known: AsyncMethod) -> AsyncMethod:
     """Raise an error once the search for the coordinator has ended; aiokafka would retry a commit for ever."""
     errors = import_module("aiokafka.errors")
 
@@ -128,7 +134,7 @@ def _known(ensure_coordinator_known: AsyncMethod) -> AsyncMethod:
     return _ensure_coordinator_known
 
 
-def _with_pauses(metadata_update: AsyncMethod) -> AsyncMethod:
+def _pause_requests(metadata_update: AsyncMethod) -> AsyncMethod:
     """Wait before the next metadata request, which a producer sends without a pause while there is no leader."""
     requested_at_s: WeakKeyDictionary[Any, float] = WeakKeyDictionary()
 
@@ -143,7 +149,7 @@ def _with_pauses(metadata_update: AsyncMethod) -> AsyncMethod:
     return _metadata_update
 
 
-def _timed_out(send: AsyncMethod) -> AsyncMethod:
+def _raise_timeout(send: AsyncMethod) -> AsyncMethod:
     """Raise RequestTimedOutError instead of KeyError if the connection to be closed is already gone."""
     errors = import_module("aiokafka.errors")
 
@@ -158,7 +164,7 @@ def _timed_out(send: AsyncMethod) -> AsyncMethod:
     return _send
 
 
-def _with_brokers(bootstrap: AsyncMethod) -> AsyncMethod:
+def _require_brokers(bootstrap: AsyncMethod) -> AsyncMethod:
     """Raise KafkaConnectionError if the response has no brokers, because all of them are fenced."""
     errors = import_module("aiokafka.errors")
 

@@ -31,20 +31,20 @@ class StableOffsets:
     def __init__(self) -> None:
         self._readers: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
-    def isolation_noted(self, init: Callable[..., None]) -> Callable[..., None]:
+    def wrap_fetcher_init(self, init: Callable[..., None]) -> Callable[..., None]:
         """Wrap `Fetcher.__init__`, which gets the isolation level."""
 
-        def noted(fetcher: Any, client: Any, *arguments: Any, **options: Any) -> None:
+        def init_fetcher(fetcher: Any, client: Any, *arguments: Any, **options: Any) -> None:
             self._readers[client] = options.get("isolation_level") == "read_committed"
             init(fetcher, client, *arguments, **options)
 
-        return noted
+        return init_fetcher
 
-    def asked_for(self, send_req: Method) -> Method:
+    def wrap_send_req(self, send_req: Method) -> Method:
         """Wrap `GroupCoordinator._send_req`: OffsetFetch requests then require stable offsets."""
         commit = import_module("aiokafka.protocol.commit")
 
-        async def sent(coordinator: Any, request: Any) -> Any:
+        async def send_stable(coordinator: Any, request: Any) -> Any:
             is_fetch = isinstance(request, commit.OffsetFetchRequest)
             if not (is_fetch and self._readers.get(vars(coordinator)["_client"])):
                 return await send_req(coordinator, request)
@@ -52,7 +52,7 @@ class StableOffsets:
             stable = _request_type()(fields["_consumer_group"], fields["_partitions"])
             return _without_version(commit, await send_req(coordinator, stable))
 
-        return sent
+        return send_stable
 
 
 @cache
