@@ -61,20 +61,15 @@ def _print_status(_: Any, status: Any) -> None:
 
     print_status(status)
     _print_listings(status, most=ROWS_OF_STATUS)
-    pushing = status["client_metrics"]
-    for client in pushing[-ROWS_OF_STATUS:]:
-        click.echo(f"metrics of {_pushing_client(client)}, {len(client['metrics'])} metrics")
-    if pushing:
-        click.echo("for the metrics of all clients: broker-sim ctl client-metrics")
 
 
 def _print_listings(answer: Mapping[str, Any], most: int | None = None) -> None:
-    """Print groups, share partitions, transactions and producers, at most `most` rows of each (default: all)."""
+    """Print the rows of each of `STATUS_LISTINGS` in a response, at most `most` (default: all)."""
     from broker_sim.cli.columns import fitted_table, output  # noqa: PLC0415 - brings rich along
-    from broker_sim.cli.group_tables import LISTINGS  # noqa: PLC0415 - as above
+    from broker_sim.cli.group_tables import STATUS_LISTINGS  # noqa: PLC0415 - as above
 
     console = output()
-    for listing in LISTINGS:
+    for listing in STATUS_LISTINGS:
         rows = listing.sorted(answer)
         if rows or (most is None and listing.name in answer):
             rows_shown, columns = rows[:most], listing.columns
@@ -132,14 +127,10 @@ def _print_client_metrics(_: Any, answer: Any) -> None:
     if not answer["clients"]:
         click.echo("no client has pushed metrics; clients push what a CLIENT_METRICS configuration lists")
     for client in answer["clients"]:
-        click.echo(_pushing_client(client))
+        click.echo(f"{client['client_id']} ({client['software']}): {client['pushes']} pushes")
         for metric in client["metrics"]:
             attributes = ",".join(f"{name}={value}" for name, value in metric["attributes"].items())
             click.echo(f"\t{metric['name']}{f'{{{attributes}}}' if attributes else ''}\t{metric['value']:g}")
-
-
-def _pushing_client(client: Mapping[str, Any]) -> str:
-    return f"{client['client_id']} ({client['software']}): {client['pushes']} pushes"
 
 
 _TABLES: dict[str, Callable[[Mapping[str, Any], Any], None]] = {

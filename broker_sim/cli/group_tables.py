@@ -1,4 +1,4 @@
-"""Groups, share partitions, transactions and producers as tables, for `broker-sim ctl` and `top`.
+"""Groups, share partitions, transactions, producers and clients' metrics as tables, for `broker-sim ctl` and `top`.
 
 Of many rows only the first are shown, so rows that wait or hang come first.
 """
@@ -260,3 +260,25 @@ LISTINGS: Final = (
     Listing("transactions", "transactions", _rows_of("transactions"), _TRANSACTIONS, _is_under_way, _transaction_order),
     Listing("producers", "producers", _rows_of("producers"), _PRODUCERS, _is_in_transaction, _producer_order),
 )
+"""The tables of `broker-sim top`."""
+
+# -- clients that push metrics ----------------------------------------------------------------------
+
+
+def _pushing_clients(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the rows of clients that have pushed metrics, the most recent one first."""
+    return (answer.get("client_metrics") or [])[::-1]
+
+
+_CLIENT_METRICS: Final = (
+    Column("client", lambda each: each["client_id"] or UNKNOWN, 0, is_long=True),
+    Column("software", lambda each: each["software"], 3, is_long=True),
+    Column("pushes", lambda each: str(each["pushes"]), 1, is_right=True),
+    Column("metrics", lambda each: str(len(each["metrics"])), 2, is_right=True),
+)
+
+STATUS_LISTINGS: Final = (
+    *LISTINGS,
+    Listing("client metrics", "client-metrics", _pushing_clients, _CLIENT_METRICS, lambda _: False, lambda _: ()),
+)
+"""The tables of `broker-sim ctl status`."""

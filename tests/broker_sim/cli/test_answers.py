@@ -55,11 +55,14 @@ def test_status_leaves_out_what_there_is_not(capsys):
     assert not any(title in text for title in ("groups", "transactions", "producers", "metrics"))
 
 
-def test_status_counts_the_metrics_of_clients_and_says_where_they_are(capsys):
-    print_answer("status", {}, STATUS)
-    text = capsys.readouterr().out
-    assert "metrics of billing (librdkafka 2.16.0): 3 pushes, 1 metrics\n" in text
-    assert "broker-sim ctl client-metrics\n" in text
+def test_status_lists_the_last_clients_that_have_pushed_metrics(capsys):
+    clients = [CLIENT | {"client_id": f"client{number}"} for number in range(ROWS_OF_STATUS + MORE)]
+    print_answer("status", {}, STATUS | {"client_metrics": clients})
+    lines = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in lines if " librdkafka 2.16.0 " in line]
+    assert rows[0] == [f"client{ROWS_OF_STATUS + MORE - 1}", "librdkafka", "2.16.0", "3", "1"]
+    assert len(rows) == ROWS_OF_STATUS
+    assert f"{MORE} more: broker-sim ctl client-metrics" in lines
 
 
 def test_absence_of_client_metrics_is_said(capsys):
