@@ -202,7 +202,7 @@ class Chaos:
         """
         self._faults.schedule(self.schedule.actions)
         await asyncio.sleep(self.schedule.duration_ms / 1000)
-        await self.eventually(self._is_well, "the cluster recovers", within_s=RECOVERY_S)
+        await self.eventually(lambda: self._faults.are_over, "the cluster recovers", within_s=RECOVERY_S)
         self.note(FAULT, "all over, all replicas in sync")
 
     @property
@@ -231,10 +231,6 @@ class Chaos:
         """Return the number of faults of each kind: scheduled, happened so far, and effective so far."""
         drawn, faults = Counter(action.kind for action in self.schedule.actions), self._faults
         return {kind: FaultCount(drawn[kind], faults.happened[kind], faults.effective[kind]) for kind in sorted(drawn)}
-
-    def _is_well(self) -> bool:
-        nodes = self.kafka.nodes
-        return not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync
 
     async def eventually(
         self,

@@ -25,7 +25,7 @@ from broker_sim.chaos.faults.faults import Faults
 from broker_sim.chaos.faults.kinds import KINDS
 from broker_sim.chaos.faults.weights import kinds_beside_a_command
 from broker_sim.chaos.history import History, InvariantError, read_judgement
-from broker_sim.chaos.observer import Leaders
+from broker_sim.chaos.observer import Leaders, failed_request_text
 from broker_sim.chaos.settings import CONFIGS
 from broker_sim.chaos.timeline import FAULT, HOW_TO_SEE_ALL, MOST_LINES, Timeline, as_json, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
@@ -294,9 +294,7 @@ class CommandRun:
             self._begin(request.client_id)
         if request.errors and self._noted_requests < MOST_REQUESTS:
             self._noted_requests += 1
-            errors = ", ".join(error.name for error in request.errors)
-            text = f"{request.api} to broker {request.broker}: {errors}"
-            self._timeline.note(request.client_id or "client", text)
+            self._timeline.note(request.client_id or "client", failed_request_text(request))
 
     def _begin(self, client_id: str | None) -> None:
         loop = asyncio.get_running_loop()
@@ -307,11 +305,8 @@ class CommandRun:
 
     async def _note_the_end(self) -> None:
         await asyncio.sleep(self._schedule.duration_ms / 1000)
-        nodes = self._kafka.nodes
         try:
-            await self._kafka.wait_until(
-                lambda: not self._faults.are_in_force and nodes.is_ready and nodes.is_in_sync, RECOVERY_S
-            )
+            await self._kafka.wait_until(lambda: self._faults.are_over, RECOVERY_S)
         except ClusterTimeoutError:
             self._timeline.note(FAULT, f"all over, but not all replicas in sync after {RECOVERY_S} s")
         else:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from broker_sim.chaos.timeline import Timeline
     from broker_sim.chaos.worker import Worker
     from broker_sim.cluster.async_cluster import AsyncCluster
+    from broker_sim.handlers.request_log import RequestStatus
     from broker_sim.runtime.virtual import VirtualEventLoop
 
 CLUSTER: Final = "cluster"
@@ -183,7 +184,11 @@ def note_failed_requests(
     for request in kafka.requests():
         if request.errors and request.elapsed_ms is not None:
             at_s = (request.received_ms + request.elapsed_ms - began_ms) / 1000
-            errors = ", ".join(error.name for error in request.errors)
-            text = f"{request.api} to broker {request.broker}: {errors}"
             host = loop.network.host_of_client.get((request.client_host, request.client_port))
-            timeline.moments.append(Moment(at_s, host if host in names else request.client_id or "client", text))
+            who = host if host in names else request.client_id or "client"
+            timeline.moments.append(Moment(at_s, who, failed_request_text(request)))
+
+
+def failed_request_text(request: RequestStatus) -> str:
+    """Return the text of a request that was answered with errors."""
+    return f"{request.api} to broker {request.broker}: {', '.join(error.name for error in request.errors)}"

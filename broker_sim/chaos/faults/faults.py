@@ -64,6 +64,12 @@ class Faults:
         cluster = self._cluster
         return bool(self._in_force or cluster.shutting_down or cluster.starting)
 
+    @property
+    def are_over(self) -> bool:
+        """Whether no fault is in force, all live brokers serve, and all replicas are in sync."""
+        nodes = self._cluster.nodes
+        return not self.are_in_force and nodes.is_ready and nodes.is_in_sync
+
     def schedule(self, actions: Iterable[Action]) -> None:
         """Execute each action at its time, counted from now. Raises ScheduleError."""
         for action in actions:
