@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from broker_sim.chaos.dependency import Dependency
 from broker_sim.chaos.faults.cluster_faults import ClusterFaults
 from broker_sim.chaos.faults.faults import Faults
-from broker_sim.chaos.history import History, InvariantError
+from broker_sim.chaos.history import POLL_INTERVAL_S, History, InvariantError
 from broker_sim.chaos.sightings import FaultCount
 from broker_sim.chaos.timeline import FAULT, Timeline
 from broker_sim.chaos.worker import Worker, WorkerFaults, cause_of, error_text, is_of_the_environment
@@ -45,7 +45,6 @@ CRASHES_IN_A_WAIT: Final = 0.25
 MOST_CALLS: Final = 500
 """Maximum number of system calls until a crash hits a program; handling a message makes some dozens."""
 NO_FAILED_PROGRAM: Final = "no worker ends with an exit code other than 0"
-POLL_INTERVAL_S: Final = 0.1
 _OWN_CODE: Final = str(Path(__file__).parents[1])
 
 

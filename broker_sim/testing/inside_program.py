@@ -18,8 +18,8 @@ import pytest
 from _pytest.config import Config
 from broker_sim_purgatory import SystemClock
 
-from broker_sim.chaos.chaos import POLL_INTERVAL_S, failure_text, invariant_of
-from broker_sim.chaos.history import InvariantError
+from broker_sim.chaos.chaos import failure_text, invariant_of
+from broker_sim.chaos.history import POLL_INTERVAL_S, InvariantError
 from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.control.verb import BlockingFace
