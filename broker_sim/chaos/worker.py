@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GRACE_S: Final = 10.0
 """Seconds that a worker has to stop after the request; Kubernetes allows 30 s, but faults last 20."""
-BETWEEN_S: Final = 1.0
+DEPLOY_INTERVAL_S: Final = 1.0
 """Seconds between the start of a worker and the stop of the next one in a rolling deploy."""
 RESTART_S: Final = 1.0
 """Seconds before a worker that ended with an error of its environment is restarted, as by a supervisor."""
@@ -91,7 +91,8 @@ class Worker:
         self._clock_offset_s = 0.0
         self._start_takes_s = 0.0
         self._is_over = False
-        self._gives_back: list[Callable[[], object]] = []
+        self._releases: list[Callable[[], object]] = []
+        """Callbacks for the end of the current process, in the order of `on_death`."""
         self._crash_now: Callable[[], object] | None = None
 
     def __repr__(self) -> str:
@@ -105,12 +106,12 @@ class Worker:
         if self.is_failing:
             raise ConnectionError(f"{on} cannot be reached")
 
-    def on_death(self, give_back: Callable[[], object]) -> None:
-        """Call `give_back()` when the current process has ended for any reason.
+    def on_death(self, release: Callable[[], object]) -> None:
+        """Call `release()` when the current process has ended for any reason.
 
         An operating system releases the resources of a process, such as file locks: `worker.on_death(database.close)`.
         """
-        self._gives_back.append(give_back)
+        self._releases.append(release)
 
     def on_crash(self, crash: Callable[[], object]) -> None:
         """Make a fault `crash` call `crash()`, which soon ends the current process, so that `main` returns.
@@ -154,9 +155,9 @@ class Worker:
         self._task = self._crash_now = None
         if process is not None:
             process.kill()
-        returns, self._gives_back = self._gives_back, []
-        for give_back in reversed(returns):
-            give_back()
+        releases, self._releases = self._releases, []
+        for release in reversed(releases):
+            release()
 
     def _start_again(self) -> None:
         if self._start_takes_s:
@@ -192,7 +193,7 @@ class Worker:
             self._timeline.note(self.name, f"has not stopped within {grace_s:g} s, and is killed")
             self._end()
 
-    def go_on(self, *, in_next_version: bool = False) -> None:
+    def continue_after_stop(self, *, in_next_version: bool = False) -> None:
         """Restart the worker after `stop`, unless something else keeps it down."""
         self._holds -= 1
         if in_next_version and self.version + 1 < len(self.versions):
@@ -335,9 +336,9 @@ class WorkerFaults:
         for together in [workers] if at_once else [[worker] for worker in workers]:
             await asyncio.gather(*(worker.stop() for worker in together))
             for worker in together:
-                worker.go_on(in_next_version=True)
+                worker.continue_after_stop(in_next_version=True)
             if not at_once:
-                await asyncio.sleep(BETWEEN_S)
+                await asyncio.sleep(DEPLOY_INTERVAL_S)
         return took_effect
 
     def scale(self, _number: int | None, by: str) -> Callable[[], asyncio.Task[bool]]:
@@ -355,7 +356,7 @@ class WorkerFaults:
         async def start_again() -> bool:
             took_effect = await stopping
             for worker in fewer:
-                worker.go_on()
+                worker.continue_after_stop()
             return took_effect
 
         return lambda: loop.create_task(start_again())
