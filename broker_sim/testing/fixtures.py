@@ -73,14 +73,14 @@ def _generator(function: Callable[..., Any], run: VirtualRun) -> Callable[..., A
 def _async_generator(function: Callable[..., Any], run: VirtualRun) -> Callable[..., Any]:
     def generate(*args: Any, **kwargs: Any) -> Generator[Any, None, None]:
         _refuse_inside(function, run)
-        life = _Life(function(*args, **kwargs), run)
-        while life.goes_on():
-            yield life.value
+        generator = _SteppedGenerator(function(*args, **kwargs), run)
+        while generator.advance():
+            yield generator.value
 
     return generate
 
 
-class _Life:
+class _SteppedGenerator:
     """An asynchronous generator in a task of its own, so that it may hold timeouts and task groups."""
 
     def __init__(self, generator: AsyncGenerator[Any, None], run: VirtualRun) -> None:
@@ -88,18 +88,18 @@ class _Life:
         self._run = run
         self._turn = run.loop.create_future()
         self._yielded = run.loop.create_future()
-        self._task = run.start(self._live())
+        self._task = run.start(self._iterate())
         self.value: Any = None
 
-    async def _live(self) -> None:
+    async def _iterate(self) -> None:
         async for value in self._generator:
             self._turn = self._run.loop.create_future()
             self.value = value
             self._yielded.set_result(None)
             await self._turn
 
-    def goes_on(self) -> bool:
-        """Run to the next `yield`; False at the end."""
+    def advance(self) -> bool:
+        """Run to the next `yield`; return False at the end."""
         self._yielded = self._run.loop.create_future()
         if not self._turn.done():
             self._turn.set_result(None)
