@@ -42,7 +42,7 @@ DEPENDENCY_VARIABLE: Final = "DEPENDENCY_URL"
 """Environment variable with the URL of a program's simulated dependency."""
 CRASHES_IN_A_WAIT: Final = 0.25
 """Share of the crashes that hit a program while it waits."""
-MOST_CALLS: Final = 500
+MAX_CALLS: Final = 500
 """Maximum number of system calls until a crash hits a program; handling a message makes some dozens."""
 NO_FAILED_PROGRAM: Final = "no worker ends with an exit code other than 0"
 _OWN_CODE: Final = str(Path(__file__).parents[1])
@@ -192,7 +192,7 @@ class Chaos:
         if draw.random() < CRASHES_IN_A_WAIT:
             program.kill()
         else:
-            program.kill_at_call(int(MOST_CALLS ** draw.random()))
+            program.kill_at_call(int(MAX_CALLS ** draw.random()))
 
     async def faults_over(self) -> None:
         """Let the faults of the schedule happen; return when the last is over and the cluster has recovered.

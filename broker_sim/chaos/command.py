@@ -27,7 +27,7 @@ from broker_sim.chaos.faults.weights import kinds_beside_a_command
 from broker_sim.chaos.history import History, InvariantError, read_judgement
 from broker_sim.chaos.observer import Leaders, failed_request_text
 from broker_sim.chaos.settings import CONFIGS
-from broker_sim.chaos.timeline import FAULT, HOW_TO_SEE_ALL, MOST_LINES, Timeline, as_json, timeline_text
+from broker_sim.chaos.timeline import FAULT, HOW_TO_SEE_ALL, MAX_LINES, Timeline, as_json, timeline_text
 from broker_sim.cluster.async_cluster import AsyncCluster
 from broker_sim.cluster.virtual.simulated_cluster import SERVERS_VARIABLE
 from broker_sim.control.client import CONTROL_VARIABLE
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from broker_sim.handlers.request_log import RequestStatus
 
 COMMAND: Final = "command"
-MOST_REQUESTS: Final = 2_000
+MAX_REQUESTS: Final = 2_000
 """Maximum number of failed requests in a time line."""
 _SIGNALLED: Final = 128
 
@@ -99,7 +99,7 @@ class CommandOutcome:
 
     def text(self, *, is_full: bool = False) -> str:
         """Return the time line, with all its lines or the most important ones, and the summary."""
-        table = timeline_text(self.moments, None if is_full else MOST_LINES, HOW_TO_SEE_ALL)
+        table = timeline_text(self.moments, None if is_full else MAX_LINES, HOW_TO_SEE_ALL)
         return "\n".join((table, "", self.summary, *self.broken))
 
 
@@ -292,7 +292,7 @@ class CommandRun:
             self._history.take(request)
         if self._begin_s is None and self._begin_with in (request.client_id or ""):
             self._begin(request.client_id)
-        if request.errors and self._noted_requests < MOST_REQUESTS:
+        if request.errors and self._noted_requests < MAX_REQUESTS:
             self._noted_requests += 1
             self._timeline.note(request.client_id or "client", failed_request_text(request))
 

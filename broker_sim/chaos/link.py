@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LINKED_SETTINGS: Final = ("faults", "order", "duration_s", "workers", "brokers")
 """Settings that a link can contain, because the playground has fields for them; others stay in the marker."""
-MOST_CHARACTERS: Final = 30_000
+MAX_CHARACTERS: Final = 30_000
 """Maximum length of a link."""
 
 
@@ -69,8 +69,8 @@ def _check_module(module: str) -> None:
 def _link(playground: str, folder: Path, module: str, function: str, settings: Mapping[str, Any], seed: int) -> str:
     files = imported_files(module, lambda name: _text_of(folder / f"{name}.py"))
     link = f"{playground.partition('#')[0]}{fragment(files, module, function, settings, seed)}"
-    if len(link) > MOST_CHARACTERS:
-        raise NoLinkError(f"no link: it would have {len(link)} characters; {MOST_CHARACTERS} are allowed")
+    if len(link) > MAX_CHARACTERS:
+        raise NoLinkError(f"no link: it would have {len(link)} characters; {MAX_CHARACTERS} are allowed")
     return link
 
 

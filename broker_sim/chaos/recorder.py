@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.chaos.timeline import FAULT
 from broker_sim.cluster.status.picture import picture
-from broker_sim.page.recording import MOST_REQUESTS, Band, RecordedMoment, RecordedRequest, Recording
+from broker_sim.page.recording import MAX_REQUESTS, Band, RecordedMoment, RecordedRequest, Recording
 from broker_sim.runtime.links import CONTROLLER_ID
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Recorder:
         self._kafka = kafka
         self._clock = loop.clock
         self.recording = Recording()
-        self._calls: deque[Call] = deque(maxlen=MOST_REQUESTS)
+        self._calls: deque[Call] = deque(maxlen=MAX_REQUESTS)
         kafka.nodes.links.calls = self._calls
 
     def look(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker_sim.chaos.aiokafka_repairs import REPAIRS
-from broker_sim.chaos.timeline import HOW_TO_SEE_ALL, MOST_LINES, as_json, timeline_text
+from broker_sim.chaos.timeline import HOW_TO_SEE_ALL, MAX_LINES, as_json, timeline_text
 
 if TYPE_CHECKING:
     from broker_sim.chaos.faults.schedule import FaultSchedule
@@ -110,7 +110,7 @@ class Failure:
         ran_on = f"ran on {small.ran_on}\n" if small.ran_on else ""
         return (
             f"{self._whose_bug()}{small.virtual_s:.3f} s of virtual time, trace {small.digest[:16]}, {course}\n"
-            f"{repairs}{ran_on}\n{timeline_text(small.moments, None if is_full else MOST_LINES, advice)}"
+            f"{repairs}{ran_on}\n{timeline_text(small.moments, None if is_full else MAX_LINES, advice)}"
         )
 
     def _whose_bug(self) -> str:

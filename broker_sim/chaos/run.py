@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     Test = Callable[..., Coroutine[Any, Any, object]]
     _End = tuple[str, float, tuple[Deviation, ...]]
 
-LEAST_MS: Final = 0.5
+MIN_LATENCY_MS: Final = 0.5
 """Latency of a message in ms if the schedule has 0, so that time passes for clients that retry at once.
 
 While a partition has no leader, aiokafka's producer requests metadata as fast as it gets responses.
 """
-MOST_DEVIATIONS: Final = 20
+MAX_DEVIATIONS: Final = 20
 """Maximum number of deviations that a time line lists."""
 TMP_PATH: Final = "tmp_path"
 """The pytest fixture that tests can also use without pytest."""
@@ -123,7 +123,7 @@ class ScheduledRun(VirtualRun):
         self._settings = settings = settings or Settings()
         super().__init__(schedule.seed, order=schedule.order, limit_s=LIMIT_S)
         deviations = schedule.deviations
-        self._tells_deviations = observe and len(deviations) <= MOST_DEVIATIONS
+        self._tells_deviations = observe and len(deviations) <= MAX_DEVIATIONS
         if any(each.what == ORDER_OF_TASKS for each in deviations):
             order = self.loop.task_order = GivenOrder(self.loop.clock, deviations)
             if self._tells_deviations:
@@ -143,7 +143,7 @@ class ScheduledRun(VirtualRun):
         self._records = record
         self._recorder: Recorder | None = None
         self._repairs = tuple(REPAIRS if settings.repair_aiokafka else repairs)
-        self.loop.network.latency_ms = (0, schedule.latency_ms) if schedule.latency_ms else LEAST_MS
+        self.loop.network.latency_ms = (0, schedule.latency_ms) if schedule.latency_ms else MIN_LATENCY_MS
         self._is_open = False
         self._ended: _End | None = None
         self._ran_on = ""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DURATION_MS: Final = 20_000
 """Default duration in ms in which faults happen, from the call of `faults_over` on."""
-MOST_FAULTS: Final = 10
+MAX_FAULTS: Final = 10
 DURATIONS_MS: Final = (100, 1_000, 3_000, 8_000, 12_000)
 """Durations in ms from short hiccups to more than session and request timeouts."""
 LATENCIES_MS: Final = (0, 5, 20)
@@ -98,7 +98,7 @@ def draw_schedule(
     brokers: int = 3,
     workers: int = 2,
     duration_ms: int = DEFAULT_DURATION_MS,
-    most_faults: int = MOST_FAULTS,
+    most_faults: int = MAX_FAULTS,
     latency_ms: int | None = None,
     order: Order = "fifo",
 ) -> Schedule:

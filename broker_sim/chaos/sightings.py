@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 REACHED: Final = "reached"
 """Name of the method of `Chaos` whose argument names a place in the code."""
-FEWEST_SEEDS: Final = 2
+MIN_SEEDS: Final = 2
 """Minimum number of seeds of a search; a single seed is only inspected or repeated."""
 ADVICE_WITHOUT_SIGHTING: Final = (
     "run more seeds, name the faults that cause it, or keep the workers busy until the last fault is over"
@@ -108,7 +108,7 @@ class Sightings:
     @property
     def never(self) -> list[str]:
         """The names that no seed of the search saw; empty for a single seed, which is not a search."""
-        return [] if self.seeds < FEWEST_SEEDS else [name for name, count in self.counts.items() if not count]
+        return [] if self.seeds < MIN_SEEDS else [name for name, count in self.counts.items() if not count]
 
     @property
     def all_faults(self) -> FaultCount:
@@ -118,7 +118,7 @@ class Sightings:
     def failure(self) -> str | None:
         """Return why the search fails although its seeds may have passed; None if it does not."""
         faults = self.all_faults
-        if self.seeds >= FEWEST_SEEDS and faults.drawn and not faults.effective:
+        if self.seeds >= MIN_SEEDS and faults.drawn and not faults.effective:
             advice = ADVICE_WITHOUT_EFFECT if faults.happened else ADVICE_WITHOUT_FAULTS
             return f"no fault took effect in {self.seeds} seeds, {faults.happened} of {faults.drawn} happened; {advice}"
         if not self.never:

@@ -16,7 +16,7 @@ WIDEST_NAME = 32
 """Maximum length of a name; longer ones, as of Kafka Streams clients, are shortened in the middle."""
 BEFORE = 5
 """Number of moments shown before the first fault or deviation."""
-MOST_LINES: Final = 60
+MAX_LINES: Final = 60
 """Maximum number of lines of a time line without errors."""
 HOW_TO_SEE_ALL: Final = "--full shows them, and --json FILE has them"
 """Advice of commands on how to see omitted lines."""
@@ -60,7 +60,7 @@ class Timeline:
         self.note(FAULT, f"{action.describe()}: not done, {error}")
 
 
-def timeline_text(moments: Sequence[Moment], most: int | None = MOST_LINES, advice: str = "") -> str:
+def timeline_text(moments: Sequence[Moment], most: int | None = MAX_LINES, advice: str = "") -> str:
     """Return a table that begins just before the first fault or deviation; repeated lines are folded.
 
     Of more than `most` lines (None: no limit) those in the middle are omitted, except the first of equal errors, and

@@ -20,11 +20,11 @@ from broker_sim.chaos.faults.weights import weights_beside_a_command
 from broker_sim.chaos.history import JUDGEMENT_FORMS, read_judgement
 from broker_sim.chaos.link import line_of, link_to
 from broker_sim.chaos.program_workers import ProgramTest, check_of
-from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MOST_FAULTS, Schedule, draw_schedule
+from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, MAX_FAULTS, Schedule, draw_schedule
 from broker_sim.chaos.search import ApplicationTest, NamedTest, NoSuchTestError, SeedOutcome, run_seeds
 from broker_sim.chaos.settings import Settings, settings_by_name
 from broker_sim.chaos.sightings import Sightings
-from broker_sim.chaos.timeline import HOW_TO_SEE_ALL, MOST_LINES, as_json, timeline_text
+from broker_sim.chaos.timeline import HOW_TO_SEE_ALL, MAX_LINES, as_json, timeline_text
 from broker_sim.cli.logs import logs_on_stderr
 from broker_sim.cli.parameters import WithCommand, check_command
 from broker_sim.cli.progress import progress_bar
@@ -272,7 +272,7 @@ def _schedule_beside(seed: int, settings: Settings) -> Schedule:
         brokers=settings.brokers,
         workers=1,
         duration_ms=duration_ms,
-        most_faults=max(MOST_FAULTS, MOST_FAULTS * duration_ms // DEFAULT_DURATION_MS),
+        most_faults=max(MAX_FAULTS, MAX_FAULTS * duration_ms // DEFAULT_DURATION_MS),
     )
 
 
@@ -365,7 +365,7 @@ def _run_one(test: ApplicationTest, schedule: Schedule, output: _Output, *, is_s
         _report_one(test, failure, output)
     if is_shown:
         outcome = test.run(schedule, observe=True)
-        click.echo(f"{timeline_text(outcome.moments, None if output.is_full else MOST_LINES, HOW_TO_SEE_ALL)}\n")
+        click.echo(f"{timeline_text(outcome.moments, None if output.is_full else MAX_LINES, HOW_TO_SEE_ALL)}\n")
         output.write_json([{"schedule": str(schedule).splitlines(), "timeline": as_json(outcome.moments)}])
         output.write_page(test, outcome)
     click.echo("the test passes under this schedule")

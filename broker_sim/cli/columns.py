@@ -24,7 +24,7 @@ BESIDE_CELL: Final = 2
 BESIDE_TABLE: Final = 1
 WIDTH_OF_FILES: Final = 10_000
 """Width for output that is no terminal, in characters: a row is one line, as `grep` expects."""
-LEAST_OF_LONG: Final = 12
+MIN_LONG_WIDTH: Final = 12
 """Minimum width of a long cell; it is not shortened further to make room for columns of higher rank."""
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -87,7 +87,7 @@ def _widths(columns: Sequence[Column], needed: Sequence[int], width: int | None)
     for index in by_rank:
         column, least = columns[index], needed[index]
         if column.is_long:
-            least = max(cell_len(column.title), min(least, LEAST_OF_LONG))
+            least = max(cell_len(column.title), min(least, MIN_LONG_WIDTH))
         if least + BESIDE_CELL <= free_width or not widths:
             widths[index] = least
             free_width -= least + BESIDE_CELL

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from broker_sim.chaos.command import shell_exit_code
-from broker_sim.chaos.run import LEAST_MS
+from broker_sim.chaos.run import MIN_LATENCY_MS
 from broker_sim.cli.parameters import check_command
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.errors import ApiError, ConfigError, MissingExtraError
@@ -38,7 +38,7 @@ def run_program(words: Sequence[str], seed: int, **options: Any) -> int:
     pin_hash_seed()
 
     async def main(loop: VirtualEventLoop) -> _End:
-        loop.network.latency_ms = LEAST_MS
+        loop.network.latency_ms = MIN_LATENCY_MS
         async with SimulatedCluster(loop, check_invariants=False, **options) as kafka:
             code = await kafka.start_program(*words, on_output=click.echo).wait()
             return _End(code, loop.time(), loop.trace.digest())

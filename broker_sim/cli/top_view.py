@@ -22,7 +22,7 @@ BUCKETS = 20
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 LINES_BESIDE_ROWS = 5
 """Lines of a table besides its rows: title, head and rules."""
-LEAST_ROWS = 2
+MIN_ROWS = 2
 """Minimum number of rows for a table to be shown."""
 
 
@@ -107,7 +107,7 @@ def rows_that_fit(counts: Sequence[int], lines: int) -> list[int]:
     """
     shown = [0] * len(counts)
     for index, count in enumerate(counts):
-        least = min(count, LEAST_ROWS)
+        least = min(count, MIN_ROWS)
         if least and LINES_BESIDE_ROWS + least <= lines:
             shown[index] = least
             lines -= LINES_BESIDE_ROWS + least

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from broker_sim.trace.slow_acks import SlowRequest
 
-MOST_OF_IT: Final = 0.8
+SILENT_SHARE: Final = 0.8
 """Share of a wait for which a follower must have been silent to be its cause."""
 SHORT_MS: Final = 20
 """Longest wait in ms that does not count as slow."""
@@ -66,7 +66,7 @@ def _verdict(request: SlowRequest) -> str:
     """Return the cause, as far as the trace shows it."""
     if request.waited_ms <= SHORT_MS:
         return "The brokers were not slow: look at the client's batching (linger.ms), its connections and its retries."
-    silent = [broker for broker, ms in request.silent_ms.items() if ms >= MOST_OF_IT * request.waited_ms]
+    silent = [broker for broker, ms in request.silent_ms.items() if ms >= SILENT_SHARE * request.waited_ms]
     names = " and ".join(f"broker {broker}" for broker in silent)
     if not silent:
         return (

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 CLOSE_TIMEOUT_S = 1.0
 """Seconds that closing the cluster waits for unfinished requests, such as half a body."""
-MOST_BYTES_OF_A_BODY = 64 * 1_048_576
+MAX_BODY_BYTES = 64 * 1_048_576
 """Largest body of a request in bytes; larger ones are refused with 413."""
 METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """The content type that Prometheus expects."""
@@ -99,7 +99,7 @@ def _shorten_malformed(record: logging.LogRecord) -> bool:
 
 
 def _build_app(cluster: ControlledCluster, guard: Guard) -> web.Application:
-    app = web.Application(middlewares=[_errors_as_json, _guarded_by(guard)], client_max_size=MOST_BYTES_OF_A_BODY)
+    app = web.Application(middlewares=[_errors_as_json, _guarded_by(guard)], client_max_size=MAX_BODY_BYTES)
     for verb in verbs_of(type(cluster)).values():
         address = verb.address
         handler = partial(_carry_out, cluster, verb)

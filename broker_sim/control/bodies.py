@@ -19,7 +19,7 @@ _KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str,
 """Types of JSON values by annotation."""
 CHECKED_BY_VERBS: Final = ("Mapping[str, str | bytes | None]", "Iterable[Mapping[")
 """Prefixes of the annotations of parameters that verbs check themselves: headers and records."""
-_MOST_DIGITS: Final = 20
+_MAX_DIGITS: Final = 20
 """Maximum length of a 64-bit number with its sign."""
 
 
@@ -50,7 +50,7 @@ def parse_number(name: str, text: str) -> int:
 
 
 def _int(text: str) -> int:
-    if len(text) > _MOST_DIGITS or not -(1 << 63) <= int(text) < 1 << 63:
+    if len(text) > _MAX_DIGITS or not -(1 << 63) <= int(text) < 1 << 63:
         _refuse_number(text)
     return int(text)
 
@@ -62,7 +62,7 @@ def _float(text: str) -> float:
 
 
 def _refuse_number(text: str) -> NoReturn:
-    raise ValueError(f"numbers have at most 64 bits, unlike {text[:_MOST_DIGITS]}")
+    raise ValueError(f"numbers have at most 64 bits, unlike {text[:_MAX_DIGITS]}")
 
 
 def _are_numbers(value: object) -> bool:

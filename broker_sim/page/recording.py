@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-MOST_BYTES: Final = 2_000_000
+MAX_BYTES: Final = 2_000_000
 """Maximum size of a file."""
-MOST_REQUESTS: Final = 20_000
+MAX_REQUESTS: Final = 20_000
 """Maximum number of requests, and of ended operations, in a file; the last ones are kept."""
 FIRST_STEP_MS: Final = 10
-"""Shortest time between two pictures; it doubles whenever there are `MOST_PICTURES`."""
-MOST_PICTURES: Final = 2_000
+"""Shortest time between two pictures; it doubles whenever there are `MAX_PICTURES`."""
+MAX_PICTURES: Final = 2_000
 _DATA: Final = re.compile(r'<script type="application/gzip" id="recording">([^<]*)</script>')
 
 
@@ -128,7 +128,7 @@ class RecordedRun:
         cut = None
         if len(self.frames) < self.pictures or len(self.requests) < self.sent:
             cut = (
-                f"cut to be below {MOST_BYTES // 1_000_000} MB: {len(self.frames)} of {self.pictures} pictures, "
+                f"cut to be below {MAX_BYTES // 1_000_000} MB: {len(self.frames)} of {self.pictures} pictures, "
                 f"{len(self.requests)} of {self.sent} requests"
             )
         return {
@@ -168,7 +168,7 @@ class Recording:
         """Store a picture, unless it equals the last one."""
         if self._pictures and self._pictures[-1][1] == parts:
             return
-        if len(self._pictures) >= MOST_PICTURES:
+        if len(self._pictures) >= MAX_PICTURES:
             self._pictures = self._pictures[::2]
             self._step_ms *= 2
         self._pictures.append((at_ms, parts))
@@ -204,12 +204,12 @@ def page_of(run: RecordedRun, beside: RecordedRun | None = None) -> RecordedPage
     """Return the file of a run, with another one beside it if given."""
     runs = [run] if beside is None else [run, beside]
     difference = None if beside is None else first_difference(run, beside)
-    runs = [replace(one, requests=one.requests[-MOST_REQUESTS:], ended=one.ended[-MOST_REQUESTS:]) for one in runs]
+    runs = [replace(one, requests=one.requests[-MAX_REQUESTS:], ended=one.ended[-MAX_REQUESTS:]) for one in runs]
     while True:
         data: dict[str, Any] = {"runs": [one.to_json() for one in runs], "difference": difference}
         packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
         html = recorded_html(run.title, base64.b64encode(packed).decode())
-        if len(html) <= MOST_BYTES or all(len(one.frames) <= 1 and not one.requests for one in runs):
+        if len(html) <= MAX_BYTES or all(len(one.frames) <= 1 and not one.requests for one in runs):
             return RecordedPage(html, next((one["cut"] for one in data["runs"] if one["cut"]), None))
         runs = [one.halved() for one in runs]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONTROLLER_ID = -1
 """The node id of the active controller on the links."""
 
-MOST_PER_TURN: Final = 256
+MAX_PER_TURN: Final = 256
 """Maximum number of messages that arrive in one turn of the event loop; then clients are served."""
 
 Result = TypeVar("Result")
@@ -208,7 +208,7 @@ class Links:
     def _arrive_all(self) -> None:
         arriving, processes = self._arriving, self._processes
         try:
-            for _ in range(MOST_PER_TURN):
+            for _ in range(MAX_PER_TURN):
                 if not arriving:
                     break
                 if self.choose_arrival is not None and len(arriving) > 1:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from broker_sim.chaos.faults.action import Action
 
-MOST_ACTIONS: Final = 30
+MAX_ACTIONS: Final = 30
 
 
 _STOPPING: Final = (
@@ -30,7 +30,7 @@ _HINDERING: Final = tuple(
 )
 """Kinds that are drawn in addition to the others, not in their place."""
 HINDERED_SHARE: Final = 0.4
-MOST_HINDRANCES: Final = 3
+MAX_HINDRANCES: Final = 3
 _OF_COORDINATORS: Final = {
     "move_groups": GROUPS, "move_transactions": TRANSACTIONS, "rebalance": GROUPS
 }  # fmt: skip
@@ -63,17 +63,17 @@ def draw_faults(rng: random.Random, scope: FaultScope) -> list[Action]:
     for _ in range(rng.choice((1, 2, 2, 3))):
         begin_ms = drawn.ms(200, max(201, scope.duration_ms * 2 // 3))
         actions += rng.choice(plots)(drawn, begin_ms)
-    while len(actions) < MOST_ACTIONS and rng.random() < 0.5:
+    while len(actions) < MAX_ACTIONS and rng.random() < 0.5:
         actions += _single(rng, scope, rng.choice(kinds))
     if rng.random() < HINDERED_SHARE:
         actions += _hindrances(rng, scope)
-    return within(actions[:MOST_ACTIONS], scope.duration_ms)
+    return within(actions[:MAX_ACTIONS], scope.duration_ms)
 
 
 def _hindrances(rng: random.Random, scope: FaultScope) -> list[Action]:
     there = {None, *scope.coordinators}
     possible = [kind for kind in _HINDERING if _OF_COORDINATORS.get(kind) in there]
-    kinds = rng.choices(possible, k=rng.randint(1, MOST_HINDRANCES))
+    kinds = rng.choices(possible, k=rng.randint(1, MAX_HINDRANCES))
     return [action for kind in kinds for action in _single(rng, scope, kind)]
 
 

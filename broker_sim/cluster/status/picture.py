@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from broker_sim.metadata import MetadataImage
     from broker_sim.metadata.topic_partition import TopicPartition
 
-MOST_PARKED: Final = 400
+MAX_PARKED: Final = 400
 """Number of operations shown, divided equally among the purgatories; those with the nearest deadlines are shown."""
-FEWEST_PARKED: Final = 20
+MIN_PARKED: Final = 20
 """Minimum number of operations shown of each purgatory, however many purgatories there are."""
-MOST_PARTITIONS: Final = 200
-MOST_GROUPS: Final = 100
-MOST_PRODUCERS: Final = 100
+MAX_PARTITIONS: Final = 200
+MAX_GROUPS: Final = 100
+MAX_PRODUCERS: Final = 100
 SHOWN_KEYS: Final = 5
 """Number of an operation's keys that are shown; a fetch may have a thousand."""
 
@@ -118,9 +118,9 @@ def _partitions(nodes: Nodes, image: MetadataImage, search: str) -> Iterator[tup
         # Kafka's own topics are shown only if the search matches them.
         if search in str(key) if search else not (is_well and key.topic.startswith("__")):
             matching += 1
-            if is_well and len(well) < MOST_PARTITIONS:
+            if is_well and len(well) < MAX_PARTITIONS:
                 well.append(key)
-    shown = [*(key for key in unwell if search in str(key)), *well][:MOST_PARTITIONS]
+    shown = [*(key for key in unwell if search in str(key)), *well][:MAX_PARTITIONS]
     yield (
         "cluster",
         {"partitions": count, "partitions_unwell": len(unwell), "partitions_matching": matching, "search": search},
@@ -134,7 +134,7 @@ def _purgatories(nodes: Nodes, bucket: WheelBucket | None) -> Iterator[tuple[str
     waits_for = waiting_reasons(nodes)
     purgatories = [(broker_id, each) for broker_id, broker in nodes.brokers.items() for each in broker.purgatories]
     busy = sum(each.num_delayed() > 0 for _, each in purgatories)
-    most = max(MOST_PARKED // max(busy, 1), FEWEST_PARKED)
+    most = max(MAX_PARKED // max(busy, 1), MIN_PARKED)
     for broker_id, purgatory in purgatories:
         part = purgatory_part(broker_id, purgatory, waits_for, most, bucket)
         yield f"purgatory/{broker_id}/{purgatory.name}", part
@@ -144,7 +144,7 @@ def purgatory_part(
     broker_id: int,
     purgatory: DelayedOperationPurgatory[Any],
     waits_for: Callable[[str, Iterable[object]], str],
-    most: int = MOST_PARKED,
+    most: int = MAX_PARKED,
     bucket: WheelBucket | None = None,
 ) -> dict[str, Any]:
     """Return a purgatory's operations and wheel; `waits_for(name, keys)` describes what an operation waits for.
@@ -240,16 +240,16 @@ def _operation(placed: PlacedTask, keys: list[object], waits_for: str) -> dict[s
 
 
 def _coordinators(nodes: Nodes) -> Iterator[tuple[str, dict[str, Any]]]:
-    for group in groups_status(nodes)[:MOST_GROUPS]:
+    for group in groups_status(nodes)[:MAX_GROUPS]:
         yield f"group/{group.id}", group.to_json()
     now_ms = nodes.scheduler.clock.now_ms()
-    for transaction in transactions_status(nodes)[:MOST_PRODUCERS]:
+    for transaction in transactions_status(nodes)[:MAX_PRODUCERS]:
         status = transaction.to_json()
         age_ms = status.pop("age_ms")
         yield (
             f"transaction/{transaction.transactional_id}",
             {**status, "since_ms": None if age_ms is None else now_ms - age_ms},
         )
-    for producer in producers_status(nodes)[:MOST_PRODUCERS]:
+    for producer in producers_status(nodes)[:MAX_PRODUCERS]:
         name = f"producer/{producer.topic}/{producer.partition}/{producer.producer_id}"
         yield name, asdict(producer)

@@ -55,7 +55,7 @@ def test_page_reads_the_program_its_settings_and_the_seed(program, tmp_path):
 def test_program_too_long_for_a_link_is_reported_in_one_line(program, monkeypatch):
     with pytest.raises(NoLinkError, match="cannot contain --topic; set them in the test's marker"):
         link_to("/", NamedTest.of(program, topics=["orders"]), 1)
-    monkeypatch.setattr(link, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(link, "MAX_CHARACTERS", 100)
     with pytest.raises(NoLinkError, match=r"it would have \d+ characters; 100 are allowed"):
         link_to("/", NamedTest.of(program), 1)
     with pytest.raises(NoLinkError, match=r"shop\.orders is part of a package"):

@@ -103,7 +103,7 @@ def test_operation_that_waits_in_many_pictures_is_kept_once():
 
 
 def test_long_run_has_pictures_with_longer_steps(monkeypatch):
-    monkeypatch.setattr(module, "MOST_PICTURES", 8)
+    monkeypatch.setattr(module, "MAX_PICTURES", 8)
     recording = Recording()
     for at_ms in range(0, 1_000, 10):
         if recording.is_due(at_ms):
@@ -120,7 +120,7 @@ def test_file_that_would_be_too_large_is_cut_and_says_so(monkeypatch, tmp_path):
         recording.take(at_ms, {"cluster": {"text": str(hash((at_ms, "x")) ** 20)}})
     recording.requests = [RecordedRequest(at_ms, 1, "app", 1, "Fetch", ()) for at_ms in range(500)]
     whole = page_of(recording.run("a run", None, 200)).html
-    monkeypatch.setattr(module, "MOST_BYTES", len(whole) - 20_000)
+    monkeypatch.setattr(module, "MAX_BYTES", len(whole) - 20_000)
     page = page_of(recording.run("a run", None, 200))
     cut = page.html
     assert len(cut) < len(whole) - 20_000

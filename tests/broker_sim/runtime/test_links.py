@@ -5,7 +5,7 @@ from collections import deque
 
 import pytest
 
-from broker_sim.runtime.links import MOST_PER_TURN, LinkFault, Links, drawn_latency
+from broker_sim.runtime.links import MAX_PER_TURN, LinkFault, Links, drawn_latency
 from broker_sim.runtime.process import Process
 from broker_sim.runtime.virtual.run import VirtualScheduler
 
@@ -193,14 +193,14 @@ def test_endless_exchange_leaves_turns_to_others(net):
 
     def pass_on(target):
         got.append(target)
-        if len(got) < 3 * MOST_PER_TURN:
+        if len(got) < 3 * MAX_PER_TURN:
             net.links.send(target, 3 - target, pass_on, 3 - target)
 
     net.links.send(1, 2, pass_on, 2)
     net.scheduler.call_soon(got.append, "other")
     net.settle()
-    assert got.index("other") == MOST_PER_TURN
-    assert len(got) == 3 * MOST_PER_TURN
+    assert got.index("other") == MAX_PER_TURN
+    assert len(got) == 3 * MAX_PER_TURN
 
 
 def test_failing_message_does_not_hold_up_those_behind_it(net):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 TRANSACTION_TIMEOUTS_MS: Final = (300, 1_500, 1_500)
 LONGEST_TIMEOUT_MS: Final = max(TRANSACTION_TIMEOUTS_MS)
-MOST_WRITES: Final = 4
+MAX_WRITES: Final = 4
 COMMITS_OFFSETS_SHARE: Final = 0.5
 ABORTS_SHARE: Final = 0.25
 BEGINS_ANEW_SHARE: Final = 0.1
@@ -171,7 +171,7 @@ class TransactionalProducer(FencedProducer):
     async def _work(self, transaction: Transaction) -> None:
         """Perhaps commit the group's next offset, and write to some partitions."""
         partitions = range(self._shared.schedule.partitions)
-        count = self._chance.randint(1, MOST_WRITES)
+        count = self._chance.randint(1, MAX_WRITES)
         numbers = [self._chance.choice(partitions) for _ in range(count)]
         commits_offset = self._is_drawn(COMMITS_OFFSETS_SHARE)
         offset_of = self._chance.choice(partitions) if commits_offset else None

@@ -30,14 +30,14 @@ _GO, _DESCRIBE = 1, 2
 _FILE: Final = struct.Struct("i")
 _FILE_BYTES: Final = socket.CMSG_SPACE(_FILE.size)
 MESSAGE_BYTES: Final = 65_536
-_MOST_RESULTS: Final = 256
+_MAX_RESULTS: Final = 256
 WATCHED_EVERY_S: Final = 1.0
 """Real time between two checks of a running program."""
 HANGS_AFTER_S: Final = 20.0
 """CPU time between two waits after which a program counts as hanging."""
 STANDS_STILL_AFTER_S: Final = 120.0
 """Real time for which all threads sleep between two waits after which a program counts as hanging."""
-MOST_ALONE_NS: Final = 3_600 * 10**9
+MAX_ALONE_NS: Final = 3_600 * 10**9
 """Maximum virtual time by which a program may move without asking the loop."""
 END_S: Final = 5.0
 """Maximum real time that a process may take to end after it has been told to."""
@@ -172,13 +172,13 @@ class OsProcess:
     def _go(self) -> None:
         clock = self._loop.clock
         due_ns, limit_ns = self._loop.next_due_ns(), self._loop.time_limit.limit_ns
-        horizon_ns = min(NEVER if due_ns is None else due_ns, clock.now_ns + MOST_ALONE_NS)
+        horizon_ns = min(NEVER if due_ns is None else due_ns, clock.now_ns + MAX_ALONE_NS)
         if limit_ns < horizon_ns:
             horizon_ns = int(limit_ns)
         if not self._program.is_alone:
             horizon_ns = 0  # it may have sent data to others before each of its waits
         wall_start_ns = clock.wall_clock_ns() - clock.now_ns + self._program.process.clock_offset_ns
-        results, self._results = self._results[:_MOST_RESULTS], self._results[_MOST_RESULTS:]
+        results, self._results = self._results[:_MAX_RESULTS], self._results[_MAX_RESULTS:]
         calls_left, self.calls_left = self.calls_left, 0
         head = _ANSWER.pack(_GO, self._next_signal(), len(results), calls_left, clock.now_ns, horizon_ns, wall_start_ns)
         self._send(head + b"".join(_RESULT.pack(*result) for result in results))

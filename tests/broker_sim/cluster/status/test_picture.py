@@ -68,8 +68,8 @@ def test_reading_does_not_change_the_run():
 def test_only_the_nearest_deadlines_are_shown_and_all_are_counted(cluster, monkeypatch):
     name = f"purgatory/{cluster.leader('orders')}/Fetch"
     everything = cluster.picture().parts[name]
-    monkeypatch.setattr(module, "MOST_PARKED", 1)
-    monkeypatch.setattr(module, "FEWEST_PARKED", 1)
+    monkeypatch.setattr(module, "MAX_PARKED", 1)
+    monkeypatch.setattr(module, "MIN_PARKED", 1)
     cut = cluster.picture().parts[name]
     assert cut["parked"] == everything["parked"][:1]
     assert cut["num_delayed"] == everything["num_delayed"] > 1
@@ -123,8 +123,8 @@ def test_purgatories_share_the_number_of_operations_that_are_shown(cluster, monk
         parts = [part for name, part in cluster.picture().parts.items() if name.startswith("purgatory/")]
         return [part for part in parts if part["num_delayed"]]
 
-    monkeypatch.setattr(module, "FEWEST_PARKED", 0)
-    monkeypatch.setattr(module, "MOST_PARKED", len(busy()))
+    monkeypatch.setattr(module, "MIN_PARKED", 0)
+    monkeypatch.setattr(module, "MAX_PARKED", len(busy()))
     assert [len(part["parked"]) for part in busy()] == [1] * len(busy())
     assert max(part["num_delayed"] for part in busy()) > 1
 
@@ -139,7 +139,7 @@ def test_partitions_without_all_replicas_come_first(cluster, monkeypatch):
     cluster.create_topic("late", assignments={0: [1, 2]})
     cluster.kill(2)
     cluster.wait_for_isr("late", lacks=2)
-    monkeypatch.setattr(module, "MOST_PARTITIONS", 3)
+    monkeypatch.setattr(module, "MAX_PARTITIONS", 3)
     parts = cluster.picture().parts
     shown = [part for name, part in parts.items() if name.startswith("partition/")]
     assert all(len(part["isr"]) < len(part["assignment"]) for part in shown)
