@@ -295,7 +295,7 @@ class AsyncCluster(Verbs, AsyncFace):
         self._nodes.make_topics(self._missing_topics())
         self._credentials = credentials_of(self._security, self.listeners.all, self._rng)
         version = self._make_users()
-        await self._until_heard_of(version, "the brokers to hear of the topics")
+        await self._until_brokers_have(version, "the brokers to learn of the topics")
         self._is_for_clients = True
         self.listeners.open_serving()
         await self._until_ready("the brokers to accept clients")

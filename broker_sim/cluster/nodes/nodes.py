@@ -390,7 +390,7 @@ class Nodes:
         brokers = [node.process for node in self.nodes.values() if node.process is not None]
         return [self._controller_process, *brokers]
 
-    def has_heard_of(self, version: int) -> bool:
+    def brokers_have(self, version: int) -> bool:
         """Whether all running brokers that the controller can reach have that version of the metadata."""
         faults = self.links.faults
         return all(

@@ -91,9 +91,9 @@ class BaseVerbs(Face):
         """Wait for any condition on the cluster. Raises ClusterTimeoutError with its description."""
         raise NotImplementedError
 
-    async def _until_heard_of(self, version: int, what: str) -> None:
+    async def _until_brokers_have(self, version: int, what: str) -> None:
         """Wait until every running broker that the controller can reach has that version of the metadata."""
-        await self._until(lambda: self.nodes.has_heard_of(version), what)
+        await self._until(lambda: self.nodes.brokers_have(version), what)
 
     async def _until_ready(self, what: str) -> None:
         """Wait until every broker accepts clients and all see it unfenced. Raises ClusterTimeoutError."""

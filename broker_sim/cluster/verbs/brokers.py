@@ -99,7 +99,7 @@ class BrokerVerbs(BaseVerbs):
             self.kill(broker_id)
         self._remove(broker_id)
         version = self.nodes.controller.image.version
-        await self._until_heard_of(version, f"the brokers to forget broker {broker_id}")
+        await self._until_brokers_have(version, f"the brokers to forget broker {broker_id}")
 
     @waiting_verb()
     async def roll(self) -> None:
@@ -202,7 +202,7 @@ class BrokerVerbs(BaseVerbs):
         nodes.client_metrics.forget()
         nodes.reset(self._own_topics(), moved)
         version = self._make_users()
-        await self._until_heard_of(version, "the brokers to hear of the topics")
+        await self._until_brokers_have(version, "the brokers to learn of the topics")
         await self._until_changed(
             lambda: _are_loaded(nodes.brokers.values()), lambda: "the coordinators to load", WAIT_LIMIT_S
         )

@@ -129,7 +129,7 @@ class RequestVerbs(BaseVerbs):
         outcome = controller.alter_client_quotas([alteration])[alteration.entity]
         if not outcome.ok:
             raise ApiError(outcome.error_code, outcome.error_message or "")
-        await self._until_heard_of(controller.image.version, "the brokers to hear of the quotas")
+        await self._until_brokers_have(controller.image.version, "the brokers to learn of the quotas")
 
     @verb()
     def keep_requests(self, count: int = 1_000) -> None:

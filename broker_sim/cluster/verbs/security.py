@@ -35,7 +35,7 @@ class SecurityVerbs(BaseVerbs):
         (outcome,) = self.nodes.controller.create_acls([acl])
         if not outcome.ok:
             raise ApiError(outcome.error_code, outcome.error_message or "")
-        await self._until_acls_are_known(f"the brokers to hear of the rights of {acl.principal}")
+        await self._until_brokers_have_acls(f"the brokers to learn of the rights of {acl.principal}")
 
     @waiting_verb()
     async def revoke(
@@ -53,7 +53,7 @@ class SecurityVerbs(BaseVerbs):
         (deleted,) = self.nodes.controller.delete_acls([AclFilter(*acl)])
         if not deleted.acls:
             raise LookupError(f"unknown ACL: {acl}")
-        await self._until_acls_are_known(f"the brokers to forget rights of {acl.principal}")
+        await self._until_brokers_have_acls(f"the brokers to forget rights of {acl.principal}")
 
     @verb("GET", "/denials")
     def denials(self, principal: str | None = None) -> DenialsStatus:
@@ -98,7 +98,7 @@ class SecurityVerbs(BaseVerbs):
             users.set_password(user, password)
         for upsertion in with_password(user, by_scram, password):
             controller.alter_user_scram_credentials([], [upsertion])
-        await self._until_heard_of(controller.image.version, f"the brokers to hear of the password of {user}")
+        await self._until_brokers_have(controller.image.version, f"the brokers to learn of the password of {user}")
 
     @verb()
     def renew_certificates(self, *, expired: bool = False, wrong_host: bool = False) -> None:
@@ -132,5 +132,5 @@ class SecurityVerbs(BaseVerbs):
         if not self.nodes.has_authorizer:
             raise WrongStateError("there is no authorizer; set authorizer.class.name (docs/operate/security.md)")
 
-    async def _until_acls_are_known(self, what: str) -> None:
-        await self._until_heard_of(self.nodes.controller.image.version, what)
+    async def _until_brokers_have_acls(self, what: str) -> None:
+        await self._until_brokers_have(self.nodes.controller.image.version, what)

@@ -43,14 +43,14 @@ class TopicVerbs(BaseVerbs):
             name, partitions, replication_factor, tuple((assignments or {}).items()), to_texts(configs or {})
         )
         version = self.nodes.make_topics([topic])
-        await self._until_heard_of(version, f"the brokers to hear of topic {name}")
+        await self._until_brokers_have(version, f"the brokers to learn of topic {name}")
         return topic_status(self.nodes, name)
 
     @waiting_verb("DELETE", "/topics/{name}")
     async def delete_topic(self, name: str) -> None:
         """Delete a topic; returns when every running broker that can be reached has removed it."""
         version = self.nodes.delete_topic(name)
-        await self._until_heard_of(version, f"the brokers to forget topic {name}")
+        await self._until_brokers_have(version, f"the brokers to forget topic {name}")
 
     @waiting_verb()
     async def transfer_leadership(self, topic: str, partition: int, to: int) -> None:
@@ -59,7 +59,7 @@ class TopicVerbs(BaseVerbs):
         The leader epoch rises by one, as with every election. Does nothing if it leads already.
         """
         version = self.nodes.transfer_leadership(topic, partition, to)
-        await self._until_heard_of(version, f"broker {to} to lead {topic}-{partition}")
+        await self._until_brokers_have(version, f"broker {to} to lead {topic}-{partition}")
 
     @waiting_verb(path="/topics/{topic}/records")
     async def produce(
@@ -165,5 +165,5 @@ class GroupVerbs(BaseVerbs):
         ((_, outcome),) = controller.incremental_alter_configs([(resource, changes)])
         if not outcome.ok:
             raise ApiError(outcome.error_code, outcome.error_message or "")
-        what = f"the brokers to hear of the configurations of group {group_id}"
-        await self._until_heard_of(controller.image.version, what)
+        what = f"the brokers to learn of the configurations of group {group_id}"
+        await self._until_brokers_have(controller.image.version, what)
