@@ -198,7 +198,7 @@ class ScheduledRun(VirtualRun):
 
     def _note_arrival(self, first: tuple[int, int], before: tuple[int, int]) -> None:
         target, one, other = map(_node_name, (first[1], first[0], before[0]))
-        text = f"{target} hears {one} before {other}"
+        text = f"{target} receives a message from {one} before one from {other}"
         self._orders.append(Moment(self.loop.time(), ORDER, text))
 
     def close_chaos(self) -> None:

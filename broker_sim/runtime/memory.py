@@ -25,7 +25,7 @@ def parse_memory_limit(value: int | str) -> int:
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     size = 0 if match is None else int(match[1]) << _UNITS[(match[2] or "").upper()]
     if not size:
-        raise ValueError(f"memory limit {value!r}: give bytes, or a size such as 512MB or 2GB")
+        raise ValueError(f"memory limit {value!r}: pass bytes, or a size such as 512MB or 2GB")
     return size
 
 

@@ -48,9 +48,9 @@ def bind(
         if error.errno in PORT_ERRORS:
             advice = f"choose another ({argument}= in Python, {option} of a command), or 0 for any free one"
         elif error.errno in OPEN_FILES_ERRORS:
-            advice = f"{LIMIT_ADVICE}, or take fewer brokers"
+            advice = f"{LIMIT_ADVICE}, or use fewer brokers"
         else:
-            advice = "the host has to be an address of this machine"
+            advice = "the host must be an address of this machine"
         address = address_text(host, port)
         raise OSError(error.errno, f"cannot listen on {address} ({error.strerror}); {advice}") from error
 

@@ -472,7 +472,7 @@ def request_fault(kind: str, broker_id: int | None, value: str) -> Fault:
     """Return the fault of an action on requests. Raises ValueError for an impossible value."""
     api, _, effect = value.partition("/")
     if kind == "delay" and not effect.isdecimal():
-        raise ValueError("give an API and milliseconds, as value=Produce/400")
+        raise ValueError("pass an API and milliseconds, such as value=Produce/400")
     fields: dict[str, dict[str, Any]] = {
         "error": {"api": api, "error": effect},
         "lose": {"api": api, "lose": "response"},

@@ -108,8 +108,8 @@ class Guards:
         ran: Counter[Any] = Counter(spinner_of(handle) for handle in islice(next_steps, STEPS_IN_REPORT))
         self.checkpoint = next_checkpoint + ran.total()
         return VirtualLivelockError(
-            f"{self._still_steps} callbacks ran and the time does not move, {self._core.when()}; what ran "
-            f"most of {ran.total()} more callbacks:\n{describe_spinners(ran)}"
+            f"{self._still_steps} callbacks ran and the time does not move, {self._core.when()}; the "
+            f"most frequent of {ran.total()} more callbacks:\n{describe_spinners(ran)}"
         )
 
     def _report(self, what: str) -> str:

@@ -91,9 +91,9 @@ class Worker:
         frame = sys._current_frames().get(self.thread.ident or 0)
         place = "".join(traceback.format_stack(frame, limit=3)) if frame is not None else "  ?\n"
         raise EscapeError(
-            f"{self.thread.name} blocks in real time; in virtual time a thread may wait with time.sleep, for "
-            "results of the loop, and with what threading and queue have, but for locks that another "
-            f"one holds: give them back before you wait. It is at\n{place.rstrip()}"
+            f"{self.thread.name} blocks in real time. In virtual time a thread may wait by time.sleep, for results of "
+            "the loop, and by the classes of threading and queue, but not for a lock that another thread holds: "
+            f"release locks before you wait. The thread is at\n{place.rstrip()}"
         )
 
     def _gives_the_baton_back(self) -> bool:

@@ -147,7 +147,7 @@ def test_orders_of_brokers_are_explored_too(chaos):
     found = chaos("applications:forget_a_broker", "--exhaustive-brokers", code=1)
     assert found.stdout.splitlines()[0] == "6 orders explored, the last one fails"
     assert "2 deviations from first in, first out -> 2 deviations, in " in found.stdout
-    assert "the controller hears broker 3 before broker 1" in found.stdout
+    assert "the controller receives a message from broker 3 before one from broker 1" in found.stdout
     assert "s of virtual time, trace " in found.stdout
     assert ", repeats" in found.stdout
 

@@ -116,7 +116,7 @@ def test_kind_that_there_is_not_is_refused_before_anything_runs():
     [
         ("100 cras worker-1", r"did you mean crash\?"),
         ("100 long_freeze worker-1", "long_freeze is a plot, which is drawn: name it in --faults or faults="),
-        ("100 delay brokers value=Produce", "give an API and milliseconds, as value=Produce/400"),
+        ("100 delay brokers value=Produce", "pass an API and milliseconds, such as value=Produce/400"),
         ("100 lose brokers value=Produc", r"did you mean Produce\?"),
     ],
 )

@@ -199,4 +199,6 @@ def test_defect_that_one_order_of_brokers_shows_is_found_and_repeats_as_text():
     outcome = ScheduledRun(again, observe=True).run_whole(forget_a_broker)
     assert outcome.invariant == "no broker is forgotten"
     assert outcome.deviations == again.deviations
-    assert "the controller hears broker 3 before broker 1" in [moment.what for moment in outcome.moments]
+    assert "the controller receives a message from broker 3 before one from broker 1" in [
+        moment.what for moment in outcome.moments
+    ]

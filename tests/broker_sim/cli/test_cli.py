@@ -279,7 +279,7 @@ def test_command_is_a_program_that_tells_the_version_of_the_package():
 def test_bad_memory_limit_is_refused_in_one_line(broker_sim, size):
     code, stdout, stderr = broker_sim("run", "--memory-limit", size)
     assert (code, stdout, stderr.count("\n")) == (2, "", 1)
-    assert f"memory limit '{size}': give bytes, or a size such as 512MB" in stderr
+    assert f"memory limit '{size}': pass bytes, or a size such as 512MB" in stderr
 
 
 def test_log_says_in_json_what_the_brokers_do(running):
@@ -338,7 +338,7 @@ def test_closed_standard_stream_is_no_socket_and_the_cluster_ends_cleanly(redire
 def test_host_of_another_machine_is_one_line(broker_sim, host):
     code, stdout, stderr = broker_sim("run", "--host", host)
     assert (code, stdout, stderr.count("\n")) == (1, "", 1)
-    assert "the host has to be an address of this machine" in stderr
+    assert "the host must be an address of this machine" in stderr
 
 
 def test_control_port_with_a_token_refuses_requests_without_it(running, broker_sim, monkeypatch):

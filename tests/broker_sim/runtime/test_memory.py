@@ -23,7 +23,7 @@ def test_sizes_are_numbers_or_have_a_unit(value, size):
 
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, None, "", "0MB", "-1", "2G", "1.5GB", "much"])
 def test_other_sizes_are_refused_in_one_line(value):
-    with pytest.raises(ValueError, match=r"^memory limit .*: give bytes, or a size such as 512MB"):
+    with pytest.raises(ValueError, match=r"^memory limit .*: pass bytes, or a size such as 512MB"):
         parse_memory_limit(value)
 
 

@@ -63,7 +63,7 @@ def test_port_in_use_is_refused_with_the_option_to_change(loop):
 
 
 def test_error_of_a_foreign_host_says_what_it_must_be(loop):
-    with pytest.raises(OSError, match=r"192\.0\.2\.1:0 .*has to be an address of this machine"):
+    with pytest.raises(OSError, match=r"192\.0\.2\.1:0 .*must be an address of this machine"):
         bind(loop, "192.0.2.1", 0)
 
 

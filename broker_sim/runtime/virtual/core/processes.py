@@ -180,7 +180,7 @@ class Process:
 
     def _require_alive(self, what: str) -> None:
         if self.is_dead:
-            raise RuntimeError(f"cannot {what} {self!r}: make a new one, with loop.process")
+            raise RuntimeError(f"cannot {what} {self!r}: create a new one with loop.process")
 
 
 class Processes:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 AddressInfo = tuple[socket.AddressFamily, socket.SocketKind, int, str, tuple[str, int]]
 """An item of what `getaddrinfo` returns."""
 _NOT_VIRTUAL = (
-    "a socket that was bound or connected outside of the virtual loop; make it in the test, or give a host and a port"
+    "a socket that was bound or connected outside of the virtual loop; create it in the test, or pass a host and a port"
 )
 
 

@@ -292,7 +292,7 @@ class MemoryTransport(_FlowControlMixin):
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - as asyncio: whatever it is ends the connection
-            self._fatal_error(error, "the protocol failed to take what was received")
+            self._fatal_error(error, "the protocol failed in data_received or buffer_updated")
 
     def _feed_buffered(self, data: memoryview) -> None:
         protocol = self._protocol
@@ -327,7 +327,7 @@ class MemoryTransport(_FlowControlMixin):
         except (SystemExit, KeyboardInterrupt):
             raise
         except BaseException as error:  # noqa: BLE001 - as asyncio
-            self._fatal_error(error, "the protocol failed to take the end of what is received")
+            self._fatal_error(error, "the protocol failed in eof_received")
             return
         self._ended = True
         if not stays_open:

@@ -319,7 +319,7 @@ def test_lock_that_another_thread_holds_is_refused_long_before_patience_ends(run
 
         await asyncio.gather(asyncio.to_thread(holds), asyncio.to_thread(blocks))
 
-    with pytest.raises(EscapeError, match=r"(?s)give them back before you wait.* in blocks"):
+    with pytest.raises(EscapeError, match=r"(?s)release locks before you wait.* in blocks"):
         run(main)
     assert time.monotonic() - began < 15
 
@@ -347,7 +347,7 @@ def test_thread_that_got_its_lock_too_late_disturbs_nothing_any_more(run, monkey
             ended.append(loop.time())
 
     ended = []
-    with pytest.raises(EscapeError, match="give them back"):
+    with pytest.raises(EscapeError, match="release locks before you wait"):
         run(main)
     assert (seen, ended) == ([5, 5], [100])
 
@@ -365,7 +365,7 @@ def test_run_that_has_refused_a_lock_closes_without_another_error(monkeypatch):
         await asyncio.gather(*(asyncio.to_thread(holds) for _ in range(2)))
 
     run = VirtualRun()
-    with pytest.raises(EscapeError, match="give them back"):
+    with pytest.raises(EscapeError, match="release locks before you wait"):
         run.wait(main())
     run.close()
 

@@ -248,7 +248,7 @@ def test_process_of_the_same_name_starts_again_on_the_same_port():
         with pytest.raises(ValueError, match="'shop' is alive"):
             loop.process("shop")
         first.kill()
-        with pytest.raises(RuntimeError, match="make a new one"):
+        with pytest.raises(RuntimeError, match="create a new one"):
             first.start(asyncio.sleep(0))
         second = loop.process("shop")
         second.start(serve(b"second"))
