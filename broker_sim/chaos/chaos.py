@@ -318,7 +318,7 @@ class Chaos:
         self.timeline.note(who, what)
 
     def end(self) -> None:
-        """End all workers for good; what they leave open is not heard of."""
+        """End all workers; warnings of what they leave open are not noted."""
         self._has_ended = True
         self._loop.after_step = None
         for worker in self.workers:

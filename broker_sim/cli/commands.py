@@ -1,4 +1,4 @@
-"""Commands of a program, and what is said of a name that none of them has."""
+"""The commands of a program, and its messages for unknown commands and options."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import click
 
 
 class Commands(click.Group):
-    """Commands of a program; for a wrong name it names the nearest one."""
+    """The commands of a program; the error for an unknown name suggests the nearest one."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -27,7 +27,7 @@ class TopicText(NamedTuple):
 
 
 def parse_topic(text: object) -> TopicText:
-    """Return the topic; all but the name may be left out. Raises ValueError with what is allowed."""
+    """Return the topic; all but the name may be left out. Raises ValueError with the allowed form."""
     try:
         if isinstance(text, str):
             return _parse(text)
@@ -81,7 +81,7 @@ _CONCRETE: Final = 2
 
 
 def parse_acl(principal: str, operation: str, resource: str, host: str, *, deny: bool) -> Acl:
-    """Return the access rule. Raises ValueError with what is allowed."""
+    """Return the ACL. Raises ValueError with the allowed forms."""
     check_can_be_sent(principal, resource, host)
     type_name, colon, name = resource.partition(":")
     names = [each.name for each in ResourceType if each >= _CONCRETE]

@@ -120,7 +120,7 @@ class Process:
         self.deliver_with(callback, args)
 
     def deliver_with(self, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        """Do the same as `deliver`, with the arguments in a tuple."""
+        """Call `deliver(callback, *args)`, without unpacking the arguments."""
         if self.runs:
             callback(*args)
             if self.on_turn is not None:
@@ -147,7 +147,7 @@ class Process:
         self._scheduler.call_soon(self.deliver, callback, *args)
 
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
-        """Do the same as `call_soon`, from any thread."""
+        """Run `callback(*args)` after all callbacks that are already due. Thread rule: any thread."""
         self._scheduler.call_soon_threadsafe(self.deliver, callback, *args)
 
     def call_later(self, delay_ms: int, callback: Callable[..., object], *args: Any) -> Handle:
@@ -162,7 +162,7 @@ class Process:
         self._scheduler.run_beside(work, partial(self.deliver, self.actions.serve, on_done), is_short=is_short)
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Do the same in a thread of its own, for work that may block."""
+        """Run `work()` in a thread of its own, then `on_done(result)` in the process; work may block but not raise."""
         self._scheduler.wait_beside(work, partial(self.deliver, on_done))
 
     def pause(self) -> None:

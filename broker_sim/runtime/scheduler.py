@@ -57,7 +57,7 @@ def _real_time(loop: asyncio.AbstractEventLoop) -> None:
 
 
 class BesideLoop:
-    """A queue of long work that shares nothing with the loop, and the thread that does it.
+    """A queue of long work that shares no data with the loop, and the thread that does it.
 
     Work is done one piece at a time: more threads would keep the GIL from the loop for longer. The program's exit
     does not wait for it. Thread rule: the loop's thread.
@@ -166,7 +166,10 @@ class Scheduler:
             self._beside.run(work, on_done)
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
-        """Do the same with work that may block, in a thread of its own; closing the loop does not wait for it."""
+        """Run `work()`, which may block but not raise, in a thread of its own, then `on_done(result)` here.
+
+        In virtual time both run at once. Closing the loop does not wait for the thread.
+        """
         if self.is_virtual:
             on_done(work())
         else:

@@ -157,7 +157,7 @@ class VirtualEventLoop(asyncio.BaseEventLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Handle:
-        """Do the same as `call_soon`. Raises EscapeError in a thread that is not a worker of this loop."""
+        """Run `callback(*args)` after all ready callbacks. Raises EscapeError in a thread that is no worker of it."""
         if self._thread_id not in {None, threading.get_ident()} and current_loop() is not self:
             self.refuse(
                 f"thread {threading.current_thread().name!r} runs in real time and calls "

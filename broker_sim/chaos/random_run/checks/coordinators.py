@@ -53,7 +53,7 @@ def newest_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, in
 
 
 def informed_coordinator(cluster: VirtualCluster, broker_id: int) -> tuple[int, int] | None:
-    """Return the same, but None as long as the broker may return older offsets than were acknowledged."""
+    """Return `newest_coordinator`, but None as long as it may return older offsets than were acknowledged."""
     coordinator = newest_coordinator(cluster, broker_id)
     if coordinator is None:
         return None

@@ -115,7 +115,7 @@ class ShareMember(CoordinatedClient):
         )
 
     async def _ask_leader(self, leader: int, partition: int, message: Any) -> list[Any]:
-        """Return what is answered about the partition. Raises AgainError without an answer, and for an error."""
+        """Return the partition's part of the response. Raises AgainError without an answer, and for an error."""
         leaders = self._leaders
         leader_and_epoch = leaders.pop(partition, None)
         response = await self._ask(leader, message, SHORT_REST_MS, self.parked_ms)

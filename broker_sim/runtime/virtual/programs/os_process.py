@@ -40,7 +40,7 @@ STANDS_STILL_AFTER_S: Final = 120.0
 MAX_ALONE_NS: Final = 3_600 * 10**9
 """Maximum virtual time by which a program may move without asking the loop."""
 END_S: Final = 5.0
-"""Maximum real time that a process may take to end after it has been told to."""
+"""Maximum real time to wait for the end of a process that exits or was killed."""
 NUMBER_BITS: Final = 16
 """Bits of a connection's number that count within one process image."""
 
