@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 TARGET: Final = Path(__file__).parents[1] / "docs" / "operate" / "top.svg"
-WIDTH: Final = 84
+WIDTH: Final = 126
 SEED: Final = 5
 TOPICS: Final = ("orders:2:3", "payments:1:3")
 LEADERS: Final = {("orders", 0): 1, ("orders", 1): 1, ("payments", 0): 2}
@@ -32,7 +32,7 @@ WAITS_MS: Final = (30_000, 1_400, 9_000, 2_600, 4_000, 30_000, 3_100, 2_900)
 def draw() -> str:
     """Return the picture."""
     before, now = _looks()
-    return picture(render(now, before, INTERVAL_MS / 1_000), "broker-sim top", "top", WIDTH)
+    return picture(render(now, before, INTERVAL_MS / 1_000, width=WIDTH), "broker-sim top", "top", WIDTH)
 
 
 def _looks() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
