@@ -1,5 +1,6 @@
 """Faults that hit a program where a coroutine cannot be hit: between two statements, and in what it depends on."""
 
+import asyncio
 import platform
 import shutil
 
@@ -30,6 +31,13 @@ while True:
         print(connection.recv(100)[:12])
     time.sleep(1)
 """
+LISTENS = """
+import os, socket
+with socket.create_server(("0.0.0.0", 8080)) as server:
+    while True:
+        with server.accept()[0] as connection:
+            connection.sendall(os.environ["WORKER"].encode())
+"""
 
 
 def play(text, schedule):
@@ -55,6 +63,18 @@ def test_crash_may_fall_between_two_statements():
     torn = [text for text in texts if "begin exits" in text]
     assert 0 < len(torn) < len(texts)
     assert all("starts again begin" in text for text in texts)
+
+
+def test_workers_that_listen_are_reached_by_their_names():
+    async def test(chaos):
+        chaos.start(chaos.program("python", "-S", "-c", LISTENS), count=2)
+        await chaos.faults_over()
+        for name in ("worker-1", "worker-2"):
+            reader, writer = await asyncio.open_connection(name, 8080)
+            assert await reader.read() == name.encode()
+            writer.close()
+
+    assert run_chaos(test, Schedule.parse("seed=1 brokers=1 workers=2 latency_ms=0 duration_ms=1000")).text == ""
 
 
 def test_crash_between_two_statements_repeats():
