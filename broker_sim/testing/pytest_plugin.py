@@ -186,7 +186,7 @@ def _run_once(item: pytest.Item, nextitem: Any) -> list[pytest.TestReport]:
     if not _runs_in_a_program(item):
         return runtestprotocol(item, log=False, nextitem=nextitem)
     from broker_sim.testing.seeded_run import how_to_repeat  # noqa: PLC0415 - see _checked
-    from broker_sim.testing.tests_in_programs import ProgramTest, refusal  # noqa: PLC0415 - see _checked
+    from broker_sim.testing.tests_in_programs import ProcessRun, refusal  # noqa: PLC0415 - see _checked
 
     under_chaos = item.get_closest_marker(CHAOS_MARKER) is not None
     item.stash[_test_of_item] = None
@@ -196,7 +196,7 @@ def _run_once(item: pytest.Item, nextitem: Any) -> list[pytest.TestReport]:
         test = item.stash[_test_of_item] = _under_chaos(item) if under_chaos else _checked(item)
     except pytest.fail.Exception as error:
         return [refusal(item, str(error))]
-    program = ProgramTest(item, test.run)  # type: ignore[arg-type]
+    program = ProcessRun(item, test.run)  # type: ignore[arg-type]
     reports = program.play()
     test.error = program.error
     for report in reports:

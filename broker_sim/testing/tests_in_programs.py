@@ -49,8 +49,8 @@ END_S: Final = 1.0
 """Virtual seconds in which the connections of an ended process are closed."""
 
 
-class ProgramTest:
-    """One seed of one test, with its reports."""
+class ProcessRun:
+    """One run of a test in a process of its own, with its reports."""
 
     def __init__(self, item: pytest.Function, run: SeededRun | ScheduledRun) -> None:
         self._item = item
