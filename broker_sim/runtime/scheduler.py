@@ -56,7 +56,7 @@ def _real_time(loop: asyncio.AbstractEventLoop) -> None:
         loop.time = lambda: monotonic_ns() / _NS_PER_SECOND  # type: ignore[method-assign]
 
 
-class BesideLoop:
+class WorkQueue:
     """A queue of long work that shares no data with the loop, and the thread that does it.
 
     Work is done one piece at a time: more threads would keep the GIL from the loop for longer. The program's exit
@@ -127,8 +127,8 @@ class Scheduler:
         _real_time(loop)
         # uvloop counts from a reading rounded down to whole milliseconds, asyncio from an exact one.
         self._rounding_ms = 0 if isinstance(loop, asyncio.BaseEventLoop) else 1
-        self._beside = BesideLoop(loop)
-        self._beside_short = BesideLoop(loop)
+        self._long_work = WorkQueue(loop)
+        self._short_work = WorkQueue(loop)
         # In virtual time a test's process may call a broker directly, and end before the timers that this sets.
         self.context = copy_context() if self.is_virtual else None
         """Context of all callbacks; None in real time, where each runs in its caller's."""
@@ -161,9 +161,9 @@ class Scheduler:
         if self.is_virtual:
             on_done(work())
         elif is_short:
-            self._beside_short.run(work, on_done)
+            self._short_work.run(work, on_done)
         else:
-            self._beside.run(work, on_done)
+            self._long_work.run(work, on_done)
 
     def wait_beside(self, work: Callable[[], Any], on_done: Callable[[Any], object]) -> None:
         """Run `work()`, which may block but not raise, in a thread of its own, then `on_done(result)` here.

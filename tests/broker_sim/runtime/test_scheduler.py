@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from broker_sim.runtime.process import Process
-from broker_sim.runtime.scheduler import BesideLoop, Scheduler
+from broker_sim.runtime.scheduler import Scheduler, WorkQueue
 from broker_sim.runtime.virtual.run import VirtualScheduler
 
 
@@ -60,7 +60,7 @@ def test_next_piece_begins_when_the_one_before_has_ended():
 
     async def main():
         done = asyncio.get_running_loop().create_future()
-        beside = BesideLoop(asyncio.get_running_loop())
+        beside = WorkQueue(asyncio.get_running_loop())
         for number in range(50):
             beside.run(partial(work, number), results.append)
         beside.run(lambda: "last", done.set_result)
@@ -75,7 +75,7 @@ def test_failure_of_a_piece_is_reported_and_the_next_one_begins():
         loop = asyncio.get_running_loop()
         errors, done = [], loop.create_future()
         loop.set_exception_handler(lambda _, context: errors.append(context["exception"]))
-        beside = BesideLoop(loop)
+        beside = WorkQueue(loop)
         beside.run(lambda: 1 / 0, errors.append)
         beside.run(lambda: "next", done.set_result)
         assert await done == "next"
