@@ -31,7 +31,7 @@ PROTOCOL: Final = "numbers"
 class ClassicMember(GroupMember):
     """One member of the classic protocol."""
 
-    strays_share = 0.03
+    leave_share = 0.03
     commits_share = 0.5
 
     _history: ClassicHistory
@@ -44,11 +44,11 @@ class ClassicMember(GroupMember):
         self._record(self._name, error_code, self._epoch)
         super()._check(error_code)
         if error_code == ErrorCode.UNKNOWN_MEMBER_ID:
-            self._begin_anew()
+            self._reset_member()
         if error_code:
             raise JoinAgainError
 
-    def _begin_anew(self) -> None:
+    def _reset_member(self) -> None:
         self._member_id = ""
         self._epoch = NO_EPOCH
         self._positions = {}
@@ -101,11 +101,11 @@ class ClassicMember(GroupMember):
         self._history.add_owner(self._epoch, self._member_id, partitions)
         self._positions = dict.fromkeys(partitions)
 
-    async def _beat(self) -> None:
+    async def _send_heartbeat(self) -> None:
         request = messages.HeartbeatRequest(GROUP, self._epoch, self._member_id)
         response = await self._request(request)
         self._check(response.error_code)
 
-    def _leaving(self) -> Any:
+    def _leave_request(self) -> Any:
         identity = messages.LeaveGroupRequest.MemberIdentity(self._member_id)
         return messages.LeaveGroupRequest(group_id=GROUP, members=[identity])

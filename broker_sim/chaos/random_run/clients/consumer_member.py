@@ -29,7 +29,7 @@ class ConsumerMember(ModernMember):
     def _owner(self) -> str:
         return self._instance_id or self._member_id
 
-    def _leaving(self) -> Any:
+    def _leave_request(self) -> Any:
         request = self._empty_heartbeat()
         is_back_soon = self._instance_id is not None and self._is_drawn(0.5)
         request.member_epoch = LEAVE_GROUP_STATIC_EPOCH if is_back_soon else LEAVE_GROUP_EPOCH

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 LONGEST_ABSENCE_MS: Final = 2_000
 LONGEST_PARKED_MS: Final = 1_500
-LONGEST_HAUNT: Final = 4
+ZOMBIE_END_SHARE: Final = 0.25
+"""Probability that a fenced producer stops before its next request."""
 WRITE: Final = "a write"
 OFFSET: Final = "an offset"
 COMMIT: Final = "a commit"
@@ -58,23 +59,23 @@ class FencedProducer(CoordinatedClient):
                 f"{self._name} was replaced before it requested {what}, which succeeded",
             )
 
-    async def _haunt(self) -> None:
+    async def _act_as_zombie(self) -> None:
         """Continue as if not fenced: write, commit an offset, or commit the transaction it was fenced in."""
-        while self._chance.random() >= 1 / LONGEST_HAUNT:
+        while self._chance.random() >= ZOMBIE_END_SHARE:
             what = self._chance.choice((WRITE, OFFSET, COMMIT))
             if what == COMMIT and not self._is_replaced:
                 # Its transaction has timed out, but the record of that may not be written yet.
                 self._rest_ms = 50
             else:
                 with suppress(AgainError), self._fenced_if_replaced(what):
-                    error_code = await self._do_as_zombie(what)
+                    error_code = await self._send_as_zombie(what)
                     self._record(self._name, what, error_code)
                     if error_code:
                         raise AgainError
             await self._rest(self._rest_ms)
         await self._rest(LONGEST_ABSENCE_MS)
 
-    async def _do_as_zombie(self, what: str) -> Any:
+    async def _send_as_zombie(self, what: str) -> Any:
         """Send a request as a fenced producer; return the error code of the response."""
         if what == WRITE:
             return await self._write_as_zombie()

@@ -26,7 +26,7 @@ SESSION_TIMEOUT_MS: Final = 1_000
 REBALANCE_TIMEOUT_MS: Final = 1_500
 LONGEST_PARKED_MS: Final = 2 * REBALANCE_TIMEOUT_MS
 LONGEST_ABSENCE_MS: Final = 2_500
-ASKS_AGAIN_SHARE: Final = 0.3
+REFETCH_SHARE: Final = 0.3
 """Share of steps in which a member fetches its committed offset instead of committing one."""
 STABLE_SHARE: Final = 0.5
 """Share of OffsetFetch requests with `require_stable`."""
@@ -44,7 +44,7 @@ class GroupMember(CoordinatedClient):
     """A member of a group."""
 
     parked_ms = LONGEST_PARKED_MS
-    strays_share: ClassVar[float]
+    leave_share: ClassVar[float]
     """Share of steps in which it leaves; the same share each for dying and for being silent."""
     commits_share: ClassVar[float]
 
@@ -79,14 +79,14 @@ class GroupMember(CoordinatedClient):
     async def _join(self) -> None:
         raise NotImplementedError
 
-    async def _beat(self) -> None:
+    async def _send_heartbeat(self) -> None:
         raise NotImplementedError
 
-    def _leaving(self) -> Any:
+    def _leave_request(self) -> Any:
         """Return the request to leave the group."""
         raise NotImplementedError
 
-    def _begin_anew(self) -> None:
+    def _reset_member(self) -> None:
         """Restart as a new member."""
         raise NotImplementedError
 
@@ -109,7 +109,7 @@ class GroupMember(CoordinatedClient):
 
     async def _take_part(self) -> None:
         """Send a heartbeat, commit, leave, die, or be silent for a while."""
-        chance, share = self._chance.random(), self.strays_share
+        chance, share = self._chance.random(), self.leave_share
         if chance < share:
             await self._leave()
         elif chance < share + share:
@@ -119,11 +119,11 @@ class GroupMember(CoordinatedClient):
         elif self._positions and chance < self.commits_share:
             await self._commit(self._chance.choice(list(self._positions)))
         else:
-            await self._beat()
+            await self._send_heartbeat()
 
     async def _leave(self) -> None:
-        request = self._leaving()
-        self._begin_anew()
+        request = self._leave_request()
+        self._reset_member()
         with suppress(AgainError):
             response = await self._request(request)
             if response.error_code in WRONG_BROKER:
@@ -133,7 +133,7 @@ class GroupMember(CoordinatedClient):
     def _die(self) -> None:
         """Be silent for a while, perhaps longer than the session timeout, and come back as a new member."""
         self._client.disconnect(self._coordinators[self._group])
-        self._begin_anew()
+        self._reset_member()
         self._rest_ms = LONGEST_ABSENCE_MS
         raise JoinAgainError
 
@@ -142,7 +142,7 @@ class GroupMember(CoordinatedClient):
     async def _commit(self, partition: int) -> None:
         """Commit the next offset; fetch the committed one first if it is unknown, and now and then otherwise."""
         position = self._positions[partition]
-        if position is None or self._is_drawn(ASKS_AGAIN_SHARE):
+        if position is None or self._is_drawn(REFETCH_SHARE):
             await self._fetch_offset(partition)
             return
         self._positions[partition] = offset = position + self._chance.randint(1, 9)

@@ -47,7 +47,7 @@ LATER: Final = frozenset({ErrorCode.UNRELEASED_INSTANCE_ID, ErrorCode.STALE_MEMB
 class ModernMember(GroupMember):
     """One member; subclasses build the heartbeats of their protocol."""
 
-    strays_share = 0.02
+    leave_share = 0.02
     commits_share = 0.4
 
     _history: ModernHistory
@@ -65,9 +65,9 @@ class ModernMember(GroupMember):
         """Time until which no coordinator may fence it; None if a response was lost, so that its epoch may be old."""
         self._safe_since_ms = 0
         """Time of the heartbeat that extended `safe_until_ms`; an admin client may have removed the member since."""
-        self._begin_anew()
+        self._reset_member()
 
-    def _begin_anew(self) -> None:
+    def _reset_member(self) -> None:
         self._lives += 1
         self._member_id = f"{self._name}-{self._lives}"
         self._lose_all()
@@ -95,9 +95,9 @@ class ModernMember(GroupMember):
     # -- heartbeats -------------------------------------------------------------------------------
 
     async def _join(self) -> None:
-        await self._take_step(self._beat)
+        await self._take_step(self._send_heartbeat)
 
-    async def _beat(self) -> None:
+    async def _send_heartbeat(self) -> None:
         if self._is_giving_up and self._is_drawn(GIVES_UP_SHARE):
             self._take_assigned()
         request = self._heartbeat()

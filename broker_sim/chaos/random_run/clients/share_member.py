@@ -30,7 +30,7 @@ FORGETS_SHARE: Final = 0.1
 """Share of fetches whose records are never acknowledged."""
 MAX_WAIT_MS: Final = 200
 _KINDS: Final = (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT)
-_OFTENNESS: Final = (4, 2, 4)
+_WEIGHTS: Final = (4, 2, 4)
 Fetch = messages.ShareFetchRequest
 Acknowledge = messages.ShareAcknowledgeRequest
 
@@ -48,13 +48,13 @@ class ShareMember(CoordinatedClient):
 
     async def _live(self) -> None:
         while True:
-            await self._repeat(self._beat)
+            await self._repeat(self._send_heartbeat)
             for partition in self._assigned:
                 with suppress(AgainError):
                     await self._consume(partition)
                 await self._rest(self._rest_ms)
 
-    async def _beat(self) -> None:
+    async def _send_heartbeat(self) -> None:
         """Send a heartbeat; it names the topic, so that each answer tells the assignment."""
         request = messages.ShareGroupHeartbeatRequest(SHARE_GROUP, self._name, self._epoch)
         request.subscribed_topic_names = [TOPIC]
@@ -101,7 +101,7 @@ class ShareMember(CoordinatedClient):
             Acknowledge.AcknowledgementBatch(
                 each.first_offset,
                 each.last_offset,
-                self._chance.choices(_KINDS, _OFTENNESS, k=each.last_offset - each.first_offset + 1),
+                self._chance.choices(_KINDS, _WEIGHTS, k=each.last_offset - each.first_offset + 1),
             )
             for each in ranges
         ]

@@ -43,7 +43,7 @@ class StreamsMember(ModernMember):
 
     async def _take_part(self) -> None:
         if self._shared.is_steady:
-            await self._beat()
+            await self._send_heartbeat()
         else:
             await super()._take_part()
 
@@ -51,7 +51,7 @@ class StreamsMember(ModernMember):
         super()._lose_all()
         self._has_missed = False
 
-    def _leaving(self) -> Any:
+    def _leave_request(self) -> Any:
         self._history.give_up(self._owner)
         return Request(group_id=self._group, member_id=self._member_id, member_epoch=LEAVE_GROUP_EPOCH)
 

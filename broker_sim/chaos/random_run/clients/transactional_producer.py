@@ -106,7 +106,7 @@ class TransactionalProducer(FencedProducer):
                 goes_on = self._begun_epoch >= 0 and self._is_drawn(ZOMBIE_SHARE)
                 await self._rest(self._rest_ms)
                 if goes_on:
-                    await self._haunt()
+                    await self._act_as_zombie()
             except RefusedError:
                 self._give_transaction_up()
                 await self._rest(self._rest_ms)
