@@ -61,7 +61,7 @@ class Handshakes:
         if not self._is_held:
             self._turns.wait(connection.fileno(), silent)
 
-    def spoke(self, silent: _Silent) -> None:
+    def on_first_message(self, silent: _Silent) -> None:
         """Queue a connection for its handshake: its first message has arrived."""
         self._silent.pop(silent).cancel()
         self._wait(silent.connection)
@@ -139,4 +139,4 @@ class _Silent:
         self._handshakes = handshakes
 
     def turn_came(self) -> None:
-        self._handshakes.spoke(self)
+        self._handshakes.on_first_message(self)
