@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
 from broker_sim.runtime.event_log import quiet_logs
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 
     from broker_sim.runtime.virtual.core.queue import CallbackQueue
     from broker_sim.runtime.virtual.core.trace import LoopTrace
@@ -139,7 +139,7 @@ class Process:
         for connection in list(self.connections):
             self._kept.append(connection)
             connection.on_owner_gone()
-        self._keep(self.tasks, self.generators)
+        self._keep_objects()
 
     def _halt(self, state: State) -> None:
         self._set_state(state)
@@ -156,9 +156,9 @@ class Process:
         """Keep a callback that was scheduled while the process is frozen or dead."""
         self._held.append((due_ns, handle))
 
-    def _keep(self, tasks: Iterable[asyncio.Task[Any]], generators: Iterable[AsyncGenerator[Any, Any]]) -> None:
-        """Keep objects that would otherwise be finalized or cancelled now, and silence their warnings for later."""
-        for task in tasks:
+    def _keep_objects(self) -> None:
+        """Keep tasks and generators that would otherwise be finalized or cancelled now; silence their warnings."""
+        for task in self.tasks:
             if task.done():
                 if not task.cancelled():
                     task.exception()
@@ -166,7 +166,7 @@ class Process:
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 asyncio.tasks._unregister_task(task)
             self._kept.append(task)  # even a finished task may hold open resources, in its traceback
-        for generator in generators:
+        for generator in self.generators:
             self._processes.loop._asyncgens.discard(generator)  # type: ignore[attr-defined]
             self._kept.append(generator)
 
