@@ -143,13 +143,13 @@ class LogSegment:
         """
         entries = self._batches.entries()
         indexed = entries.indexed()
-        most_times = max_index_bytes // TIME_ENTRY_BYTES - 1
-        if not len(entries) or len(indexed) < most_times:
+        max_times = max_index_bytes // TIME_ENTRY_BYTES - 1
+        if not len(entries) or len(indexed) < max_times:
             return False
         if len(indexed) >= max_index_bytes // OFFSET_ENTRY_BYTES:
             return True
         # Batches with an entry in the offset index have one in the time index if their timestamp is a new maximum.
-        return len({entries.max_timestamps[batch] for batch in indexed}) >= most_times
+        return len({entries.max_timestamps[batch] for batch in indexed}) >= max_times
 
     def read(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, min_one_message: bool, as_view: bool = False

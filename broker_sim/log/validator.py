@@ -278,10 +278,10 @@ class LogValidator:
 
     def _check_plain_sizes(self, batch: memoryview, header: BatchHeader) -> None:
         """Raise INVALID_RECORD, without a message as in Kafka, for a decompressed record above the topic's limit."""
-        most_bytes = self._max_plain_record_bytes
-        if most_bytes is not None and header.attributes & CODEC_MASK:
+        max_record_bytes = self._max_plain_record_bytes
+        if max_record_bytes is not None and header.attributes & CODEC_MASK:
             self._check_bounds(header)
-            if has_larger_record(batch, most_bytes, self._max_plain_bytes):
+            if has_larger_record(batch, max_record_bytes, self._max_plain_bytes):
                 raise ApiError(ErrorCode.INVALID_RECORD)
 
     def _check_bounds(self, header: BatchHeader) -> None:

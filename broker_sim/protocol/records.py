@@ -233,8 +233,10 @@ def iter_records(batch: bytes | memoryview, limit_bytes: int = MAX_DECOMPRESSED_
         raise _invalid("more records than in the header")
 
 
-def has_larger_record(batch: bytes | memoryview, most_bytes: int, limit_bytes: int = MAX_DECOMPRESSED_BYTES) -> bool:
-    """Return whether any record of the compressed batch, without its size field, exceeds `most_bytes`.
+def has_larger_record(
+    batch: bytes | memoryview, max_record_bytes: int, limit_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> bool:
+    """Return whether any record of the compressed batch, without its size field, exceeds `max_record_bytes`.
 
     Decompression stops after the first such record. Raises `ApiError` as `iter_records`.
     """
@@ -245,7 +247,7 @@ def has_larger_record(batch: bytes | memoryview, most_bytes: int, limit_bytes: i
         data, position = data[position:] + piece, 0
         while position + MAX_VARINT_BYTES <= len(data):
             size, start = _read_varint(data, position)
-            if size > most_bytes:
+            if size > max_record_bytes:
                 return True
             if size < 0 or start + size > len(data):
                 break

@@ -25,7 +25,7 @@ FULL_FETCHES: Final = (FINAL_EPOCH, INITIAL_EPOCH)
 RACK_VERSION: Final = 11
 TOPIC_ID_VERSION: Final = 13
 REPLICA_STATE_VERSION: Final = 15
-_NOBODY: Final[AbstractSet[str]] = frozenset()
+_NO_TOPICS: Final[AbstractSet[str]] = frozenset()
 # Python 3.11 takes 0.1 us to look up an enum member, and every fetch needs one of these.
 _HIGH_WATERMARK: Final = FetchIsolation.HIGH_WATERMARK
 _LOG_END: Final = FetchIsolation.LOG_END
@@ -172,7 +172,7 @@ def _check(
     topics = image.topics
     checked = CheckedPartitions(session)
     readable, infos = checked.readable, checked.infos
-    denied = _NOBODY if context.broker.authorizer is None else _denied_topics(partitions, fetcher)
+    denied = _NO_TOPICS if context.broker.authorizer is None else _denied_topics(partitions, fetcher)
     for partition in partitions:
         number = partition.key[1]
         if not partition.topic:
@@ -212,5 +212,5 @@ def _denied_topics(partitions: Collection[CachedPartition], fetcher: Fetcher) ->
     if not fetcher.is_follower:
         return unauthorized_names(context, AclOperation.READ, ResourceType.TOPIC, filter(None, names))
     if is_authorized_on_cluster(context, [AclOperation.CLUSTER_ACTION]):
-        return _NOBODY
+        return _NO_TOPICS
     return set(names)

@@ -126,7 +126,7 @@ class ClientMetricsLog:
         broker_id: int,
         client: PushingClient,
         instance_id: bytes,
-        instance: Subscription,
+        subscription: Subscription,
         metrics: list[ClientMetric],
         *,
         terminated: bool,
@@ -138,8 +138,8 @@ class ClientMetricsLog:
             client.client_id,
             " ".join(client.software),
             broker_id,
-            instance.metrics,
-            instance.interval_ms,
+            subscription.metrics,
+            subscription.interval_ms,
             1 if before is None else before.pushes + 1,
             terminated,
             tuple(metrics) or (() if before is None else before.metrics),
@@ -260,10 +260,10 @@ class ClientMetricsManager:
         return instance
 
 
-def _unpacked(compression: int, payload: bytes, most_bytes: int) -> list[ClientMetric]:
+def _unpacked(compression: int, payload: bytes, max_bytes: int) -> list[ClientMetric]:
     """Return the metrics of a payload. Raises ApiError INVALID_RECORD, also if they are too large once unpacked."""
     try:
-        return parse_metrics(decompress(CompressionCodec(compression), payload, most_bytes)) if payload else []
+        return parse_metrics(decompress(CompressionCodec(compression), payload, max_bytes)) if payload else []
     except ValueError as error:
         raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from error
     except ApiError as error:
