@@ -40,17 +40,6 @@ class ProducerIdAndEpoch(NamedTuple):
     epoch: int
 
 
-class ProducerInit(NamedTuple):
-    """A producer's request to begin; `expected` is its current id and epoch, if the request has them (KIP-360)."""
-
-    transactional_id: str
-    timeout_ms: int
-    expected: ProducerIdAndEpoch | None = None
-    enable_2pc: bool = False
-    """Whether transactions never time out, for two-phase commits (KIP-939)."""
-    keep_prepared_txn: bool = False
-
-
 class TransactionCoordinator:
     """Serves the transactional ids of this broker. Thread rule: the broker's loop.
 
@@ -110,17 +99,29 @@ class TransactionCoordinator:
 
     # -- InitProducerId -------------------------------------------------------------------------
 
-    def init_producer_id(self, init: ProducerInit, on_done: OnProducer) -> None:
+    def init_producer_id(
+        self,
+        transactional_id: str,
+        timeout_ms: int,
+        expected: ProducerIdAndEpoch | None,
+        on_done: OnProducer,
+        *,
+        enable_2pc: bool = False,
+        keep_prepared_txn: bool = False,
+    ) -> None:
         """Give the producer the next epoch of its id, which fences all earlier producers.
+
+        `expected` is the current id and epoch in the request, if it has them (KIP-360). With `enable_2pc`,
+        transactions never time out (two-phase commits, KIP-939).
 
         Errors: INVALID_REQUEST (empty transactional id), INVALID_TRANSACTION_TIMEOUT, PRODUCER_FENCED,
         TRANSACTIONAL_ID_AUTHORIZATION_FAILED (two-phase commits are not enabled), UNSUPPORTED_VERSION (a prepared
         transaction is to be kept), CONCURRENT_TRANSACTIONS (a transaction is ending or has to be aborted first: retry).
         """
-        transactional_id, expected = init.transactional_id, init.expected
         try:
-            self._check_init(init)
-            timeout_ms = NO_TIMEOUT_MS if init.enable_2pc else init.timeout_ms
+            self._check_init(transactional_id, timeout_ms, enable_2pc, keep_prepared_txn)
+            if enable_2pc:
+                timeout_ms = NO_TIMEOUT_MS
             partition = self.states.partition_of(transactional_id)
             metadata = partition.transactions.get(transactional_id)
             if metadata is None:
@@ -149,15 +150,15 @@ class TransactionCoordinator:
 
         self.states.append(transactional_id, partition.leader_epoch, values, written)
 
-    def _check_init(self, init: ProducerInit) -> None:
+    def _check_init(self, transactional_id: str, timeout_ms: int, enable_2pc: bool, keep_prepared_txn: bool) -> None:
         config = self.broker.config
-        if not init.transactional_id:
+        if not transactional_id:
             raise ApiError(ErrorCode.INVALID_REQUEST)
-        if init.enable_2pc and not config.transaction_two_phase_commit_enable:
+        if enable_2pc and not config.transaction_two_phase_commit_enable:
             raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        if init.keep_prepared_txn:
+        if keep_prepared_txn:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION)
-        if not init.enable_2pc and not 0 < init.timeout_ms <= config.transaction_max_timeout_ms:
+        if not enable_2pc and not 0 < timeout_ms <= config.transaction_max_timeout_ms:
             raise ApiError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
     def _new_transactional_id(self, transactional_id: str, timeout_ms: int) -> TransactionMetadata:

@@ -23,7 +23,7 @@ from broker_sim.handlers.support.authorization import authorization_error, is_au
 from broker_sim.metadata.acl import CLUSTER_NAME, AclOperation, ResourceType
 from broker_sim.protocol import messages
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from broker_sim.transaction.coordinator import ProducerIdAndEpoch, ProducerInit
+from broker_sim.transaction.coordinator import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,14 +58,14 @@ def handle_init_producer_id(
         else:
             answer(ErrorCode.NONE, producer_id, 0)
     else:
-        init = ProducerInit(
+        context.broker.transactions.init_producer_id(
             request.transactional_id,
             request.transaction_timeout_ms,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if names_id else None,
+            answer,
             enable_2pc=request.enable2_pc,
             keep_prepared_txn=request.keep_prepared_txn,
         )
-        context.broker.transactions.init_producer_id(init, answer)
 
 
 def _denial(request: messages.InitProducerIdRequest, context: RequestContext) -> ErrorCode:

@@ -9,7 +9,7 @@ from broker_sim.metadata.image import BrokerState, PartitionState, TopicState
 from broker_sim.metadata.topic_name import TRANSACTION_STATE_TOPIC
 from broker_sim.metadata.topic_partition import TopicPartition
 from broker_sim.runtime.inter_broker import InterBrokerSender
-from broker_sim.transaction.coordinator import ProducerIdAndEpoch, ProducerInit, TransactionCoordinator
+from broker_sim.transaction.coordinator import ProducerIdAndEpoch, TransactionCoordinator
 from broker_sim.transaction.end_transaction import EndOfTransaction
 from broker_sim.transaction.state import TransactionVersion
 from tests.broker_sim.broker_contexts import broker_context
@@ -134,8 +134,9 @@ class Bench:
         """Return the answer (error code, producer id, epoch), or the empty list that will receive it."""
         answers = []
         expected = None if expected is None else ProducerIdAndEpoch(*expected)
-        init = ProducerInit(transactional_id, timeout_ms, expected, **two_phase_commit)
-        self.coordinator.init_producer_id(init, lambda *answer: answers.append(answer))
+        self.coordinator.init_producer_id(
+            transactional_id, timeout_ms, expected, lambda *answer: answers.append(answer), **two_phase_commit
+        )
         return answers[0] if answers else answers
 
     def add(self, producer, *partitions, version=2, transactional_id=TXN):
