@@ -10,7 +10,7 @@ Deliberate difference: a record replicated in time counts as committed, even if 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.records import CoordinatorRecord, size_in_batch
 from broker_sim.coordinator.result import Result
@@ -66,11 +66,6 @@ class TransactionPartition:
 
     def replay_marker(self, producer_id: int, marker_offset: int, *, is_commit: bool) -> None:
         """Do nothing: this topic has no transactional records."""
-
-
-class _Expired(NamedTuple):
-    transactional_id: str
-    producer_epoch: int
 
 
 class TransactionStateManager:
@@ -243,14 +238,13 @@ class TransactionStateManager:
     def _remove_expired(self, partition: TransactionPartition, expired: list[TransactionMetadata]) -> Result[None]:
         """Return the tombstones of the ids; the ids are removed once these are committed."""
         tombstones: list[CoordinatorRecord] = []
-        removed: list[_Expired] = []
+        epochs: dict[str, int] = {}
         for metadata in expired:
-            values = metadata.prepare_dead()
+            epochs[metadata.transactional_id] = metadata.prepare_dead().producer_epoch
             tombstones.append(tombstone_of(metadata.transactional_id))
-            removed.append(_Expired(metadata.transactional_id, values.producer_epoch))
 
         def settled(error_code: ErrorCode) -> None:
-            for transactional_id, producer_epoch in removed:
+            for transactional_id, producer_epoch in epochs.items():
                 metadata = partition.transactions.get(transactional_id)
                 if metadata is None:
                     continue
@@ -265,7 +259,7 @@ class TransactionStateManager:
             self._log.info(
                 "transactional_ids_expired",
                 partition=partition.partition,
-                transactional_ids=len(removed),
+                transactional_ids=len(epochs),
                 error=error_code.name,
             )
 
