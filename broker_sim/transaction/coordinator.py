@@ -173,7 +173,7 @@ class TransactionCoordinator:
     def _prepare_init(
         self, metadata: TransactionMetadata, timeout_ms: int, expected: ProducerIdAndEpoch | None
     ) -> TxnTransitMetadata:
-        _check_nothing_pending(metadata)
+        metadata.check_nothing_pending()
         if expected is not None and not _may_be_producer(metadata, expected):
             raise ApiError(ErrorCode.PRODUCER_FENCED)
         if metadata.state.is_prepared:
@@ -206,7 +206,7 @@ class TransactionCoordinator:
         """
         try:
             partition, metadata = self._find_transactional_id(transactional_id)
-            _check_nothing_pending(metadata)
+            metadata.check_nothing_pending()
             _check_producer(metadata, producer)
         except ApiError as error:
             on_done(error.error_code)
@@ -315,11 +315,6 @@ def _may_be_producer(metadata: TransactionMetadata, expected: ProducerIdAndEpoch
         or expected.producer_id == metadata.producer_id
         or (expected.producer_id == metadata.values.previous_producer_id and is_epoch_exhausted(expected.epoch))
     )
-
-
-def _check_nothing_pending(metadata: TransactionMetadata) -> None:
-    if metadata.pending_state is not None:
-        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
 def _check_producer(metadata: TransactionMetadata, producer: ProducerIdAndEpoch) -> None:

@@ -71,7 +71,7 @@ def _prepare_in_same_epoch(
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if not _has_current_epoch(metadata, end):
         raise ApiError(ErrorCode.PRODUCER_FENCED)
-    _check_nothing_pending(metadata)
+    metadata.check_nothing_pending(except_fence=True)
     if metadata.state is end.complete_state:
         return None
     if metadata.state is not TransactionState.ONGOING:
@@ -103,7 +103,7 @@ def _prepare_with_epoch_bump(
         is_valid_epoch = is_retry_on_bump
     else:
         is_valid_epoch = end.producer_epoch == epoch or (is_retry and metadata.state in _ENDED)
-    _check_nothing_pending(metadata)
+    metadata.check_nothing_pending(except_fence=True)
     if metadata.producer_id != end.producer_id and not is_retry_on_overflow:
         raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if not is_valid_epoch:
@@ -133,11 +133,6 @@ def _has_current_epoch(metadata: TransactionMetadata, end: EndOfTransaction) -> 
     if end.is_from_client:
         return end.producer_epoch == metadata.producer_epoch
     return end.producer_epoch >= metadata.producer_epoch
-
-
-def _check_nothing_pending(metadata: TransactionMetadata) -> None:
-    if metadata.pending_state is not None and not metadata.is_being_fenced:
-        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
 
 
 def _invalid_transition(metadata: TransactionMetadata, end: EndOfTransaction) -> ApiError:

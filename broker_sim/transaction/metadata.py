@@ -111,6 +111,14 @@ class TransactionMetadata:
             and values.start_ms + values.timeout_ms < now_ms
         )
 
+    def check_nothing_pending(self, *, except_fence: bool = False) -> None:
+        """Raise `ApiError` CONCURRENT_TRANSACTIONS while another change is being written.
+
+        With `except_fence`, an abort that fences the producer does not count.
+        """
+        if self.pending_state is not None and not (except_fence and self.is_being_fenced):
+            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS)
+
     # -- changes --------------------------------------------------------------------------------
 
     def prepare_fence_producer_epoch(self) -> TxnTransitMetadata:
