@@ -5,6 +5,8 @@ A key begins with two bytes for the record type, a value with two bytes for its 
 
 from __future__ import annotations
 
+import os
+from functools import cache
 from json import loads
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -99,28 +101,23 @@ def size_in_batch(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD_BYTES
 
 
-class RecordClasses:
-    """Creates the key and value classes of a module from the `record_schemas.jsonl` beside it."""
+def record_classes(module: dict[str, Any]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a module of key and value classes, each created on first use.
 
-    def __init__(self, module: str, loader: Any, directory: str) -> None:
-        """`loader` and `directory` are those of the module; see `read_schema_lines`."""
-        self._module = module
-        self._loader = loader
-        self._directory = directory
-        self._lines: dict[str, str] = {}
+    `module` are the module's globals; the schemas are in the `record_schemas.jsonl` beside it. `__getattr__` raises
+    AttributeError for an unknown name.
+    """
+    module_name: str = module["__name__"]
 
-    def _schemas(self) -> dict[str, str]:
-        if not self._lines:
-            self._lines = read_schema_lines(self._loader, self._directory, "record_schemas.jsonl")
-        return self._lines
+    @cache
+    def schemas() -> dict[str, str]:
+        directory = os.path.dirname(module["__file__"])  # noqa: PTH120 - see `read_schema_lines`
+        return read_schema_lines(module["__spec__"].loader, directory, "record_schemas.jsonl")
 
-    def make(self, name: str) -> type[Message]:
-        """Return a new class for the schema `name`. Raises AttributeError if there is none."""
-        line = self._schemas().get(name)
+    def make(name: str) -> Any:
+        line = schemas().get(name)
         if line is None:
-            raise AttributeError(f"module {self._module!r} has no attribute {name!r}")
-        return make_message_class(parse_message(loads(line)), self._module)
+            raise AttributeError(f"module {module_name!r} has no attribute {name!r}")
+        return module.setdefault(name, make_message_class(parse_message(loads(line)), module_name))
 
-    def names(self) -> list[str]:
-        """Return the names of all schemas."""
-        return list(self._schemas())
+    return make, lambda: list(schemas())

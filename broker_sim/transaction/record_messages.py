@@ -5,17 +5,6 @@ in snake_case. `record_messages.pyi` has the static types. Kafka: the generated 
 `org.apache.kafka.coordinator.transaction.generated`.
 """
 
-import os
-from typing import Any
+from broker_sim.coordinator.records import record_classes
 
-from broker_sim.coordinator.records import RecordClasses
-
-_classes = RecordClasses(__name__, __spec__.loader, os.path.dirname(__file__))  # noqa: PTH120 - see RecordClasses
-
-
-def __getattr__(name: str) -> Any:
-    return globals().setdefault(name, _classes.make(name))
-
-
-def __dir__() -> list[str]:
-    return _classes.names()
+__getattr__, __dir__ = record_classes(globals())
