@@ -65,33 +65,6 @@ _PREVIOUS: Final = {
 }
 
 
-class ProtocolSupporters:
-    """Counts the members that support each protocol, so that a join need not look at all members."""
-
-    __slots__ = ("_counts",)
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def add(self, protocols: Iterable[MemberProtocol]) -> None:
-        """Add a member's protocols to the counts."""
-        for protocol in protocols:
-            self._counts[protocol.name] += 1
-
-    def remove(self, protocols: Iterable[MemberProtocol]) -> None:
-        """Remove a member's protocols from the counts."""
-        for protocol in protocols:
-            self._counts[protocol.name] -= 1
-
-    def are_all(self, name: str, member_count: int) -> bool:
-        """Return whether all members support the protocol."""
-        return self._counts[name] == member_count
-
-    def candidates(self, member_count: int) -> set[str]:
-        """Return the protocols that all members support."""
-        return {name for name, count in self._counts.items() if count == member_count}
-
-
 def choose_protocol(members: Iterable[ClassicMember], candidates: Container[str]) -> str:
     """Return the candidate with the most votes; each member votes for its first one. Mirrors `selectProtocol`.
 
@@ -113,7 +86,7 @@ class ClassicGroup:
 
     __slots__ = (
         "_clock",
-        "_supporters",
+        "_supported_protocols",
         "awaiting_join_count",
         "generation_id",
         "group_id",
@@ -172,7 +145,8 @@ class ClassicGroup:
         """The pending wait for joins, if any."""
         self.sync_operation: DelayedRequest | None = None
         """The pending wait for syncs, if any."""
-        self._supporters = ProtocolSupporters()
+        self._supported_protocols: Counter[str] = Counter()
+        """Number of members that support each protocol, so that a join need not look at all members."""
 
     # -- properties --------------------------------------------------------------------------------
 
@@ -225,7 +199,7 @@ class ClassicGroup:
         if self.state is EMPTY:
             return bool(protocol_type) and bool(protocols)
         return self.protocol_type_or_none == protocol_type and any(
-            self._supporters.are_all(protocol.name, len(self.members)) for protocol in protocols
+            self._supported_protocols[protocol.name] == len(self.members) for protocol in protocols
         )
 
     # -- members -----------------------------------------------------------------------------------
@@ -241,7 +215,7 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member_id
         self.members.put(member_id, member)
-        self._supporters.add(member.protocols)
+        self._supported_protocols.update([protocol.name for protocol in member.protocols])
         self._park_join(member, respond)
         self.pending_join_members.pop(member_id, None)
 
@@ -249,7 +223,7 @@ class ClassicGroup:
         """Remove a member or pending member, if there is one; if it was the leader, elect another."""
         member: ClassicMember | None = self.members.pop(member_id, None)
         if member is not None:
-            self._supporters.remove(member.protocols)
+            self._supported_protocols.subtract([protocol.name for protocol in member.protocols])
             if member.is_awaiting_join:
                 self.awaiting_join_count -= 1
             if member.group_instance_id is not None:
@@ -279,9 +253,9 @@ class ClassicGroup:
         respond: JoinResponder | None,
     ) -> None:
         """Update a member from its new join, and park the join if `respond` is given."""
-        self._supporters.remove(member.protocols)
+        self._supported_protocols.subtract([protocol.name for protocol in member.protocols])
         member.protocols = tuple(protocols)
-        self._supporters.add(member.protocols)
+        self._supported_protocols.update([protocol.name for protocol in member.protocols])
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
         self._park_join(member, respond)
@@ -334,7 +308,8 @@ class ClassicGroup:
 
     def select_protocol(self) -> str:
         """Return the protocol that the current members choose; there must be members."""
-        candidates = self._supporters.candidates(len(self.members))
+        size = len(self.members)
+        candidates = {name for name, count in self._supported_protocols.items() if count == size}
         return choose_protocol(self.members.values_in_order(), candidates)
 
     def init_next_generation(self) -> None:
