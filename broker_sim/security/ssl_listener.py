@@ -15,7 +15,7 @@ from __future__ import annotations
 import ssl
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.config import PER_LISTENER, listener_values
 from broker_sim.errors import ConfigError, WrongStateError
@@ -231,39 +231,35 @@ class SslListener:
         connection.context = self._current
 
 
-class _Store(NamedTuple):
-    """The configurations of a key store or trust store."""
+def _read_store(
+    prefix: str, store_type: str, location: str | None, password: str | None, texts: KeyPair | None
+) -> KeyPair | None:
+    """Return the contents of a key store or trust store, None if none is configured. Raises ConfigError.
 
-    prefix: str
-    type: str
-    location: str | None
-    password: str | None
-
-    def read(self, texts: KeyPair | None) -> KeyPair | None:
-        """Return the store's contents, None if no store is configured. Raises ConfigError."""
-        kind = self.type.upper()
-        if kind not in STORE_TYPES:
-            raise ConfigError(f"{self.prefix}.type must be one of {', '.join(STORE_TYPES)}, not {self.type!r}")
-        if self.location is None:
-            if texts is not None and kind != PEM:
-                raise ConfigError(f"{self.prefix}: PEM texts need {self.prefix}.type=PEM")
-            return texts
-        if texts is not None:
-            raise ConfigError(f"set {self.prefix}.location or PEM texts, not both")
-        place = f"{self.prefix}.location {self.location}"
-        try:
-            data = Path(self.location).read_bytes()
-        except OSError as error:
-            raise ConfigError(f"{place}: {error.strerror or error}") from None
-        if kind == PEM:
-            text = data.decode("ascii", "replace")
-            return KeyPair(pem_blocks(text, "CERTIFICATE"), pem_blocks(text, "KEY"))
-        if data.startswith(JKS_MAGIC):
-            raise ConfigError(
-                f"{place} is a JKS store, which only Java reads; convert it: keytool"
-                " -importkeystore -deststoretype PKCS12"
-            )
-        return read_pkcs12(data, self.password or "", place)
+    `prefix` begins the names of its configurations; `texts` are its PEM texts, if these are configured.
+    """
+    kind = store_type.upper()
+    if kind not in STORE_TYPES:
+        raise ConfigError(f"{prefix}.type must be one of {', '.join(STORE_TYPES)}, not {store_type!r}")
+    if location is None:
+        if texts is not None and kind != PEM:
+            raise ConfigError(f"{prefix}: PEM texts need {prefix}.type=PEM")
+        return texts
+    if texts is not None:
+        raise ConfigError(f"set {prefix}.location or PEM texts, not both")
+    place = f"{prefix}.location {location}"
+    try:
+        data = Path(location).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{place}: {error.strerror or error}") from None
+    if kind == PEM:
+        text = data.decode("ascii", "replace")
+        return KeyPair(pem_blocks(text, "CERTIFICATE"), pem_blocks(text, "KEY"))
+    if data.startswith(JKS_MAGIC):
+        raise ConfigError(
+            f"{place} is a JKS store, which only Java reads; convert it: keytool -importkeystore -deststoretype PKCS12"
+        )
+    return read_pkcs12(data, password or "", place)
 
 
 def _is_true(text: str | None) -> bool:
@@ -274,21 +270,24 @@ def _key_store(own_config: BrokerConfig) -> KeyPair | None:
     chain, key = own_config.ssl_keystore_certificate_chain, own_config.ssl_keystore_key
     if (chain is None) != (key is None):
         raise ConfigError("set both ssl.keystore.certificate.chain and ssl.keystore.key, or neither")
-    store = _Store(
-        "ssl.keystore", own_config.ssl_keystore_type, own_config.ssl_keystore_location, own_config.ssl_keystore_password
+    return _read_store(
+        "ssl.keystore",
+        own_config.ssl_keystore_type,
+        own_config.ssl_keystore_location,
+        own_config.ssl_keystore_password,
+        None if chain is None or key is None else KeyPair(with_lines(chain), with_lines(key)),
     )
-    return store.read(None if chain is None or key is None else KeyPair(with_lines(chain), with_lines(key)))
 
 
 def _trust_store(own_config: BrokerConfig) -> str:
     certificates = own_config.ssl_truststore_certificates
-    store = _Store(
+    pair = _read_store(
         "ssl.truststore",
         own_config.ssl_truststore_type,
         own_config.ssl_truststore_location,
         own_config.ssl_truststore_password,
+        None if certificates is None else KeyPair(with_lines(certificates), ""),
     )
-    pair = store.read(None if certificates is None else KeyPair(with_lines(certificates), ""))
     return "" if pair is None else pair.chain
 
 
