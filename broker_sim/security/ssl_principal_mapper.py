@@ -61,16 +61,10 @@ class SslPrincipalMapper:
             if rule.pattern.fullmatch(distinguished):
                 try:
                     name = _replaced(rule.pattern, rule.replacement, distinguished)
-                except (IndexError, ValueError):
+                except (LookupError, ValueError):
                     return None
                 return {"L": name.lower(), "U": name.upper()}.get(rule.case, name)
         return None
-
-
-class _GroupName(str):
-    """A name of a group in a replacement."""
-
-    __slots__ = ()
 
 
 def _parse(rules: str) -> Iterable[_Rule]:
@@ -89,11 +83,11 @@ def _parse(rules: str) -> Iterable[_Rule]:
 
 
 def _replaced(pattern: re.Pattern[str], replacement: str, text: str) -> str:
-    """Return the text with all matches replaced. Raises IndexError or ValueError for a replacement Java refuses."""
-    parts = _parts(_with_literal_references(replacement, pattern.groups), pattern.groups)
+    """Return the text with all matches replaced. Raises LookupError or ValueError for a replacement Java refuses."""
+    parts = _parts(_with_literal_references(replacement, pattern.groups), pattern)
     replaced, behind, start = [], 0, 0
     while start <= len(text) and (match := pattern.search(text, start)):
-        replaced += [text[behind : match.start()], *(p if type(p) is str else match[p] or "" for p in parts)]
+        replaced += [text[behind : match.start()], *(p if isinstance(p, str) else match[p] or "" for p in parts)]
         behind = match.end()
         start = behind + (match.start() == behind)
     return "".join(replaced) + text[behind:]
@@ -116,8 +110,8 @@ def _with_literal_references(replacement: str, group_count: int) -> str:
     return escaped
 
 
-def _parts(replacement: str, group_count: int) -> list[str | int]:
-    """Return literal texts and group numbers or names, parsed like `Matcher.appendReplacement`."""
+def _parts(replacement: str, pattern: re.Pattern[str]) -> list[str | int]:
+    """Return literal texts and group numbers, parsed like `Matcher.appendReplacement`."""
     parts: list[str | int] = []
     place = 0
     while place < len(replacement):
@@ -127,10 +121,10 @@ def _parts(replacement: str, group_count: int) -> list[str | int]:
         place = match.end()
         escaped, name, digits, plain = match.groups()
         if digits is None:
-            parts.append(_GroupName(name) if name else escaped or plain)
+            parts.append(pattern.groupindex[name] if name else escaped or plain)
             continue
-        size = next((size for size in range(len(digits), 1, -1) if int(digits[:size]) <= group_count), 1)
-        if int(digits[:size]) > group_count:
+        size = next((size for size in range(len(digits), 1, -1) if int(digits[:size]) <= pattern.groups), 1)
+        if int(digits[:size]) > pattern.groups:
             raise IndexError(f"No group {digits[:size]}")
         parts.append(int(digits[:size]))
         place -= len(digits) - size
