@@ -23,7 +23,15 @@ _UNTIL: Final = datetime(2120, 1, 1, tzinfo=UTC)
 _EXPIRED: Final = datetime(2021, 1, 1, tzinfo=UTC)
 _ELSEWHERE: Final = ("elsewhere.invalid",)
 _PKCS8: Final = ("-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----")
-_MISSING: Final = "cryptography is not installed: pip install 'broker-sim[security]'"
+
+
+def check_cryptography() -> None:
+    """Raise MissingExtraError if `cryptography` is not installed."""
+    try:
+        import cryptography  # noqa: F401, PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        text = "cryptography is not installed: pip install 'broker-sim[security]'"
+        raise MissingExtraError(text) from error
 
 
 class KeyPair(NamedTuple):
@@ -53,10 +61,9 @@ class CertificateAuthority:
     """Signs the certificates of one cluster and its clients. Raises MissingExtraError."""
 
     def __init__(self) -> None:
-        try:
-            from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(_MISSING) from error
+        check_cryptography()
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
+
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = "broker-sim"
         certificate = _sign(self._name, self._key, self._name, self._key, (), is_authority=True)
@@ -167,10 +174,9 @@ def _alternative_name(host: str) -> x509.GeneralName:
 
 def read_pkcs12(data: bytes, password: str, place: str) -> KeyPair:
     """Return the contents of a PKCS12 store; a trust store has no key. Raises ConfigError, MissingExtraError."""
-    try:
-        from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(_MISSING) from error
+    check_cryptography()
+    from cryptography.hazmat.primitives.serialization import pkcs12  # noqa: PLC0415 - an extra
+
     try:
         store = pkcs12.load_pkcs12(data, password.encode())
     except ValueError:
@@ -191,11 +197,10 @@ def parse_pair(chain: str, key: str | None = None, password: str | None = None) 
 
     Raises ValueError unless there is a certificate and exactly one PKCS8 key, and MissingExtraError.
     """
-    try:
-        from cryptography import x509  # noqa: PLC0415 - an extra
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - the same
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(_MISSING) from error
+    check_cryptography()
+    from cryptography import x509  # noqa: PLC0415 - an extra
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - the same
+
     certificates = x509.load_pem_x509_certificates(chain.encode())
     parsed = "".join(_pem(each) for each in certificates)
     if key is None:
@@ -212,10 +217,9 @@ def parse_pair(chain: str, key: str | None = None, password: str | None = None) 
 
 def facts_of(chain: str) -> CertificateFacts:
     """Return the compared parts of the first certificate. Raises MissingExtraError."""
-    try:
-        from cryptography import x509  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(_MISSING) from error
+    check_cryptography()
+    from cryptography import x509  # noqa: PLC0415 - an extra
+
     certificate = x509.load_pem_x509_certificate(chain.encode())
     name = ", ".join(each.rfc4514_string() for each in reversed(certificate.subject.rdns))
     try:

@@ -9,8 +9,9 @@ import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from broker_sim.errors import ConfigError, MissingExtraError
+from broker_sim.errors import ConfigError
 from broker_sim.security.bearer_token import decode_part
+from broker_sim.security.certificates import check_cryptography
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,15 +152,6 @@ class JsonWebKeys:
         if len(candidates) > 1 and curve is not None:
             candidates = [key for key in candidates if key.fits("crv", curve, may_be_missing=False)]
         return candidates[0] if candidates else None
-
-
-def check_cryptography() -> None:
-    """Raise MissingExtraError if `cryptography` is not installed."""
-    try:
-        import cryptography  # noqa: F401, PLC0415 - an extra
-    except ModuleNotFoundError as error:
-        text = "cryptography is not installed: pip install 'broker-sim[security]'"
-        raise MissingExtraError(text) from error
 
 
 def _hash_of(algorithm: str) -> HashAlgorithm:

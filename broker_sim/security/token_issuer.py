@@ -6,7 +6,8 @@ import json
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker_sim.security.json_web_keys import JsonWebKeys, check_cryptography
+from broker_sim.security.certificates import check_cryptography
+from broker_sim.security.json_web_keys import JsonWebKeys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
