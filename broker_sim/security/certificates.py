@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ConfigError, MissingExtraError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 
+_AUTHORITY: Final = "broker-sim"
 _FROM: Final = datetime(2020, 1, 1, tzinfo=UTC)
 _UNTIL: Final = datetime(2120, 1, 1, tzinfo=UTC)
 _EXPIRED: Final = datetime(2021, 1, 1, tzinfo=UTC)
@@ -57,50 +59,42 @@ class CertificateFacts(NamedTuple):
     """Subject alternative names, each with the number of its type."""
 
 
-class CertificateAuthority:
-    """Signs the certificates of one cluster and its clients. Raises MissingExtraError."""
+class Certificates:
+    """Issues the certificates of one cluster and its clients, signed by an authority of its own.
 
-    def __init__(self) -> None:
+    The authority's key is generated on first use. All methods raise MissingExtraError.
+    """
+
+    @cached_property
+    def _key(self) -> EllipticCurvePrivateKey:
         check_cryptography()
         from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
 
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = "broker-sim"
-        certificate = _sign(self._name, self._key, self._name, self._key, (), is_authority=True)
-        self.certificate = _pem(certificate)
-        """The authority's certificate, which clients trust, as PEM."""
+        return ec.generate_private_key(ec.SECP256R1())
+
+    @cached_property
+    def authority(self) -> str:
+        """The authority's certificate, which clients must trust, as PEM."""
+        return _pem(_sign(_AUTHORITY, self._key, self._key, (), is_authority=True))
 
     def issue(self, name: str, hosts: Iterable[str] = (), *, expired: bool = False) -> KeyPair:
         """Return a certificate for `CN=name` and its key; with `hosts` it is a server certificate."""
+        authority_key = self._key
         from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
 
         key = ec.generate_private_key(ec.SECP256R1())
         until = _EXPIRED if expired else _UNTIL
-        certificate = _sign(name, key, self._name, self._key, tuple(hosts), until=until, is_authority=False)
+        certificate = _sign(name, key, authority_key, tuple(hosts), until=until, is_authority=False)
         return KeyPair(_pem(certificate), _key_text(key))
 
-
-class Certificates:
-    """Certificates that a cluster issues itself; the first one creates the authority."""
-
-    def __init__(self) -> None:
-        self._authority: CertificateAuthority | None = None
-
-    @property
-    def authority(self) -> CertificateAuthority:
-        """The authority that signs the certificates. Raises MissingExtraError."""
-        if self._authority is None:
-            self._authority = CertificateAuthority()
-        return self._authority
-
     def for_hosts(self, hosts: Iterable[str], *, expired: bool = False, wrong_host: bool = False) -> KeyPair:
-        """Return a broker's certificate for these host names. Raises MissingExtraError."""
+        """Return a broker's certificate for these host names."""
         names = _ELSEWHERE if wrong_host else sorted({*hosts, "localhost", "127.0.0.1"})
-        return self.authority.issue("broker", names, expired=expired)
+        return self.issue("broker", names, expired=expired)
 
     def for_client(self, name: str) -> KeyPair:
-        """Return a client's certificate, `CN=name`. Raises MissingExtraError."""
-        return self.authority.issue(name)
+        """Return a client's certificate, `CN=name`."""
+        return self.issue(name)
 
 
 def _pem(certificate: x509.Certificate) -> str:
@@ -120,7 +114,6 @@ def _key_text(key: PrivateKeyTypes) -> str:
 def _sign(
     name: str,
     key: EllipticCurvePrivateKey,
-    issuer: str,
     issuer_key: EllipticCurvePrivateKey,
     hosts: tuple[str, ...],
     *,
@@ -147,7 +140,7 @@ def _sign(
     builder = (
         x509.CertificateBuilder()
         .subject_name(named(name))
-        .issuer_name(named(issuer))
+        .issuer_name(named(_AUTHORITY))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(_FROM)

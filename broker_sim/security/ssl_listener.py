@@ -87,7 +87,7 @@ class SslListener:
         if self._has_own_key_store:
             assert self._stores.pair is not None
             return self._stores.pair.chain
-        return self._certificates.authority.certificate
+        return self._certificates.authority
 
     def principal_of(self, transport: Any) -> KafkaPrincipal | None:
         """Return the principal of the client's certificate; None if no mapping rule matches."""
@@ -173,7 +173,7 @@ class SslListener:
         elif pair is None:
             pair = self._stores.pair
         if trusted is None and _key_store(self._static) is None:
-            trusted = self._certificates.authority.certificate
+            trusted = self._certificates.authority
         return Stores(pair, trusted)
 
     def _read_static(self) -> Stores:
@@ -185,7 +185,7 @@ class SslListener:
         pair, trusted = _key_store(self._static), _trust_store(self._static) or None
         if pair is None:
             certificate = self._certificates.for_hosts(self._hosts)
-            return Stores(certificate, trusted or self._certificates.authority.certificate)
+            return Stores(certificate, trusted or self._certificates.authority)
         return Stores(pair, trusted, self._static.ssl_key_password)
 
     def _modified_now(self, values: Mapping[str, str]) -> list[int]:

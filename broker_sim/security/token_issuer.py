@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64encode
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.security.certificates import check_cryptography
@@ -38,16 +39,13 @@ class TokenIssuer:
 
     def __init__(self, key_id: str = _KEY_ID) -> None:
         self._key_id = key_id
-        self._made: EllipticCurvePrivateKey | None = None
 
-    @property
+    @cached_property
     def _key(self) -> EllipticCurvePrivateKey:
-        if self._made is None:
-            check_cryptography()
-            from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
+        check_cryptography()
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
 
-            self._made = ec.generate_private_key(ec.SECP256R1())
-        return self._made
+        return ec.generate_private_key(ec.SECP256R1())
 
     @property
     def key_set(self) -> KeySet:

@@ -54,4 +54,4 @@ def test_new_clients_need_the_new_authority_and_connected_ones_stay():
         alter(kafka, {"type": "PEM", "certificate.chain": pair.chain, "key": pair.key})
         assert delivered(before)
         assert refuses_the_certificate(config)
-        assert delivered(Producer(config | {"ssl.ca.pem": others.authority.certificate}))
+        assert delivered(Producer(config | {"ssl.ca.pem": others.authority}))

@@ -48,7 +48,7 @@ def tls(certificates):
 
 @pytest.fixture
 def trusting(certificates):
-    return ssl.create_default_context(cadata=certificates.authority.certificate)
+    return ssl.create_default_context(cadata=certificates.authority)
 
 
 async def listen(stack, tls=None, *, takes_turns=False):

@@ -33,7 +33,7 @@ EXPIRED = "PKIX path validation failed: java.security.cert.CertPathValidatorExce
 
 
 def pair(name="broker", hosts=HOSTS, of=MADE, **options):
-    return of.authority.issue(name, hosts, **options)
+    return of.issue(name, hosts, **options)
 
 
 def texts(pair):
@@ -103,7 +103,7 @@ def test_made_certificate_can_be_replaced_and_comes_back():
     assert shown(found) == new.chain == found.trusted
     found.reset()
     assert shown(found) != new.chain
-    assert found.trusted == MADE.authority.certificate
+    assert found.trusted == MADE.authority
     found.validate(own(values))
 
 
@@ -160,7 +160,7 @@ def test_certificate_for_another_host_is_accepted_if_allowed(allowed, new):
 def test_trust_store_is_not_added():
     is_refused(
         listener(),
-        {"ssl.truststore.type": "PEM", TRUSTED: MADE.authority.certificate},
+        {"ssl.truststore.type": "PEM", TRUSTED: MADE.authority},
         f"{CONFIG}Cannot add SSL truststore to an existing listener for which no truststore was configured.",
     )
 
@@ -181,7 +181,7 @@ def test_clients_alone_are_not_asked_whether_they_trust(new):
 
 @pytest.fixture
 def between_brokers():
-    trust = {"ssl.truststore.type": "PEM", TRUSTED: MADE.authority.certificate}
+    trust = {"ssl.truststore.type": "PEM", TRUSTED: MADE.authority}
     return listener(STATIC | trust, is_inter_broker=True)
 
 
@@ -189,7 +189,7 @@ def between_brokers():
     ("values", "text"),
     [
         (texts(pair(of=OTHERS)), NO_ANCHOR),
-        ({TRUSTED: OTHERS.authority.certificate}, NO_ANCHOR),
+        ({TRUSTED: OTHERS.authority}, NO_ANCHOR),
         (texts(pair(expired=True)), EXPIRED),
         ({CHAIN: pair().chain}, "Invalid CertificateVerify signature"),
     ],
@@ -199,7 +199,7 @@ def test_brokers_must_trust_each_other(between_brokers, values, text):
 
 
 def test_authority_of_brokers_changes_in_two_steps(between_brokers):
-    both = {TRUSTED: MADE.authority.certificate + OTHERS.authority.certificate}
+    both = {TRUSTED: MADE.authority + OTHERS.authority}
     new = pair(of=OTHERS)
     between_brokers.reconfigure(own(both))
     between_brokers.reconfigure(own(both | texts(new)))

@@ -45,7 +45,7 @@ def client(made):
     """Return a function that makes a client's context, with a certificate of that name if one is given."""
 
     def make(name=None, version=None):
-        context = ssl.create_default_context(cadata=made.authority.certificate)
+        context = ssl.create_default_context(cadata=made.authority)
         if name is not None:
             load_key_pair(context, made.for_client(name), None, "client")
         if version is not None:
@@ -164,7 +164,7 @@ def test_key_stores(listener, client, pair, tmp_path, stored):
 def test_trust_store_decides_which_certificates_are_accepted(listener, client, pair, tmp_path):
     others = Certificates()
     path = tmp_path / "trusted.pem"
-    path.write_text(others.authority.certificate)
+    path.write_text(others.authority)
     trusted = {"ssl.truststore.type": "PEM", "ssl.truststore.location": str(path)}
     found = listener({AUTH: "required", **as_texts(pair, None), **trusted})
     with pytest.raises(ssl.SSLError):

@@ -30,12 +30,12 @@ def play():
 
 
 @asynccontextmanager
-async def connected(cluster, authority=None):
-    """Connect over TLS, for as long as this lasts; trust that authority, or what the cluster says."""
-    if authority is None:
+async def connected(cluster, certificates=None):
+    """Connect over TLS, for as long as this lasts; trust the authority of these, or what the cluster says."""
+    if certificates is None:
         context = cluster.client_config("aiokafka")["ssl_context"]
     else:
-        context = ssl.create_default_context(cadata=authority.certificate)
+        context = ssl.create_default_context(cadata=certificates.authority)
     reader, writer = await asyncio.open_connection(*cluster.address(1), ssl=context)
     yield reader, writer
     writer.close()
@@ -95,8 +95,8 @@ async def alter(streams, values, **options):
 
 def test_certificates_are_replaced_by_configurations(play):
     async def test(cluster):
-        made, others = cluster.certificates.authority, Certificates().authority
-        both = {"truststore.type": "PEM", "truststore.certificates": made.certificate + others.certificate}
+        made, others = cluster.certificates, Certificates()
+        both = {"truststore.type": "PEM", "truststore.certificates": made.authority + others.authority}
         pair = others.issue("broker", ["localhost", "127.0.0.1"])
         store = {"keystore.type": "PEM", "keystore.certificate.chain": pair.chain, "keystore.key": pair.key}
         async with connected(cluster) as before:
