@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 OAUTHBEARER: Final = "OAUTHBEARER"
 OPTION: Final = "unsecuredValidator"
-ANSWER_TO_AN_ERROR: Final = b"\x01"
+CONTROL_A: Final = b"\x01"
+"""The byte with which a client replies to an error; Kafka's `BYTE_CONTROL_A`."""
 PARTS: Final = 3
 
 _SASL_NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
@@ -104,7 +105,7 @@ class OAuthBearerSaslServer:
 
     def evaluate_response(self, token: bytes) -> bytes:
         """Evaluate the client's token, or its reply to an error. Raises SaslError, ProtocolError."""
-        if token == ANSWER_TO_AN_ERROR and self._error:
+        if token == CONTROL_A and self._error:
             raise SaslAuthenticationError(self._error)
         self._error = ""
         authorization_id, text = _read_first(token.decode(errors="replace"))

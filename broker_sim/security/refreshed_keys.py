@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from broker_sim.config import BrokerConfig
     from broker_sim.runtime.process import Process
 
-MISSING_KEYS: Final = 16
-MISSING_MS: Final = 60_000
-LONGEST_ID: Final = 1_000
+MISSING_KEY_ID_CACHE_MAX_ENTRIES: Final = 16
+"""Maximum number of unknown key ids that are remembered."""
+MISSING_KEY_ID_CACHE_IN_FLIGHT_MS: Final = 60_000
+"""Minimum time between two reads for the same unknown key id, in ms."""
+MISSING_KEY_ID_MAX_KEY_LENGTH: Final = 1_000
+"""Maximum length of a key id that may cause a read, in characters."""
 
 log = get_logger(__name__)
 
@@ -79,7 +82,7 @@ class KeysOfUrl:
         self._keys = JsonWebKeys.read(url)
         self._process: Process | None = None
         self._is_refreshing = False
-        self._missing: dict[str, int] = {}
+        self._missing_key_ids: dict[str, int] = {}
         """Time in ms from which an unknown key may cause another read, by key id, the latest last."""
 
     def start(self, process: Process) -> None:
@@ -96,19 +99,19 @@ class KeysOfUrl:
         if not self._keys.has_key_for(header):
             key_id = header.get("kid")
             if self._process is not None and isinstance(key_id, str):
-                self._look_for(key_id, self._process)
+                self._maybe_expedite_refresh(key_id, self._process)
             return False
         return self._keys.verify(header, signature, signed)
 
-    def _look_for(self, key_id: str, process: Process) -> None:
+    def _maybe_expedite_refresh(self, key_id: str, process: Process) -> None:
         now_ms = process.clock.now_ms()
-        next_ms = self._missing.pop(key_id, now_ms)
-        if len(key_id) > LONGEST_ID:
+        next_ms = self._missing_key_ids.pop(key_id, now_ms)
+        if len(key_id) > MISSING_KEY_ID_MAX_KEY_LENGTH:
             return
         is_due = next_ms <= now_ms
-        self._missing[key_id] = now_ms + MISSING_MS if is_due else next_ms
-        if len(self._missing) > MISSING_KEYS:
-            del self._missing[next(iter(self._missing))]
+        self._missing_key_ids[key_id] = now_ms + MISSING_KEY_ID_CACHE_IN_FLIGHT_MS if is_due else next_ms
+        if len(self._missing_key_ids) > MISSING_KEY_ID_CACHE_MAX_ENTRIES:
+            del self._missing_key_ids[next(iter(self._missing_key_ids))]
         if is_due:
             self._refresh(process)
 
@@ -130,7 +133,7 @@ class KeysOfUrl:
         if keys is not None:
             self._keys = keys
             for key_id in keys.ids:
-                self._missing.pop(key_id, None)
+                self._missing_key_ids.pop(key_id, None)
 
 
 def _read_again(url: str) -> JsonWebKeys | None:

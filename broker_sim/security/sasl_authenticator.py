@@ -80,7 +80,7 @@ class SaslServerAuthenticator:
         self._session_ms = session_ms
         self._wall_clock_ms = wall_clock_ms
         self._is_limited = limited
-        self._before: tuple[str, KafkaPrincipal] | None = None
+        self._previous_login: tuple[str, KafkaPrincipal] | None = None
         """Mechanism and principal of the previous login, while the client reauthenticates."""
         self.session_lifetime_ms: int | None = None
         """Lifetime of the login in ms; None without a limit."""
@@ -106,7 +106,7 @@ class SaslServerAuthenticator:
     def reauthenticate(self) -> None:
         """Start a new login, with a SaslHandshake."""
         assert self.principal is not None
-        self._before = self._mechanism, self.principal
+        self._previous_login = self._mechanism, self.principal
         self._has_headers = False
         self._state = _State.HANDSHAKE_REQUEST
 
@@ -146,7 +146,7 @@ class SaslServerAuthenticator:
         )
         if make_server is None:
             reason = f"Unsupported SASL mechanism {request.mechanism}"
-            raise (LoginFailedError(reason, answer) if self._before is None else ProtocolError(reason))
+            raise (LoginFailedError(reason, answer) if self._previous_login is None else ProtocolError(reason))
         self._mechanism = request.mechanism
         self._server = make_server()
         self._state = _State.AUTHENTICATE
@@ -168,12 +168,7 @@ class SaslServerAuthenticator:
             token = self._evaluate(bytes(request.auth_bytes))
         except SaslError as error:
             # The message for the client does not reveal whether the user exists.
-            message = (
-                str(error)
-                if isinstance(error, SaslAuthenticationError)
-                else f"Authentication failed during {self._what} due to invalid credentials with SASL"
-                f" mechanism {self._mechanism}"
-            )
+            message = str(error) if isinstance(error, SaslAuthenticationError) else self._invalid_credentials()
             failure = messages.SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=message
             )
@@ -191,9 +186,9 @@ class SaslServerAuthenticator:
             raise ProtocolError(f"{api_key.name} version {version} is not served")
         return decode(request_class(api_key), version, frame, offset, limited=self._is_limited)
 
-    @property
-    def _what(self) -> str:
-        return "authentication" if self._before is None else "re-authentication"
+    def _invalid_credentials(self) -> str:
+        what = "authentication" if self._previous_login is None else "re-authentication"
+        return f"Authentication failed during {what} due to invalid credentials with SASL mechanism {self._mechanism}"
 
     def _receive_bare_token(self, frame: memoryview) -> Sequence[Chunk]:
         """Process a token as clients before Kafka 1.0 send it; a failure has no response."""
@@ -208,22 +203,22 @@ class SaslServerAuthenticator:
     def _evaluate(self, token: bytes) -> bytes:
         server = self._server
         assert server is not None
-        if self._before is not None and self._before[0] != self._mechanism:
+        if self._previous_login is not None and self._previous_login[0] != self._mechanism:
             raise LoginFailedError(
                 f"SASL mechanism '{self._mechanism}' requested by client is not supported for"
-                f" re-authentication of mechanism '{self._before[0]}'"
+                f" re-authentication of mechanism '{self._previous_login[0]}'"
             )
         answer = server.evaluate_response(token)
         if server.is_complete:
             self._check_unchanged(KafkaPrincipal(USER_TYPE, server.authorization_id))
             self.session_lifetime_ms = self._lifetime_ms(server.expires_ms)
-            self._before = None
+            self._previous_login = None
             self._state = _State.COMPLETE
         return answer
 
     def _check_unchanged(self, principal: KafkaPrincipal) -> None:
-        if self._before is not None and self._before[1] != principal:
-            before = self._before[1]
+        if self._previous_login is not None and self._previous_login[1] != principal:
+            before = self._previous_login[1]
             raise SaslAuthenticationError(
                 f"Cannot change principals during re-authentication from {before.principal_type}."
                 f"{before.name}: {principal.principal_type}.{principal.name}"

@@ -11,7 +11,12 @@ from broker_sim.runtime.virtual.run import VirtualScheduler
 from broker_sim.security import TokenIssuer
 from broker_sim.security.bearer_token import IllegalTokenError
 from broker_sim.security.json_web_keys import JsonWebKeys
-from broker_sim.security.refreshed_keys import MISSING_KEYS, MISSING_MS, KeysOfUrl, read_keys
+from broker_sim.security.refreshed_keys import (
+    MISSING_KEY_ID_CACHE_IN_FLIGHT_MS,
+    MISSING_KEY_ID_CACHE_MAX_ENTRIES,
+    KeysOfUrl,
+    read_keys,
+)
 from broker_sim.security.signed_tokens import SignedTokens
 
 REFRESH_MS = 3_600_000
@@ -105,19 +110,19 @@ def test_login_with_a_new_key_fails_once(file, keys):
 def test_key_that_nobody_has_is_looked_for_once_a_minute(file, keys, scheduler):
     assert not file.is_good(keys, "new")
     file.publish("new")
-    scheduler.advance_to(MISSING_MS - 1)
+    scheduler.advance_to(MISSING_KEY_ID_CACHE_IN_FLIGHT_MS - 1)
     assert not file.is_good(keys, "new")
     assert not file.is_good(keys, "new")
-    scheduler.advance_to(MISSING_MS)
+    scheduler.advance_to(MISSING_KEY_ID_CACHE_IN_FLIGHT_MS)
     assert not file.is_good(keys, "new")
     assert file.is_good(keys, "new")
 
 
 def test_few_missing_keys_are_remembered(file, keys):
-    for number in range(MISSING_KEYS + 1):
+    for number in range(MISSING_KEY_ID_CACHE_MAX_ENTRIES + 1):
         assert not file.is_good(keys, f"missing {number}")
     file.publish("missing 0")
-    assert not file.is_good(keys, f"missing {MISSING_KEYS}")
+    assert not file.is_good(keys, f"missing {MISSING_KEY_ID_CACHE_MAX_ENTRIES}")
     assert not file.is_good(keys, "missing 0")
     assert file.is_good(keys, "missing 0")
 
