@@ -94,29 +94,19 @@ class SaslListener(NamedTuple):
 
 def _check_claims(config: BrokerConfig) -> None:
     """Raise ConfigError with the message of Kafka's `BrokerJwtValidator` if required claims are not verified."""
-    for name, value, is_allowed, claim, what in (
-        (
-            "sasl.oauthbearer.expected.audience",
-            config.sasl_oauthbearer_expected_audience,
-            config.sasl_oauthbearer_allow_unverified_audience,
-            'audience ("aud")',
-            ("audience(s) that identify this cluster", "audience"),
-        ),
-        (
-            "sasl.oauthbearer.expected.issuer",
-            config.sasl_oauthbearer_expected_issuer,
-            config.sasl_oauthbearer_allow_unverified_issuer,
-            'issuer ("iss")',
-            ("issuer URL of the OAuth/OIDC provider that signs the tokens", "issuer"),
-        ),
-    ):
-        if not value and not is_allowed:
-            raise ConfigError(
-                f'The OAuth validator for the broker requires "{name}" to be configured so that the token\'s {claim}'
-                f' claim can be verified, but it was not set. Set "{name}" to the {what[0]}, or set'
-                f' "sasl.oauthbearer.allow.unverified.{what[1]}" to true to accept tokens regardless of their'
-                f" {what[1]}."
-            )
+    if not (config.sasl_oauthbearer_expected_audience or config.sasl_oauthbearer_allow_unverified_audience):
+        raise _unverified_claim("audience", "aud", "audience(s) that identify this cluster")
+    if not (config.sasl_oauthbearer_expected_issuer or config.sasl_oauthbearer_allow_unverified_issuer):
+        raise _unverified_claim("issuer", "iss", "issuer URL of the OAuth/OIDC provider that signs the tokens")
+
+
+def _unverified_claim(name: str, claim: str, value: str) -> ConfigError:
+    config = f"sasl.oauthbearer.expected.{name}"
+    return ConfigError(
+        f'The OAuth validator for the broker requires "{config}" to be configured so that the token\'s {name}'
+        f' ("{claim}") claim can be verified, but it was not set. Set "{config}" to the {value}, or set'
+        f' "sasl.oauthbearer.allow.unverified.{name}" to true to accept tokens regardless of their {name}.'
+    )
 
 
 def sasl_listener(
