@@ -75,11 +75,6 @@ def _endpoint(
     return endpoint
 
 
-def status_of(status: Status, detail: str) -> messages.StreamsGroupHeartbeatResponse.Status:
-    """Return a status for the response."""
-    return Response.Status(status, detail)
-
-
 def topology_statuses(
     group: StreamsGroup, member: StreamsMember
 ) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
@@ -88,7 +83,7 @@ def topology_statuses(
     if topology is None or epoch >= topology.topology_epoch:
         return []
     text = f"The member's topology epoch {epoch} is behind the group's topology epoch {topology.topology_epoch}."
-    return [status_of(Status.STALE_TOPOLOGY, text)]
+    return [Response.Status(Status.STALE_TOPOLOGY, text)]
 
 
 def missing_tags(tags: Sequence[str], member: StreamsMember) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
@@ -100,7 +95,7 @@ def missing_tags(tags: Sequence[str], member: StreamsMember) -> list[messages.St
         f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. "
         "Configure them via 'client.tag.<tagKey>' in your Streams config."
     )
-    return [status_of(Status.MISSING_CLIENT_TAGS, text)]
+    return [Response.Status(Status.MISSING_CLIENT_TAGS, text)]
 
 
 def group_statuses(
@@ -109,12 +104,12 @@ def group_statuses(
     """Return statuses of the whole group: missing topics, and a requested shutdown."""
     statuses = []
     if configured.error is not None:
-        statuses.append(status_of(configured.error.status, str(configured.error)))
+        statuses.append(Response.Status(configured.error.status, str(configured.error)))
     requester = group.shutdown_request_member_id
     if requester is not None:
         text = (
             f"Streams group member {requester} encountered a fatal error and requested a shutdown for "
             "the entire application."
         )
-        statuses.append(status_of(Status.SHUTDOWN_APPLICATION, text))
+        statuses.append(Response.Status(Status.SHUTDOWN_APPLICATION, text))
     return statuses

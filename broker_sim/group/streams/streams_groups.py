@@ -35,7 +35,6 @@ from broker_sim.group.streams.heartbeat_response import (
     group_statuses,
     missing_tags,
     set_endpoints,
-    status_of,
     topology_statuses,
 )
 from broker_sim.group.streams.member import Endpoint, StreamsMember
@@ -377,9 +376,9 @@ class StreamsGroups(
     def _delays(self, group: StreamsGroup, group_epoch: int) -> list[messages.StreamsGroupHeartbeatResponse.Status]:
         """Return a status if step C was delayed."""
         if self._waits_for_members(group.group_id):
-            return [status_of(Status.ASSIGNMENT_DELAYED, INITIAL_DELAY)]
+            return [Response.Status(Status.ASSIGNMENT_DELAYED, INITIAL_DELAY)]
         if group.assignment_epoch < group_epoch and not self.may_compute_target(group):
-            return [status_of(Status.ASSIGNMENT_DELAYED, INTERVAL)]
+            return [Response.Status(Status.ASSIGNMENT_DELAYED, INTERVAL)]
         return []
 
     # -- descriptions of topologies -------------------------------------------------------------
