@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from broker_sim.group.offsets import OffsetCommit
     from broker_sim.group.other_brokers import ListLatestOffsets, VerifyTransaction
     from broker_sim.group.shard import GroupShard
-    from broker_sim.group.streams.streams_groups import HeartbeatAnswer
+    from broker_sim.group.streams.streams_groups import StreamsGroupHeartbeatResult
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata import ImageChanges, MetadataImage
     from broker_sim.share.persister.persister import Persister
@@ -67,7 +67,7 @@ class StreamsGroupService:
         self,
         request: messages.StreamsGroupHeartbeatRequest,
         client: GroupClient,
-        on_answer: Callable[[HeartbeatAnswer], object],
+        on_answer: Callable[[StreamsGroupHeartbeatResult], object],
         on_error: Callable[[ApiError], object],
     ) -> None:
         """Serve a member's heartbeat, with which it joins, stays or leaves."""
@@ -77,9 +77,8 @@ class StreamsGroupService:
             on_error(error)
             return
 
-        def answered(answer: HeartbeatAnswer) -> None:
-            if answer.epochs is not None:
-                self.descriptions.maybe_request(answer.response, request.group_id, answer.epochs, client.api_version)
+        def answered(answer: StreamsGroupHeartbeatResult) -> None:
+            self.descriptions.maybe_request(answer, request.group_id, client.api_version)
             on_answer(answer)
 
         self._shards.write(request.group_id, lambda shard: shard.streams.heartbeat(request, client), answered, on_error)

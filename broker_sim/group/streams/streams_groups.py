@@ -45,7 +45,6 @@ from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
 from broker_sim.group.streams.topics import configure_topics
 from broker_sim.group.streams.topics.configured_topology import Status
 from broker_sim.group.streams.topology import StreamsTopology, topology_record_value
-from broker_sim.group.streams.topology_descriptions import DescribedEpochs
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
@@ -66,18 +65,22 @@ INITIAL_DELAY: Final = "Assignment delayed due to the configured initial rebalan
 INTERVAL: Final = "Assignment delayed due to the configured assignment interval."
 
 
-class HeartbeatAnswer(NamedTuple):
+class StreamsGroupHeartbeatResult(NamedTuple):
     """The response to a member, and the topics to create before; mirrors `StreamsGroupHeartbeatResult`."""
 
     response: messages.StreamsGroupHeartbeatResponse
     topics_to_create: Mapping[str, messages.CreateTopicsRequest.CreatableTopic]
     """Missing internal topics by name."""
-    epochs: DescribedEpochs | None = None
-    """Epochs of the topology and its descriptions; None for a leaving member."""
+    topology_epoch: int = -1
+    """Epoch of the topology, -1 for a leaving member."""
+    descriptions: records.DescriptionEpochs = records.NO_DESCRIPTION
+    """Topology epochs of the group's descriptions."""
 
 
 class StreamsGroups(
-    AssignedGroups[StreamsGroup, StreamsMember, TasksTuple, messages.StreamsGroupHeartbeatRequest, HeartbeatAnswer]
+    AssignedGroups[
+        StreamsGroup, StreamsMember, TasksTuple, messages.StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResult
+    ]
 ):
     """Creates, updates and replays the streams groups of one shard."""
 
@@ -315,7 +318,7 @@ class StreamsGroups(
 
     def answer(
         self, change: Change, request: messages.StreamsGroupHeartbeatRequest, step: Step[StreamsMember]
-    ) -> tuple[HeartbeatAnswer, list[GroupRecord]]:
+    ) -> tuple[StreamsGroupHeartbeatResult, list[GroupRecord]]:
         """Return the response, with the missing internal topics."""
         group, updated = change.group, step.member
         configured = group.configured_topology
@@ -349,7 +352,7 @@ class StreamsGroups(
         topology_epoch = (
             group.topology_epoch if request.topology is None else max(group.topology_epoch, request.topology.epoch)
         )
-        return HeartbeatAnswer(response, topics, DescribedEpochs(topology_epoch, group.descriptions)), []
+        return StreamsGroupHeartbeatResult(response, topics, topology_epoch, group.descriptions), []
 
     def _set_endpoints(
         self,
@@ -413,7 +416,7 @@ class StreamsGroups(
 
     # -- leaving members ------------------------------------------------------------------------
 
-    def leave_by_heartbeat(self, request: messages.StreamsGroupHeartbeatRequest) -> Result[HeartbeatAnswer]:
+    def leave_by_heartbeat(self, request: messages.StreamsGroupHeartbeatRequest) -> Result[StreamsGroupHeartbeatResult]:
         """Serve a member that leaves permanently, or temporarily (static, epoch -2); it may request a shutdown.
 
         Raises `ApiError`: GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
@@ -422,7 +425,9 @@ class StreamsGroups(
         if request.shutdown_application:
             group.request_shutdown(request.member_id)
         member = known_member(group, request.member_id, request.instance_id)
-        answer = HeartbeatAnswer(Response(member_id=member.member_id, member_epoch=request.member_epoch, status=[]), {})
+        answer = StreamsGroupHeartbeatResult(
+            Response(member_id=member.member_id, member_epoch=request.member_epoch, status=[]), {}
+        )
         if request.member_epoch == LEAVE_GROUP_STATIC_EPOCH:
             return Result(answer, [self.assignment_record(group.group_id, member.left_temporarily())])
         return self.fence(group, [member], answer)

@@ -21,6 +21,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.group.streams.records import DescriptionEpochs
+    from broker_sim.group.streams.streams_groups import StreamsGroupHeartbeatResult
 
 Update = messages.StreamsGroupTopologyDescriptionUpdateRequest
 Described = messages.StreamsGroupDescribeResponse
@@ -57,13 +58,6 @@ class _Request(NamedTuple):
     next_ms: float
 
 
-class DescribedEpochs(NamedTuple):
-    """The epochs of a group's topology and its descriptions."""
-
-    topology_epoch: int
-    descriptions: DescriptionEpochs
-
-
 class TopologyDescriptions:
     """Stores the newest description of each group, if the configuration names a plugin."""
 
@@ -77,16 +71,14 @@ class TopologyDescriptions:
         """Whether descriptions are enabled."""
         return self._broker.config.group_streams_topology_description_plugin_class is not None
 
-    def maybe_request(
-        self, response: messages.StreamsGroupHeartbeatResponse, group_id: str, epochs: DescribedEpochs, version: int
-    ) -> None:
+    def maybe_request(self, answer: StreamsGroupHeartbeatResult, group_id: str, version: int) -> None:
         """Request the description in this response, if it is missing and no request is too recent."""
-        epoch = epochs.topology_epoch
+        response, epoch, descriptions = answer.response, answer.topology_epoch, answer.descriptions
         is_stale = any(status.status_code == Status.STALE_TOPOLOGY for status in response.status or ())
         if version < FIRST_VERSION or not self.is_enabled or response.member_epoch < 0 or epoch < 0 or is_stale:
             return
-        is_stored = epochs.descriptions.stored == epoch and self._stored_epoch(group_id) == epoch
-        if is_stored or epochs.descriptions.failed == epoch:
+        is_stored = descriptions.stored == epoch and self._stored_epoch(group_id) == epoch
+        if is_stored or descriptions.failed == epoch:
             return
         now_ms = self._broker.clock.wall_clock_ms()
         last = self._requests.get(group_id)

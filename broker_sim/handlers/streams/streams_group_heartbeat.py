@@ -25,7 +25,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from broker_sim.group.streams.streams_groups import HeartbeatAnswer
+    from broker_sim.group.streams.streams_groups import StreamsGroupHeartbeatResult
     from broker_sim.handlers.context import RequestContext
 
 Response = messages.StreamsGroupHeartbeatResponse
@@ -43,7 +43,7 @@ def handle_streams_group_heartbeat(
     def fail(error: ApiError) -> None:
         respond(Response(error_code=error.error_code, error_message=error.error_message))
 
-    def answer(answer: HeartbeatAnswer) -> None:
+    def answer(answer: StreamsGroupHeartbeatResult) -> None:
         if answer.topics_to_create:
             _create_topics(request.group_id, answer, context)
         respond(answer.response)
@@ -90,7 +90,7 @@ def _topic_names(topology: messages.StreamsGroupHeartbeatRequest.Topology) -> It
         yield from (topic.name for topic in subtopology.state_changelog_topics)
 
 
-def _create_topics(group_id: str, answer: HeartbeatAnswer, context: RequestContext) -> None:
+def _create_topics(group_id: str, answer: StreamsGroupHeartbeatResult, context: RequestContext) -> None:
     """Begin to create the missing topics; add denials and failures to the status details."""
     names = list(answer.topics_to_create)
     create = AclOperation.CREATE
@@ -109,7 +109,7 @@ def _create_topics(group_id: str, answer: HeartbeatAnswer, context: RequestConte
         _add_detail(answer, f"Creation failed: {failures}{f' and {more} more' if more > 0 else ''}.")
 
 
-def _add_detail(answer: HeartbeatAnswer, detail: str) -> None:
+def _add_detail(answer: StreamsGroupHeartbeatResult, detail: str) -> None:
     """Append to the status detail about missing internal topics."""
     statuses = answer.response.status
     assert statuses is not None
