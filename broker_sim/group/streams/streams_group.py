@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from broker_sim.group import record_messages
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.streams.task_offsets import Offsets, TaskOffsets
-    from broker_sim.group.streams.tasks import AssignedTasks
+    from broker_sim.group.streams.tasks import AssignedTasks, Tasks
     from broker_sim.group.streams.topics import ConfiguredTopology
     from broker_sim.group.streams.topology import StreamsTopology
 
@@ -71,8 +71,8 @@ class TaskOwners:
             for subtopology, epochs in tasks.active.items():
                 for partition in epochs:
                     self._active[subtopology, partition] = member.process_id
-            self._standby |= _standby_of(tasks, member.process_id)
-            self._warmup |= _warmup_of(tasks, member.process_id)
+            self._standby |= _copies(tasks.standby, member.process_id)
+            self._warmup |= _copies(tasks.warmup, member.process_id)
 
     def remove(self, member: StreamsMember) -> None:
         """Remove the member's tasks, except active ones that another process runs by now."""
@@ -81,24 +81,12 @@ class TaskOwners:
                 for partition in epochs:
                     if self._active.get((subtopology, partition)) == member.process_id:
                         del self._active[subtopology, partition]
-            self._standby -= _standby_of(tasks, member.process_id)
-            self._warmup -= _warmup_of(tasks, member.process_id)
+            self._standby -= _copies(tasks.standby, member.process_id)
+            self._warmup -= _copies(tasks.warmup, member.process_id)
 
 
-def _standby_of(tasks: AssignedTasks, process_id: str) -> set[tuple[str, int, str]]:
-    return {
-        (subtopology, partition, process_id)
-        for subtopology, partitions in tasks.standby.items()
-        for partition in partitions
-    }
-
-
-def _warmup_of(tasks: AssignedTasks, process_id: str) -> set[tuple[str, int, str]]:
-    return {
-        (subtopology, partition, process_id)
-        for subtopology, partitions in tasks.warmup.items()
-        for partition in partitions
-    }
+def _copies(tasks: Tasks, process_id: str) -> set[tuple[str, int, str]]:
+    return {(subtopology, number, process_id) for subtopology, numbers in tasks.items() for number in numbers}
 
 
 @dataclass(slots=True)
