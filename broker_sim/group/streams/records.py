@@ -11,12 +11,13 @@ from broker_sim.group import record_messages as messages
 from broker_sim.group.java_text import text_order
 from broker_sim.group.records import GroupRecord
 from broker_sim.group.streams.member import FIRST_STATE
+from broker_sim.group.streams.tasks import sorted_task_ids
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker_sim.group.streams.member import StreamsMember
-    from broker_sim.group.streams.tasks import ActiveTasks, Tasks, TasksTuple
+    from broker_sim.group.streams.tasks import ActiveTasks, TasksTuple
 
 MemberValue = messages.StreamsGroupMemberMetadataValue
 GroupValue = messages.StreamsGroupMetadataValue
@@ -90,16 +91,10 @@ def topology_record(group_id: str, topology: messages.StreamsGroupTopologyValue)
 def target_value(target: TasksTuple) -> messages.StreamsGroupTargetAssignmentMemberValue:
     """Return the record value of a member's target."""
     return TargetValue(
-        active_tasks=_target_tasks(target.active),
-        standby_tasks=_target_tasks(target.standby),
-        warmup_tasks=_target_tasks(target.warmup),
+        active_tasks=sorted_task_ids(TargetValue.TaskIds, target.active),
+        standby_tasks=sorted_task_ids(TargetValue.TaskIds, target.standby),
+        warmup_tasks=sorted_task_ids(TargetValue.TaskIds, target.warmup),
     )
-
-
-def _target_tasks(tasks: Tasks) -> list[messages.StreamsGroupTargetAssignmentMemberValue.TaskIds]:
-    return [
-        TargetValue.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)
-    ]
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> GroupRecord:
@@ -112,19 +107,13 @@ def current_assignment(group_id: str, member: StreamsMember) -> GroupRecord:
             previous_member_epoch=member.previous_member_epoch,
             state=member.state.number(FIRST_STATE),
             active_tasks=_active_tasks(assigned.active),
-            standby_tasks=_tasks(assigned.standby),
-            warmup_tasks=_tasks(assigned.warmup),
+            standby_tasks=sorted_task_ids(CurrentValue.TaskIds, assigned.standby),
+            warmup_tasks=sorted_task_ids(CurrentValue.TaskIds, assigned.warmup),
             active_tasks_pending_revocation=_active_tasks(revoked.active),
-            standby_tasks_pending_revocation=_tasks(revoked.standby),
-            warmup_tasks_pending_revocation=_tasks(revoked.warmup),
+            standby_tasks_pending_revocation=sorted_task_ids(CurrentValue.TaskIds, revoked.standby),
+            warmup_tasks_pending_revocation=sorted_task_ids(CurrentValue.TaskIds, revoked.warmup),
         ),
     )
-
-
-def _tasks(tasks: Tasks) -> list[messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds]:
-    return [
-        CurrentValue.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)
-    ]
 
 
 def _active_tasks(tasks: ActiveTasks) -> list[messages.StreamsGroupCurrentMemberAssignmentValue.TaskIds]:

@@ -19,13 +19,13 @@ from broker_sim.group.records import GroupRecord
 from broker_sim.group.streams import records
 from broker_sim.group.streams.member import StreamsMember
 from broker_sim.group.streams.task_offsets import NO_OFFSETS
-from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple, stored_tasks
+from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple, sorted_task_ids, stored_tasks
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import hash_order
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
     from broker_sim.group import record_messages
@@ -329,7 +329,11 @@ def _describe_member(
 
 
 def _assignment(tasks: AssignedTasks | TasksTuple) -> messages.StreamsGroupDescribeResponse.Assignment:
-    return Response.Assignment(_task_ids(tasks.active), _task_ids(tasks.standby), _task_ids(tasks.warmup))
+    return Response.Assignment(
+        sorted_task_ids(Response.TaskIds, tasks.active),
+        sorted_task_ids(Response.TaskIds, tasks.standby),
+        sorted_task_ids(Response.TaskIds, tasks.warmup),
+    )
 
 
 def _task_offsets(offsets: Offsets) -> list[messages.StreamsGroupDescribeResponse.TaskOffset]:
@@ -338,7 +342,3 @@ def _task_offsets(offsets: Offsets) -> list[messages.StreamsGroupDescribeRespons
         for subtopology in sorted(offsets, key=text_order)
         for partition in sorted(offsets[subtopology])
     ]
-
-
-def _task_ids(tasks: Mapping[str, Collection[int]]) -> list[messages.StreamsGroupDescribeResponse.TaskIds]:
-    return [Response.TaskIds(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)]

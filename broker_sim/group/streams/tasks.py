@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from broker_sim.group.java_text import text_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from broker_sim.group import record_messages
 
@@ -42,6 +44,14 @@ class TasksTuple:
 
 
 NO_TASKS: Final = TasksTuple()
+TaskIds = TypeVar("TaskIds")
+
+
+def sorted_task_ids(
+    task_ids: Callable[[str, list[int]], TaskIds], tasks: Mapping[str, Collection[int]]
+) -> list[TaskIds]:
+    """Return `task_ids(subtopology, partitions)` of each subtopology, sorted by id, with sorted partitions."""
+    return [task_ids(subtopology, sorted(tasks[subtopology])) for subtopology in sorted(tasks, key=text_order)]
 
 
 def stored_tasks(stored: Iterable[StoredTasks]) -> Tasks:
