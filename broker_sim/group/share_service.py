@@ -54,12 +54,11 @@ if TYPE_CHECKING:
     from broker_sim.share.share_state import StateOutcome, StateSummary
 
     OnError = Callable[[ApiError], object]
-    DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
     OnDeleted = Callable[[messages.DeleteShareGroupOffsetsResponse], object]
 
 R = TypeVar("R")
 Described = messages.ShareGroupDescribeResponse.DescribedGroup
-DeletedRow = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
+DeletedTopic = messages.DeleteShareGroupOffsetsResponse.DeleteShareGroupOffsetsResponseTopic
 
 
 class ShareGroupService:
@@ -273,7 +272,7 @@ class ShareGroupService:
         rejected_rows = [
             *deleted.rejected_topics,
             *(
-                DeletedRow(names.get(topic_id, ""), topic_id, errors[topic_id], ERROR_TEXTS.get(errors[topic_id]))
+                DeletedTopic(names.get(topic_id, ""), topic_id, errors[topic_id], ERROR_TEXTS.get(errors[topic_id]))
                 for topic_id in topic_ids
                 if topic_id in errors
             ),
@@ -355,10 +354,6 @@ def _errors_by_group(
         if topic_ids:
             errors[group_id] = topic_errors[topic_ids[-1]]
     return errors
-
-
-def _error(error_code: ErrorCode) -> ApiError:
-    return ApiError(error_code, ERROR_TEXTS[error_code])
 
 
 def _negative_partition(group_id: str, numbers: Numbers) -> ApiError:
