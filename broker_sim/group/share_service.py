@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from broker_sim.group.other_brokers import ListLatestOffsets
     from broker_sim.group.shard import GroupShard
     from broker_sim.group.shards import GroupShards
-    from broker_sim.group.share.share_groups import HeartbeatAnswer, StateToInitialize
+    from broker_sim.group.share.share_groups import HeartbeatAnswer
     from broker_sim.group.share.share_states import AlteredOffsets, DeletedOffsets
-    from broker_sim.group.share.state_partitions import Numbers
+    from broker_sim.group.share.state_partitions import Numbers, Topics
     from broker_sim.share.persister.persister import Persister
     from broker_sim.share.share_state import StateOutcome, StateSummary
 
@@ -97,13 +97,13 @@ class ShareGroupService:
         def answer(answer: HeartbeatAnswer) -> None:
             respond(answer.response)
             if answer.to_initialize is not None:
-                self._broker.call_later(0, self._initialize, group_id, answer.to_initialize)
+                self._broker.call_later(0, self._initialize, group_id, answer.to_initialize, answer.state_epoch)
 
         self._shards.write(group_id, lambda shard: shard.share.heartbeat(request, client), answer, on_error)
 
-    def _initialize(self, group_id: str, state: StateToInitialize) -> None:
+    def _initialize(self, group_id: str, topics: Topics, state_epoch: int) -> None:
         """Initialize the states of share partitions; they may be assigned once all of them are initialized."""
-        numbers = {topic_id: state.topics[topic_id].partitions for topic_id in topics_in_order(state.topics)}
+        numbers = {topic_id: topics[topic_id].partitions for topic_id in topics_in_order(topics)}
 
         def initialized(outcomes: Mapping[SharePartitionKey, StateOutcome]) -> None:
             if any(outcome.error_code for outcome in outcomes.values()):
@@ -114,7 +114,7 @@ class ShareGroupService:
         call_all(
             keys_of(group_id, numbers),
             lambda key, on_done: self._persister().initialize_state(
-                key, state.group_epoch, UNINITIALIZED_START_OFFSET, on_done
+                key, state_epoch, UNINITIALIZED_START_OFFSET, on_done
             ),
             initialized,
         )

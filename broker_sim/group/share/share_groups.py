@@ -39,18 +39,13 @@ if TYPE_CHECKING:
 Response = messages.ShareGroupHeartbeatResponse
 
 
-class StateToInitialize(NamedTuple):
-    """Share partitions to initialize; the group epoch becomes their state epoch."""
-
-    group_epoch: int
-    topics: Topics
-
-
 class HeartbeatAnswer(NamedTuple):
     """The response to a member, and the share partitions to initialize afterwards."""
 
     response: messages.ShareGroupHeartbeatResponse
-    to_initialize: StateToInitialize | None = None
+    to_initialize: Topics | None = None
+    state_epoch: int = -1
+    """The group epoch, in which they are initialized."""
 
 
 class ShareGroups(
@@ -168,7 +163,7 @@ class ShareGroups(
         if not missing:
             return HeartbeatAnswer(response), []
         record = records.state_partitions(group.group_id, state.with_initializing(missing), self.image())
-        return HeartbeatAnswer(response, StateToInitialize(step.subscription.group_epoch, missing)), [record]
+        return HeartbeatAnswer(response, missing, step.subscription.group_epoch), [record]
 
     # -- leaving members ------------------------------------------------------------------------
 
