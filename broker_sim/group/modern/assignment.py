@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from broker_sim.hash_order.hash_codes import integer_hash, uuid_hash
-from broker_sim.hash_order.java_order import HashTable, TimelineMap, copied_capacity, hash_order
+from broker_sim.hash_order.java_order import HashTable, TimelineMap, copied_capacity, hash_order, table_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -120,3 +120,56 @@ def add_count(counts: dict[str, int], name: str | None, by: int) -> None:
 def most_frequent(names: Iterable[str], counts: Mapping[str, int]) -> str | None:
     """Return the first name with the highest count; None without names."""
     return max(names, key=lambda name: counts[name], default=None)
+
+
+class Draft:
+    """The target of one member during an assignment; the previous target is copied on the first change.
+
+    The copy has the table layout of Kafka's `AssignorHelpers`.
+    """
+
+    __slots__ = ("_changed", "previous")
+
+    def __init__(self, previous: Partitions) -> None:
+        self.previous = previous
+        self._changed: HashTable[bytes, HashTable[int, None]] | None = None
+
+    @property
+    def changed(self) -> HashTable[bytes, HashTable[int, None]]:
+        """A writable copy of the previous target: partitions by topic id."""
+        topics = self._changed
+        if topics is None:
+            topics = self._changed = HashTable(uuid_hash, table_capacity(len(self.previous)))
+            for topic_id, numbers in self.previous.items():
+                partitions: HashTable[int, None] = HashTable(integer_hash, copied_capacity(len(numbers)))
+                for number in numbers:
+                    partitions.put(number, None)
+                topics.put(topic_id, partitions)
+        return topics
+
+    def copy(self) -> None:
+        """Copy the previous target even without a change, as Kafka does."""
+        _ = self.changed
+
+    def add(self, topic_id: bytes, partition: int, capacity: int = 16) -> None:
+        """Add a partition; `capacity` is the initial number of buckets of a new topic's set."""
+        topics = self.changed
+        partitions = topics.get(topic_id)
+        if partitions is None:
+            partitions = HashTable(integer_hash, capacity)
+            topics.add(topic_id, partitions)
+        partitions.put(partition, None)
+
+    def remove(self, topic_id: bytes, partition: int) -> None:
+        """Remove a partition, which must be in the target, and its topic if none is left."""
+        topics = self.changed
+        del topics[topic_id][partition]
+        if not topics[topic_id]:
+            del topics[topic_id]
+
+    def finish(self) -> Partitions:
+        """Return the target; the old object if nothing has changed."""
+        topics = self._changed
+        if topics is None:
+            return self.previous
+        return {topic_id: topics[topic_id].in_order() for topic_id in topics.in_order()}

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from broker_sim.group.modern.assignment import Draft
 from broker_sim.hash_order.hash_codes import INT_MASK, integer_hash, uuid_hash
-from broker_sim.hash_order.java_order import HashTable, copied_capacity, table_capacity
+from broker_sim.hash_order.java_order import HashTable, table_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -52,7 +53,7 @@ class ShareGroupSpec(NamedTuple):
 def assign(spec: ShareGroupSpec) -> dict[str, Partitions]:
     """Return the new targets by member id; empty if no member subscribes to an existing topic."""
     members = list(spec.members.values())
-    drafts = [_Draft(member.target) for member in members]
+    drafts = [Draft(member.target) for member in members]
     if spec.homogeneous:
         topics = members[0].topic_ids if members else ()
         if not topics:
@@ -62,7 +63,7 @@ def assign(spec: ShareGroupSpec) -> dict[str, Partitions]:
         if not any(member.topic_ids for member in members):
             return {}
         _assign_by_topic(spec, members, drafts)
-    return {member_id: draft.partitions() for member_id, draft in zip(spec.members, drafts, strict=True)}
+    return {member_id: draft.finish() for member_id, draft in zip(spec.members, drafts, strict=True)}
 
 
 def _sized(count: int) -> int:
@@ -76,61 +77,6 @@ def _partition_hash(partition: TopicIdPartition) -> int:
     return (31 * uuid_hash(topic_id) + number) & INT_MASK
 
 
-class _Draft:
-    """The target of one member during an assignment, copied on the first change."""
-
-    __slots__ = ("_changed", "_last")
-
-    def __init__(self, last: Partitions) -> None:
-        self._last = last
-        self._changed: HashTable[bytes, HashTable[int, None]] | None = None
-
-    @property
-    def last(self) -> Partitions:
-        """The previous target."""
-        return self._last
-
-    @property
-    def changed(self) -> HashTable[bytes, HashTable[int, None]]:
-        """A writable copy of the previous target."""
-        if self._changed is None:
-            copy: HashTable[bytes, HashTable[int, None]]
-            copy = HashTable(uuid_hash, table_capacity(len(self._last)))
-            for topic_id, numbers in self._last.items():
-                copied_numbers: HashTable[int, None] = HashTable(integer_hash, copied_capacity(len(numbers)))
-                for number in numbers:
-                    copied_numbers.put(number, None)
-                copy.put(topic_id, copied_numbers)
-            self._changed = copy
-        return self._changed
-
-    def copy(self) -> None:
-        """Copy the previous target even without a change, as Kafka does."""
-        _ = self.changed
-
-    def add(self, topic_id: bytes, number: int) -> None:
-        """Assign a partition to the member."""
-        numbers = self.changed.get(topic_id)
-        if numbers is None:
-            numbers = HashTable(integer_hash)
-            self.changed.add(topic_id, numbers)
-        numbers.put(number, None)
-
-    def discard(self, topic_id: bytes, number: int) -> bool:
-        """Revoke a partition; return whether the member had it."""
-        numbers = self.changed.get(topic_id)
-        if numbers is None or number not in numbers:
-            return False
-        del numbers[number]
-        return True
-
-    def partitions(self) -> Partitions:
-        """Return the new target. As in Kafka, a topic may be left without partitions."""
-        if self._changed is None:
-            return self._last
-        return {topic_id: tuple(self._changed[topic_id].in_order()) for topic_id in self._changed.in_order()}
-
-
 def _table() -> HashTable[int, None]:
     return HashTable(integer_hash)
 
@@ -142,7 +88,7 @@ class _Balance(Generic[P]):
     Members are represented by their index, partitions by `P`, which `split` converts.
     """
 
-    drafts: Sequence[_Draft]
+    drafts: Sequence[Draft]
     quotas: Mapping[int, int]
     """Target number of partitions by member."""
     sharing: int
@@ -174,6 +120,15 @@ class _Balance(Generic[P]):
         """Return the member's number of partitions."""
         return len(self.partitions_of.get(member, ()))
 
+    def _revoke(self, member: int, partition: P) -> bool:
+        """Revoke the partition; return whether the member had it. As in Kafka, its topic may be left without any."""
+        topic_id, number = self.split(partition)
+        numbers = self.drafts[member].changed.get(topic_id)
+        if numbers is None or number not in numbers:
+            return False
+        del numbers[number]
+        return True
+
     def revoke_overfilled(self, members: Sequence[int]) -> None:
         """Run step B for these members."""
         for member in members:
@@ -183,7 +138,7 @@ class _Balance(Generic[P]):
             for partition in partitions.in_order():
                 if len(partitions) <= self.quotas[member]:
                     break
-                self.drafts[member].discard(*self.split(partition))
+                self._revoke(member, partition)
                 del self.members_of[partition][member]
                 del partitions[partition]
 
@@ -194,7 +149,7 @@ class _Balance(Generic[P]):
             for member in members.in_order():
                 if len(members) <= self.sharing:
                     break
-                if self.drafts[member].discard(*self.split(partition)):
+                if self._revoke(member, partition):
                     del members[member]
                     del self.partitions_of[member][partition]
                     self.unfilled.put(member, None)
@@ -239,7 +194,7 @@ def _quotas(members: Sequence[int], partitions: int) -> tuple[int, dict[int, int
     }
 
 
-def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: Sequence[bytes]) -> None:
+def _assign_together(spec: ShareGroupSpec, drafts: Sequence[Draft], topic_ids: Sequence[bytes]) -> None:
     """Assign all partitions of the topics to all members together."""
     all_members = range(len(drafts))
     partitions = [(topic_id, number) for topic_id in topic_ids for number in spec.assignable[topic_id]]
@@ -257,7 +212,7 @@ def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: 
     overfilled = []
     for member in all_members:
         draft = drafts[member]
-        for topic_id, numbers in draft.last.items():
+        for topic_id, numbers in draft.previous.items():
             if topic_id not in topic_ids:
                 draft.changed.pop(topic_id, None)
                 continue
@@ -279,7 +234,7 @@ def _assign_together(spec: ShareGroupSpec, drafts: Sequence[_Draft], topic_ids: 
     balance.assign_remaining()
 
 
-def _assign_by_topic(spec: ShareGroupSpec, members: Sequence[ShareMemberSpec], drafts: Sequence[_Draft]) -> None:
+def _assign_by_topic(spec: ShareGroupSpec, members: Sequence[ShareMemberSpec], drafts: Sequence[Draft]) -> None:
     """Assign each topic to the members that subscribe to it."""
     topic_ids: HashTable[bytes, None] = HashTable(uuid_hash)
     subscribed: dict[bytes, list[int]] = {}
@@ -291,7 +246,7 @@ def _assign_by_topic(spec: ShareGroupSpec, members: Sequence[ShareMemberSpec], d
         _assign_topic(topic_id, spec.assignable[topic_id], subscribed[topic_id], drafts)
 
 
-def _assign_topic(topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[int], drafts: Sequence[_Draft]) -> None:
+def _assign_topic(topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[int], drafts: Sequence[Draft]) -> None:
     sharing, quotas = _quotas(subscribed, len(numbers))
     quotas = {**dict.fromkeys(range(len(drafts)), 0), **quotas}
     balance = _Balance[int](
@@ -304,7 +259,7 @@ def _assign_topic(topic_id: bytes, numbers: Sequence[int], subscribed: Sequence[
         partitions_of=HashTable(integer_hash, _sized(len(subscribed))),
     )
     for member, draft in enumerate(drafts):
-        for number in draft.last.get(topic_id, ()):
+        for number in draft.previous.get(topic_id, ()):
             balance.record(member, number)
     balance.revoke_overfilled(balance.partitions_of.in_order())
     balance.revoke_overshared()

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from broker_sim.group.consumer.assignors.spec import Draft
 from broker_sim.group.consumer.assignors.uniform_heterogeneous import assign_heterogeneous
-from broker_sim.group.modern.assignment import AssignorError
+from broker_sim.group.modern.assignment import AssignorError, Draft
 from broker_sim.hash_order.hash_codes import uuid_hash
 from broker_sim.hash_order.java_order import copied_capacity, hash_order
 
@@ -69,7 +68,7 @@ class _Builder:
         draft = self._drafts[member_id]
         for topic_id, partitions in self._spec.members[member_id].target.items():
             if topic_id not in self._subscribed:
-                draft.remove_topic(topic_id)
+                del draft.changed[topic_id]
                 continue
             for number in partitions[quota:]:
                 draft.remove(topic_id, number)
@@ -81,7 +80,7 @@ class _Builder:
         at = 0
         for member_id, quota in self._unfilled:
             draft = self._drafts[member_id]
-            draft.open()
+            draft.copy()
             for topic_id, number in self._unassigned[at : at + quota]:
                 draft.add(topic_id, number)
             at += quota

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.consumer.assignors.spec import Draft
+from broker_sim.group.modern.assignment import Draft
 from broker_sim.hash_order.java_order import table_capacity
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class _Builder:
             subscribed = frozenset(member.topic_ids)
             for topic_id, partitions in member.target.items():
                 if topic_id not in subscribed:
-                    self._drafts[index].remove_topic(topic_id)
+                    del self._drafts[index].changed[topic_id]
                     continue
                 self._sizes[index] += len(partitions)
                 for number in partitions:
