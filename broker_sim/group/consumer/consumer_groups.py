@@ -31,7 +31,6 @@ from broker_sim.group.modern.assigned_groups import (
     MemberChange,
     Step,
     Subscription,
-    member_specs,
     new_member_id,
 )
 from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, epochs_in_order, topic_ids_of
@@ -202,7 +201,7 @@ class ConsumerGroups(
             return MemberSpec(member.instance_id, topic_ids_of(names, image), len(names), target)
 
         replaced_id = group.static_member_id(updated.instance_id)
-        specs = member_specs(group, updated, spec, is_4_4=self.is_4_4)
+        specs = self.member_specs(group, updated, spec)
         partition_counts = {
             topic_id: len(image.topics[image.topic_names[topic_id]].partitions)
             for member in specs.values()

@@ -360,6 +360,24 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
     def assign(self, group: G, updated: M | None, subscription: Subscription) -> dict[str, T]:
         """Return the new targets of all members, in the order of Kafka's table. Raises `AssignorError`."""
 
+    def member_specs(self, group: G, updated: M | None, spec: Callable[[M, T], S]) -> dict[str, S]:
+        """Return the assignor's input for each member, including the updated one, in the order of Kafka's table.
+
+        `updated` may be new to the group; it replaces a static member and gets its target. As in Kafka, the replaced
+        member is removed from the table after all are added, or from 4.4 on is not added.
+        """
+        replaced_id = None if updated is None else group.replaced_id(updated)
+        specs: HashTable[str, S] = HashTable(string_hash)
+        for member_id in group.members.in_order():
+            if member_id != replaced_id or not self.is_4_4:
+                specs.put(member_id, spec(group.members[member_id], group.targets.get(member_id, group.no_target)))
+        if updated is not None:
+            target_id = updated.member_id if replaced_id is None else replaced_id
+            specs.put(updated.member_id, spec(updated, group.targets.get(target_id, group.no_target)))
+        if replaced_id is not None:
+            specs.pop(replaced_id, None)
+        return {member_id: specs[member_id] for member_id in specs.in_order()}
+
     def reconcile(
         self, change: MemberChange[G, M, Any], epoch: int, target: T, *, has_changed: bool
     ) -> tuple[M, list[GroupRecord]]:
@@ -482,27 +500,6 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
             return Result()
         fenced.on_settled = settled
         return fenced
-
-
-def member_specs(
-    group: AssignedGroup[M, T], updated: M | None, spec: Callable[[M, T], S], *, is_4_4: bool
-) -> dict[str, S]:
-    """Return the assignor's input for each member, including the updated one, in the order of Kafka's table.
-
-    `updated` may be new to the group; it replaces a static member and gets its target. As in Kafka, the replaced member
-    is removed from the table after all are added, or from 4.4 on is not added.
-    """
-    replaced_id = None if updated is None else group.replaced_id(updated)
-    specs: HashTable[str, S] = HashTable(string_hash)
-    for member_id in group.members.in_order():
-        if member_id != replaced_id or not is_4_4:
-            specs.put(member_id, spec(group.members[member_id], group.targets.get(member_id, group.no_target)))
-    if updated is not None:
-        target_id = updated.member_id if replaced_id is None else replaced_id
-        specs.put(updated.member_id, spec(updated, group.targets.get(target_id, group.no_target)))
-    if replaced_id is not None:
-        specs.pop(replaced_id, None)
-    return {member_id: specs[member_id] for member_id in specs.in_order()}
 
 
 def new_member_id(rng: random.Random) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker_sim.group import record_messages
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_EPOCH
-from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, member_specs
+from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription
 from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, topic_ids_of
 from broker_sim.group.modern.records import epoch_record, member_tombstones
 from broker_sim.group.request_checks import check_text, invalid_request
@@ -107,11 +107,8 @@ class ShareGroups(
         self, group: ShareGroup, updated: ShareMember | None, subscription: Subscription
     ) -> dict[str, Partitions]:
         """Return the new targets of all members."""
-        specs = member_specs(
-            group,
-            updated,
-            lambda member, target: ShareMemberSpec(self._subscribed_topic_ids(member), target),
-            is_4_4=self.is_4_4,
+        specs = self.member_specs(
+            group, updated, lambda member, target: ShareMemberSpec(self._subscribed_topic_ids(member), target)
         )
         assignable = {
             topic_id: self._assignable(group, topic_id) for member in specs.values() for topic_id in member.topic_ids

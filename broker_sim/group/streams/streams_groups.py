@@ -21,7 +21,7 @@ from broker_sim.group import record_messages
 from broker_sim.group.delayed_timeout import GroupKey
 from broker_sim.group.group import NO_TIMEOUT
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH, STABLE
-from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, member_specs
+from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription
 from broker_sim.group.modern.member_timers import Wait
 from broker_sim.group.modern.records import member_tombstones, target_epoch_record
 from broker_sim.group.modern.static_members import joining_member, known_member
@@ -297,7 +297,7 @@ class StreamsGroups(
             offsets = group.task_offsets.get(member.member_id, NO_OFFSETS).offsets
             return MemberSpec(member.process_id, member.assigned.tasks(), offsets)
 
-        specs = member_specs(group, updated, spec, is_4_4=self.is_4_4)
+        specs = self.member_specs(group, updated, spec)
         group_spec = GroupSpec(specs, configs, is_4_4=self.is_4_4)
         targets = assign(group_spec, topology.tasks()) if topology.is_ready else {}
         return {member_id: targets.get(member_id, NO_TASKS) for member_id in specs}
