@@ -76,14 +76,10 @@ class MemberTimers:
         self._running[wait, key] = operation
         self._purgatories[wait].try_complete_else_watch(operation, [key])
 
-    def prolong(self, wait: Wait, key: MemberKey | GroupKey, delay_ms: int) -> bool:
-        """Restart a running timer with the same delay; return False if there is none."""
-        operation = self._running.get((wait, key))
-        return operation is not None and operation.delay_ms == delay_ms and self._purgatories[wait].postpone(operation)
-
     def keep_alive(self, key: MemberKey, delay_ms: int, on_timeout: Callable[[], object], client_id: str) -> None:
-        """Start or restart the member's session timer."""
-        if not self.prolong(Wait.SESSION, key, delay_ms):
+        """Start the member's session timer, or postpone the running one if it has the same delay."""
+        running = self._running.get((Wait.SESSION, key))
+        if running is None or running.delay_ms != delay_ms or not self._purgatories[Wait.SESSION].postpone(running):
             self.begin(Wait.SESSION, key, delay_ms, on_timeout, client_id)
 
     def is_running(self, wait: Wait, key: MemberKey | GroupKey) -> bool:
