@@ -33,12 +33,17 @@ class MemberKey(NamedTuple):
 
 
 class DelayedTimeout(DelayedRequest):
-    """Calls `on_timeout()` after its delay, unless `is_satisfied` is set and its key checked before."""
+    """Calls `on_timeout()` after its delay, unless `is_satisfied` is set and its key checked before.
 
-    __slots__ = ("_on_timeout", "is_satisfied")
+    Mirrors `DelayedHeartbeat` of Kafka 3, and the timers that Kafka's coordinator has for members since. `api` is the
+    request that the member must send in time.
+    """
 
-    def __init__(self, delay_ms: int, on_timeout: Callable[[], object], client_id: str | None) -> None:
+    __slots__ = ("_on_timeout", "api", "is_satisfied")
+
+    def __init__(self, api: str, delay_ms: int, on_timeout: Callable[[], object], client_id: str | None) -> None:
         super().__init__(delay_ms, client_id)
+        self.api = api
         self._on_timeout = on_timeout
         self.is_satisfied = False
 

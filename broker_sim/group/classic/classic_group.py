@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
     from broker_sim_purgatory import Clock
 
-    from broker_sim.group.classic.classic_member import ClassicMember, DelayedHeartbeat, JoinResponder, MemberProtocol
+    from broker_sim.group.classic.classic_member import ClassicMember, JoinResponder, MemberProtocol
+    from broker_sim.group.delayed_timeout import DelayedTimeout
     from broker_sim.group.offsets import OffsetCommit
     from broker_sim.runtime.delayed_request import DelayedRequest
 
@@ -133,7 +134,7 @@ class ClassicGroup:
         self.members: HashTable[str, ClassicMember] = HashTable(string_hash)
         self.static_members: dict[str, str] = {}
         """Member ids by group instance id."""
-        self.pending_join_members: dict[str, DelayedHeartbeat] = {}
+        self.pending_join_members: dict[str, DelayedTimeout] = {}
         """Member ids that were assigned but have not joined yet (KIP-394), with their timeouts."""
         self.pending_sync_members: set[str] = set()
         self.awaiting_join_count = 0

@@ -5,26 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.delayed_timeout import DelayedTimeout
 from broker_sim.protocol import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
 
+    from broker_sim.group.delayed_timeout import DelayedTimeout
+
     JoinResponder = Callable[[messages.JoinGroupResponse], object]
     SyncResponder = Callable[[messages.SyncGroupResponse], object]
-
-
-class DelayedHeartbeat(DelayedTimeout):
-    """Expires at the end of the session timeout unless the member sends a request before.
-
-    Each request of the member restarts the delay. If an observer reports each wait, the request completes
-    the operation instead, and a new one is parked.
-    """
-
-    __slots__ = ()
-
-    api = "Heartbeat"
 
 
 EMPTY_ASSIGNMENT: Final = b""
@@ -82,8 +71,8 @@ class ClassicMember:
         """Whether its first join is still parked, during which its session may expire."""
         self.respond_to_join: JoinResponder | None = None
         self.respond_to_sync: SyncResponder | None = None
-        self.heartbeat: DelayedHeartbeat | None = None
-        """The delayed operation that expires its session."""
+        self.heartbeat: DelayedTimeout | None = None
+        """The delayed operation that expires its session; each request of the member postpones it."""
 
     @property
     def is_static(self) -> bool:

@@ -1,14 +1,14 @@
 """Member sessions: one delayed operation per member, restarted by each of its requests.
 
-Mirrors the heartbeat timers of `GroupMetadataManager`, and `DelayedHeartbeat` of Kafka 3.
+Mirrors the heartbeat timers of `GroupMetadataManager`, and `DelayedHeartbeat` of Kafka 3. If an observer reports each
+wait, a request completes the operation instead of postponing it, and a new one is parked.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from broker_sim.group.classic.classic_member import DelayedHeartbeat
-from broker_sim.group.delayed_timeout import MemberKey
+from broker_sim.group.delayed_timeout import DelayedTimeout, MemberKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,7 @@ class MemberSessions:
     __slots__ = ("_on_timeout", "_purgatory")
 
     def __init__(
-        self, purgatory: DelayedOperationPurgatory[DelayedHeartbeat], on_timeout: Callable[[ClassicGroup, str], object]
+        self, purgatory: DelayedOperationPurgatory[DelayedTimeout], on_timeout: Callable[[ClassicGroup, str], object]
     ) -> None:
         self._purgatory = purgatory
         self._on_timeout = on_timeout
@@ -81,14 +81,14 @@ class MemberSessions:
         member_id: str,
         timeout_ms: int,
         client_id: str | None,
-        before: DelayedHeartbeat | None,
-    ) -> DelayedHeartbeat:
+        before: DelayedTimeout | None,
+    ) -> DelayedTimeout:
         if before is not None:
             self._satisfy(group, member_id, before)
-        heartbeat = DelayedHeartbeat(timeout_ms, lambda: self._on_timeout(group, member_id), client_id)
+        heartbeat = DelayedTimeout("Heartbeat", timeout_ms, lambda: self._on_timeout(group, member_id), client_id)
         self._purgatory.try_complete_else_watch(heartbeat, [MemberKey(group.group_id, member_id)])
         return heartbeat
 
-    def _satisfy(self, group: ClassicGroup, member_id: str, heartbeat: DelayedHeartbeat) -> None:
+    def _satisfy(self, group: ClassicGroup, member_id: str, heartbeat: DelayedTimeout) -> None:
         heartbeat.is_satisfied = True
         self._purgatory.check_and_complete(MemberKey(group.group_id, member_id))

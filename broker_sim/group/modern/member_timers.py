@@ -36,18 +36,8 @@ class Wait(Enum):
     """More members of a new streams group before its first assignment; one timer per group."""
 
 
-class DelayedMemberTimeout(DelayedTimeout):
-    """Expires unless the awaited event happens in time; `api` is the API of the member's heartbeats."""
-
-    __slots__ = ("api",)
-
-    def __init__(self, api: str, delay_ms: int, on_timeout: Callable[[], object], client_id: str | None) -> None:
-        super().__init__(delay_ms, on_timeout, client_id)
-        self.api = api
-
-
 class MemberTimers:
-    """The running timers of a shard's members."""
+    """The running timers of a shard's members; `api` is the API of the members' heartbeats."""
 
     __slots__ = ("_api", "_purgatories", "_running")
 
@@ -55,7 +45,7 @@ class MemberTimers:
         self._api = api
         rebalance = broker.purgatory("Rebalance")
         self._purgatories = dict.fromkeys(Wait, rebalance) | {Wait.SESSION: broker.purgatory("Heartbeat")}
-        self._running: dict[tuple[Wait, MemberKey | GroupKey], DelayedMemberTimeout] = {}
+        self._running: dict[tuple[Wait, MemberKey | GroupKey], DelayedTimeout] = {}
 
     def begin(
         self,
@@ -72,7 +62,7 @@ class MemberTimers:
             del self._running[wait, key]
             on_timeout()
 
-        operation = DelayedMemberTimeout(self._api, delay_ms, expired, client_id)
+        operation = DelayedTimeout(self._api, delay_ms, expired, client_id)
         self._running[wait, key] = operation
         self._purgatories[wait].try_complete_else_watch(operation, [key])
 
