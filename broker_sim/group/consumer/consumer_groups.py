@@ -243,10 +243,10 @@ class ConsumerGroups(
         """Return the record of a member's epoch and assignment."""
         return records.current_assignment(group_id, member)
 
-    def time_step(self, group_id: str, member: ConsumerMember) -> None:
+    def update_revocation_timeout(self, group_id: str, member: ConsumerMember) -> None:
         """Start the revocation timeout of a member; classic members have timers of their own."""
         if not member.uses_classic_protocol:
-            super().time_step(group_id, member)
+            super().update_revocation_timeout(group_id, member)
 
     def answer(
         self,

@@ -210,7 +210,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
             member = group.members[member_id]
             self.keep_alive(group.group_id, member)
             if member.is_revoking:
-                self.time_revocation(group.group_id, member)
+                self.begin_revocation_timeout(group.group_id, member)
 
     def on_unloaded(self, group: G) -> None:
         """Stop the timers of a group."""
@@ -388,7 +388,7 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         reconciled = self.next_step(change, epoch, target, has_changed=has_changed)
         if reconciled == member:
             return reconciled, []
-        self.time_step(group_id, reconciled)
+        self.update_revocation_timeout(group_id, reconciled)
         return reconciled, [self.assignment_record(group_id, reconciled)]
 
     @abstractmethod
@@ -458,14 +458,14 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         key = MemberKey(group_id, member_id)
         self.timers.keep_alive(key, timeout_ms, lambda: self.expire(group_id, member_id), member.client_id)
 
-    def time_step(self, group_id: str, member: M) -> None:
+    def update_revocation_timeout(self, group_id: str, member: M) -> None:
         """Start the revocation timeout of a member that must revoke; cancel it otherwise."""
         if member.is_revoking:
-            self.time_revocation(group_id, member)
+            self.begin_revocation_timeout(group_id, member)
         else:
             self.timers.end(Wait.REVOCATION, MemberKey(group_id, member.member_id))
 
-    def time_revocation(self, group_id: str, member: M) -> None:
+    def begin_revocation_timeout(self, group_id: str, member: M) -> None:
         """Fence the member if its epoch is still the same after its rebalance timeout."""
         member_id, epoch = member.member_id, member.member_epoch
         self.timers.begin(

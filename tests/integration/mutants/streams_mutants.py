@@ -32,13 +32,13 @@ def streams_sessions_end_early() -> None:
 
 def streams_revocations_end_late() -> None:
     """A member that does not give up its tasks is fenced a quarter of a second late."""
-    original = StreamsGroups.time_revocation
+    original = StreamsGroups.begin_revocation_timeout
 
-    def time_revocation(self, group_id, member):
+    def begin_revocation_timeout(self, group_id, member):
         longer_ms = member.rebalance_timeout_ms + LATE_MS
         original(self, group_id, replace(member, rebalance_timeout_ms=longer_ms))
 
-    StreamsGroups.time_revocation = time_revocation
+    StreamsGroups.begin_revocation_timeout = begin_revocation_timeout
 
 
 def new_streams_groups_wait_late() -> None:
