@@ -59,7 +59,7 @@ class ConsumerGroup(ModernGroup[ConsumerMember]):
     # -- look-up --------------------------------------------------------------------------------
 
     def partition_epoch(self, topic_id: bytes, partition: int) -> int:
-        """Return the epoch of the member that owns the partition, -1 if it has no owner."""
+        """Return the epoch of the member that owns the partition, `UNOWNED` if it has no owner."""
         return self._partition_epochs.get(topic_id, {}).get(partition, UNOWNED)
 
     def supports_classic_protocols(self, protocol_type: str, protocols: Iterable[str]) -> bool:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
+from broker_sim.group.consumer.consumer_group import UNOWNED
 from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.modern.assignment import NO_EPOCHS
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     from broker_sim.group.consumer.member import ConsumerMember
     from broker_sim.group.modern.assignment import Epochs, Partitions
-
-NOT_OWNED = -1
 
 
 class Reconciliation(NamedTuple):
@@ -41,7 +40,7 @@ class Reconciliation(NamedTuple):
     subscription_changed: bool
     """Whether the member has just changed its subscription: unsubscribed topics are then revoked at once."""
     partition_epoch: Callable[[bytes, int], int]
-    """Returns the epoch of the member that owns a partition, -1 if it has no owner."""
+    """Returns the epoch of the member that owns a partition, `UNOWNED` if it has no owner."""
     owned: Mapping[bytes, Sequence[int]] | None
     """The partitions that the member reports as owned; None if it does not report any."""
 
@@ -116,7 +115,7 @@ class Reconciliation(NamedTuple):
             for number in target:
                 if number in retained:
                     continue
-                if number not in own_pending and self.partition_epoch(topic_id, number) != NOT_OWNED:
+                if number not in own_pending and self.partition_epoch(topic_id, number) != UNOWNED:
                     has_unreleased = True
                 else:
                     free.append(number)

@@ -129,18 +129,18 @@ class Regexes:
         if group.group_id in self._scheduled or not (is_new or group.regexes):
             return
         now_ms = self._parts.broker.clock.wall_clock_ms()
-        refreshed_ms = _newest(group, lambda resolved: resolved.timestamp_ms)
-        if refreshed_ms is not None and now_ms <= refreshed_ms + MIN_REFRESH_INTERVAL_MS:
+        # All expressions of a group are resolved together.
+        last = next(iter(group.resolved.values()), None)
+        if last is not None and now_ms <= last.timestamp_ms + MIN_REFRESH_INTERVAL_MS:
             return
         regexes = group.regexes_with(change.member, change.updated)
-        version = _newest(group, lambda resolved: resolved.version) or 0
         interval_ms = self._parts.broker.config.group_consumer_regex_refresh_interval_ms
         if regexes and (
             is_new
+            or last is None
             or len(regexes) != len(group.resolved)
-            or version < self._new_topics_version
-            or refreshed_ms is None
-            or now_ms > refreshed_ms + interval_ms
+            or last.version < self._new_topics_version
+            or now_ms > last.timestamp_ms + interval_ms
         ):
             self._scheduled.add(group.group_id)
             ordered = _in_order(group, regexes)
@@ -225,9 +225,3 @@ def _in_order(group: ConsumerGroup, regexes: Mapping[str, int]) -> list[str]:
             counts.add(regex, None)
     ordered = [regex for regex in counts.in_order() if regex in regexes]
     return hash_order(ordered, string_hash, table_capacity(len(ordered)))
-
-
-def _newest(group: ConsumerGroup, read: Callable[[ResolvedRegex], int]) -> int | None:
-    """Return `read` of the resolved expressions, which are always resolved together; None without any."""
-    first = next(iter(group.resolved.values()), None)
-    return None if first is None else read(first)
