@@ -161,7 +161,7 @@ class CoordinatorContext(Generic[S]):
         else:
             self._buffer.append(
                 result.records,
-                lambda last_offset: self._take_in(result, last_offset + 1, transaction.producer_id),
+                lambda last_offset: self._appended(result, last_offset + 1, transaction.producer_id),
                 settle,
                 transaction,
                 result.timeout_ms,
@@ -187,9 +187,9 @@ class CoordinatorContext(Generic[S]):
         if error_code:
             settle(error_code)
         elif self._buffer.add(result.records, settle):
-            self._take_in(result, self._buffer.end_offset, NO_PRODUCER_ID)
+            self._appended(result, self._buffer.end_offset, NO_PRODUCER_ID)
 
-    def _take_in(self, result: Result[R], end_offset: int, producer_id: int) -> None:
+    def _appended(self, result: Result[R], end_offset: int, producer_id: int) -> None:
         """Replay the result's records, the last of which is before `end_offset`; then run its `on_appended`."""
         self._end_offset = end_offset
         if result.replays:

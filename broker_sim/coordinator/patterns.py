@@ -122,9 +122,9 @@ class _Program:
             raise RegexError("expression nests too deeply")
         match node:
             case Characters():
-                self._tests[self._take()] = _test(node.ranges)
+                self._tests[self._next_place()] = _test(node.ranges)
             case Edge():
-                self._edges[self._take()] = node.holds
+                self._edges[self._next_place()] = node.holds
             case Sequence():
                 for part in node.parts:
                     self.add(part, depth + 1)
@@ -133,19 +133,20 @@ class _Program:
             case Repeat():
                 self._add_repeat(node, depth + 1)
 
-    def _take(self) -> int:
+    def _next_place(self) -> int:
+        """Return the place of the next instruction. Raises RegexError if the program is full."""
         if self.end >= MAX_INSTRUCTIONS:
             raise RegexError(TOO_LARGE)
         self.end += 1
         return self.end - 1
 
     def _add_branches(self, node: Alternatives, depth: int) -> None:
-        fork = self._take()
+        fork = self._next_place()
         self._jumps[fork], exits = [], []
         for branch in node.branches:
             self._jumps[fork].append(self.end)
             self.add(branch, depth)
-            exits.append(self._take())
+            exits.append(self._next_place())
         self._jumps |= {exit_place: [self.end] for exit_place in exits}
 
     def _add_repeat(self, node: Repeat, depth: int) -> None:
@@ -155,14 +156,14 @@ class _Program:
             if self.end == begin:
                 break  # repeating an empty expression changes nothing
         if node.most is None:
-            fork = self._take()
+            fork = self._next_place()
             self.add(node.part, depth)
-            self._jumps[self._take()] = [fork]
+            self._jumps[self._next_place()] = [fork]
             self._jumps[fork] = [fork + 1, self.end]
             return
         forks = []
         for _ in range(node.most - node.least):
-            forks.append(self._take())
+            forks.append(self._next_place())
             self.add(node.part, depth)
         self._jumps |= {fork: [fork + 1, self.end] for fork in forks}
 

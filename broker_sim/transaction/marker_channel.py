@@ -94,7 +94,7 @@ class TransactionMarkerChannelManager:
         self._queue = InterBrokerQueue(
             sender,
             list[_Marker],
-            self._take_markers,
+            self._next_request,
             broker.process.after_serving,
             before_sending=self._requeue_leaderless,
             order=sorted,
@@ -154,7 +154,7 @@ class TransactionMarkerChannelManager:
             if self._is_pending(marker):
                 self._enqueue(marker.transaction, marker.partitions)
 
-    def _take_markers(
+    def _next_request(
         self, waiting: list[_Marker]
     ) -> tuple[messages.WriteTxnMarkersRequest, Callable[[messages.WriteTxnMarkersResponse | None], object]] | None:
         markers = [marker for marker in waiting if self._is_pending(marker)]

@@ -149,7 +149,7 @@ class DeadLetterQueue:
         self._queue = InterBrokerQueue(
             appends,
             deque[_Pending],
-            self._take_letters,
+            self._next_request,
             broker.process.after_serving,
             before_sending=self._look_up_new,
         )
@@ -247,11 +247,11 @@ class DeadLetterQueue:
         self._creations.send(
             self._broker.random.choice(brokers),
             self._settings.dead_letter_topic(pending.letters.group_id),
-            partial(self._broker.process.actions.serve, self._take_creation, pending),
+            partial(self._broker.process.actions.serve, self._handle_create_topics_response, pending),
             kind=pending,
         )
 
-    def _take_creation(self, pending: _Pending, error: ErrorCode | None) -> None:
+    def _handle_create_topics_response(self, pending: _Pending, error: ErrorCode | None) -> None:
         pending.creations += 1
         if error is ErrorCode.NONE and self._queue_for_leader(pending):
             pending.creations = 0
@@ -265,7 +265,7 @@ class DeadLetterQueue:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def _take_letters(self, waiting: deque[_Pending]) -> tuple[Append, Callable[[Appended | None], object]]:
+    def _next_request(self, waiting: deque[_Pending]) -> tuple[Append, Callable[[Appended | None], object]]:
         """Return the next request, with the letters that fit into one batch per partition, and its callback."""
         records: dict[TopicIdPartition, list[Record]] = {}
         sizes: Counter[TopicIdPartition] = Counter()
@@ -285,7 +285,7 @@ class DeadLetterQueue:
         waiting.clear()
         waiting.extend(remaining)
         request = {key: build_batch(letters) for key, letters in records.items()}
-        return request, partial(self._broker.process.actions.serve, self._take_answer, sent_letters)
+        return request, partial(self._broker.process.actions.serve, self._handle_produce_response, sent_letters)
 
     def _next_letters(self, pending: _Pending, max_bytes: int) -> tuple[list[Record], int]:
         """Return the letters that fit into a batch, at least one, and the batch size in bytes."""
@@ -310,25 +310,25 @@ class DeadLetterQueue:
         pending.last_included_offset = pending.next_offset + len(letters) - 1
         return letters, size
 
-    def _take_answer(self, sent: list[_Pending], answer: Appended | None) -> None:
+    def _handle_produce_response(self, sent: list[_Pending], answer: Appended | None) -> None:
         for pending in sent:
             error = ErrorCode.NETWORK_EXCEPTION if answer is None else answer[pending.destination]
-            self._take_one(pending, error)
+            self._handle_outcome(pending, error)
         if self._queue:
             self._queue.send_soon()
 
-    def _take_one(self, pending: _Pending, error: ErrorCode) -> None:
+    def _handle_outcome(self, pending: _Pending, error: ErrorCode) -> None:
         pending.requests += 1
         group_id = pending.letters.group_id
         if not error:
-            self._take_success(pending)
+            self._letters_written(pending)
         elif error in _MOVED and pending.requests < MAX_ATTEMPTS:
             self._try_later(pending, pending.requests)
         else:
             self.failed_requests[group_id] += 1
             self._give_up(pending, error.name)
 
-    def _take_success(self, pending: _Pending) -> None:
+    def _letters_written(self, pending: _Pending) -> None:
         """Case C: finish, or continue with the rest."""
         self.records[pending.letters.group_id] += pending.last_included_offset - pending.next_offset + 1
         pending.requests = 0

@@ -220,7 +220,7 @@ class DefaultStatePersister(Persister):
         self._partition_for = partition_for
         self._create_state_topic = create_state_topic
         self._queue = InterBrokerQueue(
-            sender, CallQueue, self._take_calls, broker.process.after_serving, before_sending=self._look_up_new
+            sender, CallQueue, self._next_request, broker.process.after_serving, before_sending=self._look_up_new
         )
         """Calls by broker and kind."""
         self._new: dict[tuple[StateApi, SharePartitionKey], deque[Call]] = {}
@@ -264,24 +264,26 @@ class DefaultStatePersister(Persister):
     def _try_later(self, call: Call, attempts: int) -> None:
         self._broker.call_later(backoff_ms(attempts, self._broker.random), self.enqueue, call)
 
-    def _take_calls(self, waiting: CallQueue) -> tuple[tuple[StateApi, Any], Callable[[Any | None], object]]:
+    def _next_request(self, waiting: CallQueue) -> tuple[tuple[StateApi, Any], Callable[[Any | None], object]]:
         """Return the next request, with the calls of one group, and the callback for its response."""
         calls = waiting.take()
         first = next(iter(calls.values()))
         api, group_id = first.api, first.key.group_id
         request = api.request_of(group_id, [(key, call.arguments) for key, call in calls.items()])
-        return (api, request), partial(self._broker.process.actions.serve, self._take, api, group_id, calls)
+        return (api, request), partial(self._broker.process.actions.serve, self._handle_response, api, group_id, calls)
 
     # -- answers ----------------------------------------------------------------------------------
 
-    def _take(self, api: StateApi, group_id: str, calls: dict[SharePartitionKey, Call], response: Any | None) -> None:
+    def _handle_response(
+        self, api: StateApi, group_id: str, calls: dict[SharePartitionKey, Call], response: Any | None
+    ) -> None:
         outcomes = {} if response is None else api.outcomes_of(group_id, response)
         for key, call in calls.items():
             outcome = outcomes.get(key)
             if outcome is None:
                 error_code = ErrorCode.UNKNOWN_SERVER_ERROR if outcomes else ErrorCode.NETWORK_EXCEPTION
                 outcome = api.failed(error_code, ERROR_TEXTS[error_code])
-            self._take_one(call, outcome)
+            self._handle_outcome(call, outcome)
         if not self._queue:
             return
         if sum(call.batch_count for call in calls.values()) < LARGE_WRITE:
@@ -290,7 +292,7 @@ class DefaultStatePersister(Persister):
             # Let other requests run first: responses may arrive synchronously.
             self._broker.call_later(0, self._queue.send_soon)
 
-    def _take_one(self, call: Call, outcome: Any) -> None:
+    def _handle_outcome(self, call: Call, outcome: Any) -> None:
         error_code = outcome.error_code
         if not error_code:
             call.on_done(outcome)
