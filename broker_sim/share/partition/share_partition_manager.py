@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.errors import NOT_HOSTED_TEXT, ApiError, ErrorCode
 from broker_sim.metadata.feature_names import SHARE_VERSION
+from broker_sim.runtime.combined_calls import call_all
 from broker_sim.share.partition.acknowledgement import ChangeCount
 from broker_sim.share.partition.delayed_share_fetch import DelayedShareFetch
 from broker_sim.share.partition.record_state import AcknowledgeType
@@ -88,30 +89,26 @@ class SharePartitionManager:
 
         If it raises FailedRequestError, `on_done` is not called.
         """
-        answers = _Answers(batches, on_done)
         changes = ChangeCount()
-        for partition, acknowledged_batches in batches.items():
+
+        def acknowledge_one(partition: TopicIdPartition, on_result: Callable[[ApiError | None], object]) -> None:
             key = SharePartitionKey.of(session.group_id, partition)
             share_partition = self.partitions.get(key)
             if share_partition is None:
-                answers.add(partition, ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT))
-                continue
+                on_result(ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, NOT_HOSTED_TEXT))
+                return
 
-            def done(
-                error: ApiError | None,
-                key: SharePartitionKey = key,
-                partition: TopicIdPartition = partition,
-                acknowledged_batches: Sequence[AcknowledgementBatch] = acknowledged_batches,
-            ) -> None:
+            def done(error: ApiError | None) -> None:
                 if error is None:
-                    self._count(acknowledged_batches)
+                    self._count(batches[partition])
                 else:
                     self.partitions.handle_error(key, error)
-                answers.add(partition, error)
+                on_result(error)
 
             self.waiting_fetches.announce(key)
-            share_partition.acknowledge(session.member_id, acknowledged_batches, changes, done)
-        answers.finish()
+            share_partition.acknowledge(session.member_id, batches[partition], changes, done)
+
+        call_all(batches, acknowledge_one, on_done)
 
     def _count(self, batches: Iterable[AcknowledgementBatch]) -> None:
         for batch in batches:
@@ -145,29 +142,3 @@ class SharePartitionManager:
     def shutdown(self) -> None:
         """Stop the timer of all locks, as when the broker is killed."""
         self.partitions.environment.lock_timer.shutdown()
-
-
-class _Answers:
-    """Collects the answers of a request's partitions, and passes them on when the request is complete."""
-
-    __slots__ = ("_answers", "_is_finished", "_on_done", "_order")
-
-    def __init__(self, order: Iterable[TopicIdPartition], on_done: OnAcknowledged) -> None:
-        self._order = list(order)
-        self._answers: dict[TopicIdPartition, ApiError | None] = {}
-        self._is_finished = False
-        self._on_done = on_done
-
-    def add(self, partition: TopicIdPartition, error: ApiError | None) -> None:
-        """Add the answer of a partition."""
-        self._answers[partition] = error
-        self._maybe_complete()
-
-    def finish(self) -> None:
-        """Mark the request as processed without a FailedRequestError."""
-        self._is_finished = True
-        self._maybe_complete()
-
-    def _maybe_complete(self) -> None:
-        if self._is_finished and len(self._answers) == len(self._order):
-            self._on_done({partition: self._answers[partition] for partition in self._order})
