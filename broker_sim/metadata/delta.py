@@ -94,13 +94,18 @@ class MetadataDelta:
         """The ACLs with the changes so far."""
         return self.base.acls if self._acls is None else self._acls
 
+    @property
+    def _current_topics(self) -> Mapping[str, TopicState]:
+        """The topics with the changes so far, except changes of single partitions."""
+        return self.base.topics if self._topics is None else self._topics
+
     def has_topic(self, name: str) -> bool:
         """Return whether the topic exists after the changes so far."""
-        return name in (self.base.topics if self._topics is None else self._topics)
+        return name in self._current_topics
 
     def topic(self, name: str) -> TopicState | None:
         """Return the topic with the changes so far, or None."""
-        topic = (self.base.topics if self._topics is None else self._topics).get(name)
+        topic = self._current_topics.get(name)
         partitions = self._partitions.get(name)
         if topic is None or partitions is None:
             return topic
@@ -111,14 +116,13 @@ class MetadataDelta:
 
         Its partitions may be out of date.
         """
-        return (self.base.topics if self._topics is None else self._topics).get(name)
+        return self._current_topics.get(name)
 
     def all_topics(self) -> list[TopicState]:
         """Return all topics with the changes so far."""
-        topics = self.base.topics if self._topics is None else self._topics
         if not self._partitions:
-            return list(topics.values())
-        return [self.topic(name) or topic for name, topic in topics.items()]
+            return list(self._current_topics.values())
+        return [self.topic(name) or topic for name, topic in self._current_topics.items()]
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
         """Return the topic with that id and the changes so far, or None."""
@@ -135,7 +139,7 @@ class MetadataDelta:
         partitions = self._partitions.get(topic)
         if partitions is not None:
             return partitions[partition] if 0 <= partition < len(partitions) else None
-        state = (self.base.topics if self._topics is None else self._topics).get(topic)
+        state = self._current_topics.get(topic)
         return None if state is None else state.partition(partition)
 
     def set_broker(self, broker: BrokerState) -> None:
@@ -270,7 +274,7 @@ class MetadataDelta:
             base,
             version=base.version + 1,
             brokers=self.brokers,
-            topics=base.topics if self._topics is None else self._topics,
+            topics=self._current_topics,
             topic_names=base.topic_names if self._topic_names is None else self._topic_names,
             broker_configs=self.broker_configs,
             resource_configs=self.resource_configs,
