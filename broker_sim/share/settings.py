@@ -34,13 +34,13 @@ class ShareGroupSettings:
 
     def record_lock_duration_ms(self, group_id: str) -> int:
         """Return the duration of acquisition locks in ms."""
-        number = self._group_number(group_id, "share.record.lock.duration.ms")
-        return self._config.group_share_record_lock_duration_ms if number is None else number
+        return self._group_number(
+            group_id, "share.record.lock.duration.ms", self._config.group_share_record_lock_duration_ms
+        )
 
     def delivery_count_limit(self, group_id: str) -> int:
         """Return the maximum number of deliveries of a record."""
-        number = self._group_number(group_id, "share.delivery.count.limit")
-        return self._config.group_share_delivery_count_limit if number is None else number
+        return self._group_number(group_id, "share.delivery.count.limit", self._config.group_share_delivery_count_limit)
 
     def has_dead_letters(self, group_id: str) -> bool:
         """Return whether dead letters are enabled in the cluster (KIP-1191) and the group has a topic for them."""
@@ -59,8 +59,9 @@ class ShareGroupSettings:
 
     def partition_max_record_locks(self, group_id: str) -> int:
         """Return the maximum number of records in flight per partition."""
-        number = self._group_number(group_id, "share.partition.max.record.locks")
-        return self._config.group_share_partition_max_record_locks if number is None else number
+        return self._group_number(
+            group_id, "share.partition.max.record.locks", self._config.group_share_partition_max_record_locks
+        )
 
     def is_renew_acknowledge_enabled(self, group_id: str) -> bool:
         """Return whether members may renew their locks (KIP-1222)."""
@@ -75,10 +76,10 @@ class ShareGroupSettings:
         """Return where the group starts in a partition that it has never read."""
         return parse_offset_reset(self._group_value(group_id, "share.auto.offset.reset") or "latest")
 
-    def _group_number(self, group_id: str, name: str) -> int | None:
-        """Return a number set on the group, clamped to this broker's limits; None if not set."""
+    def _group_number(self, group_id: str, name: str, default: int) -> int:
+        """Return a number set on the group, clamped to this broker's limits; `default` if not set."""
         value = self._group_value(group_id, name)
-        return None if value is None else group_number(self._config, name, value)
+        return default if value is None else group_number(self._config, name, value)
 
     def _group_value(self, group_id: str, name: str) -> str | None:
         """Return a value set on the group, None if not set."""
