@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MS: Final = 1_000
+PARTS: Final = 3
+"""Number of parts of a token: header, claims and signature."""
 
 
 class Token(NamedTuple):
@@ -45,3 +50,11 @@ def json_object(part: str) -> dict[str, Any]:
     if value is None:
         raise IllegalTokenError("malformed JSON")
     return value if isinstance(value, dict) else {}
+
+
+def principal_of(claims: Mapping[str, Any], name: str) -> str:
+    """Return the principal in the claim `name`. Raises IllegalTokenError if it is missing, blank or no string."""
+    principal = claims.get(name)
+    if not isinstance(principal, str) or not principal.strip():
+        raise IllegalTokenError(f"No principal name in JWT claim: {name}")
+    return principal

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ConfigError
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.security.bearer_token import MS, IllegalTokenError, Token, json_object
+from broker_sim.security.bearer_token import MS, PARTS, IllegalTokenError, Token, json_object, principal_of
 from broker_sim.security.sasl_server import SaslAuthenticationError, SaslError
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ OAUTHBEARER: Final = "OAUTHBEARER"
 OPTION: Final = "unsecuredValidator"
 CONTROL_A: Final = b"\x01"
 """The byte with which a client replies to an error; Kafka's `BYTE_CONTROL_A`."""
-PARTS: Final = 3
 
 _SASL_NAME: Final = r"(?:[\x01-+\--<>-\x7f]|=2C|=3D)+"
 _PAIRS: Final = "(?:[A-Za-z]+=[\\x21-\\x7e \\t\\r\\n]+\x01)*"
@@ -65,9 +64,7 @@ class UnsecuredTokens(NamedTuple):
             raise ProtocolError("JWS header must have an Algorithm value")
         if header["alg"] != "none" or parts[2]:
             raise IllegalTokenError("Unsecured JWS must have 'none' for an algorithm, and no signature")
-        principal = claims.get(self.principal_claim)
-        if not isinstance(principal, str) or not principal.strip():
-            raise IllegalTokenError(f"No principal name in JWT claim: {self.principal_claim}")
+        principal = principal_of(claims, self.principal_claim)
         issued, expires = _number(claims, "iat"), _number(claims, "exp")
         if issued is not None and issued * MS > now_ms + self.clock_skew_ms:
             raise IllegalTokenError("the token's issue time is in the future")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from broker_sim.protocol.errors import ProtocolError
-from broker_sim.security.bearer_token import MS, IllegalTokenError, Token, decode_part, json_object
+from broker_sim.security.bearer_token import MS, PARTS, IllegalTokenError, Token, decode_part, json_object, principal_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from broker_sim.config import BrokerConfig
     from broker_sim.runtime.process import Process
-
-PARTS: Final = 3
 
 
 class TokenKeys(Protocol):
@@ -67,10 +65,8 @@ class SignedTokens(NamedTuple):
         if self.issuer not in (None, issuer):
             raise IllegalTokenError("the token has another issuer")
         _check_scopes(claims.get(self.scope_claim))
-        principal = claims.get(self.principal_claim)
-        if not isinstance(principal, str) or not principal.strip():
-            raise IllegalTokenError(f"No principal name in JWT claim: {self.principal_claim}")
-        return Token(principal.strip(), expires_s * MS)
+        principal = principal_of(claims, self.principal_claim).strip()
+        return Token(principal, expires_s * MS)
 
     def _is_signed(self, header: Mapping[str, Any], parts: list[str]) -> bool:
         try:
