@@ -95,18 +95,6 @@ class ShareGroup(ModernGroup[ShareMember]):
         """Return None: the group has no committed offsets."""
         return None
 
-    def newer_commit(self, member: ShareMember, epoch: int) -> ApiError:  # noqa: ARG002 - no epoch is accepted
-        """Reject it: GROUP_ID_NOT_FOUND."""
-        return self._not_a_consumer_group()
-
-    def fetch_in_other_epoch(self, member: ShareMember, epoch: int) -> ApiError:  # noqa: ARG002
-        """Reject it: GROUP_ID_NOT_FOUND."""
-        return self._not_a_consumer_group()
-
-    def older_commit_check(self, member: ShareMember, epoch: int) -> CommitPartitionValidator:  # noqa: ARG002
-        """Reject it: GROUP_ID_NOT_FOUND."""
-        raise self._not_a_consumer_group()
-
     def own_tombstones(self) -> list[GroupRecord]:
         """Return the tombstone of the share partitions with state; the states themselves are deleted before."""
         return [GroupRecord(self.kind.key("StatePartitionMetadata", self.group_id), None)]
