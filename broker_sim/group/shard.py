@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import ShardRuntime
-    from broker_sim.group.group import GroupClient
+    from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.offsets import OffsetCommit
     from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.group.records import GroupRecord
@@ -79,6 +79,10 @@ class GroupShard:
         )
         self.offsets = self.offset_metadata.offsets
         self.transactional_offsets = self.offset_metadata.transactional_offsets
+
+    def _groups_of_kind(self, group: Group) -> AssignedGroups[Any, Any, Any, Any, Any] | None:
+        """Return the groups of the same kind, None for a classic group."""
+        return next((groups for groups in self._assigned if groups.is_own(group)), None)
 
     # -- members of the classic protocol --------------------------------------------------------
 
@@ -152,9 +156,9 @@ class GroupShard:
         group = self.groups.get(group_id)
         if group is None or group.is_empty:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} has no members to rebalance.")
-        for groups in self._assigned:
-            if groups.is_own(group):
-                return groups.rebalance(group_id)
+        groups = self._groups_of_kind(group)
+        if groups is not None:
+            return groups.rebalance(group_id)
         assert isinstance(group, ClassicGroup)
         self.classic.rebalance.prepare_or_complete(group, "requested by a verb of the cluster")
         return Result(ErrorCode.NONE)
@@ -217,19 +221,19 @@ class GroupShard:
     def on_loaded(self) -> None:
         """Start the groups' timers after the log is replayed."""
         for group in list(self.groups.values()):
-            for groups in self._assigned:
-                if groups.is_own(group):
-                    groups.on_loaded(group)
-            if isinstance(group, ClassicGroup):
+            groups = self._groups_of_kind(group)
+            if groups is not None:
+                groups.on_loaded(group)
+            elif isinstance(group, ClassicGroup):
                 self.classic.rebalance.start(group)
 
     def on_unloaded(self) -> None:
         """Stop the groups' timers, and answer parked requests: this broker is no longer the leader."""
         for group in list(self.groups.values()):
-            for groups in self._assigned:
-                if groups.is_own(group):
-                    groups.on_unloaded(group)
-            if isinstance(group, ClassicGroup):
+            groups = self._groups_of_kind(group)
+            if groups is not None:
+                groups.on_unloaded(group)
+            elif isinstance(group, ClassicGroup):
                 self.classic.rebalance.stop(group)
 
 
