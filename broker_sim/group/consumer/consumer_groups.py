@@ -32,6 +32,7 @@ from broker_sim.group.modern.assigned_groups import (
     Step,
     Subscription,
     new_member_id,
+    newer,
 )
 from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, epochs_in_order, topic_ids_of
 from broker_sim.group.modern.records import epoch_record, member_tombstones
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     """A change whose report has the partitions that the member owns; None without a report."""
 
 R = TypeVar("R")
-V = TypeVar("V")
 Response = messages.ConsumerGroupHeartbeatResponse
 
 
@@ -149,11 +149,11 @@ class ConsumerGroups(
         names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
         updated = replace(
             member if names is None else member.with_topic_names(names),
-            instance_id=_newer(request.instance_id, member.instance_id),
-            rack_id=_newer(request.rack_id, member.rack_id),
+            instance_id=newer(request.instance_id, member.instance_id),
+            rack_id=newer(request.rack_id, member.rack_id),
             rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
-            server_assignor=_newer(request.server_assignor, member.server_assignor),
-            subscribed_topic_regex=_newer(request.subscribed_topic_regex, member.subscribed_topic_regex),
+            server_assignor=newer(request.server_assignor, member.server_assignor),
+            subscribed_topic_regex=newer(request.subscribed_topic_regex, member.subscribed_topic_regex),
             client_id=client.client_id,
             client_host=client.client_host,
             classic=None,
@@ -304,10 +304,6 @@ class ConsumerGroups(
             *(records.regex_tombstone(group_id, regex) for regex in unused),
             epoch_record(self.kind, group_id, group.group_epoch + 1, metadata_hash),
         ]
-
-
-def _newer(new: V | None, current: V) -> V:
-    return current if new is None else new
 
 
 def _assignment(assigned: Epochs) -> messages.ConsumerGroupHeartbeatResponse.Assignment:

@@ -68,6 +68,7 @@ G = TypeVar("G", bound=AssignedGroup[Any, Any])
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")
 S = TypeVar("S")
+V = TypeVar("V")
 R = TypeVar("R")
 Request = TypeVar("Request", bound=HeartbeatRequest)
 Answer = TypeVar("Answer")
@@ -500,6 +501,11 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
             return Result()
         fenced.on_settled = settled
         return fenced
+
+
+def newer(new: V | None, current: V) -> V:
+    """Return the value in a request, or the member's current one if the request does not have it."""
+    return current if new is None else new
 
 
 def new_member_id(rng: random.Random) -> str:

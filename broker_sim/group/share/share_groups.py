@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker_sim.group import record_messages
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_EPOCH
-from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription
+from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, newer
 from broker_sim.group.modern.assignment import NO_PARTITIONS, Partitions, topic_ids_of
 from broker_sim.group.modern.records import epoch_record, member_tombstones
 from broker_sim.group.request_checks import check_text, invalid_request
@@ -77,7 +77,7 @@ class ShareGroups(
         names = request.subscribed_topic_names
         updated = replace(
             member if names is None else member.with_topic_names(names),
-            rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+            rack_id=newer(request.rack_id, member.rack_id),
             client_id=client.client_id,
             client_host=client.client_host,
         )

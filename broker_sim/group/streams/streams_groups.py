@@ -21,7 +21,7 @@ from broker_sim.group import record_messages
 from broker_sim.group.delayed_timeout import GroupKey
 from broker_sim.group.group import NO_TIMEOUT
 from broker_sim.group.modern.assigned_group import JOIN_GROUP_EPOCH, LEAVE_GROUP_STATIC_EPOCH, STABLE
-from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription
+from broker_sim.group.modern.assigned_groups import AssignedGroups, MemberChange, Step, Subscription, newer
 from broker_sim.group.modern.member_timers import Wait
 from broker_sim.group.modern.records import member_tombstones, target_epoch_record
 from broker_sim.group.modern.static_members import joining_member, known_member
@@ -140,14 +140,14 @@ class StreamsGroups(
             endpoint = Endpoint(request.user_endpoint.host, request.user_endpoint.port)
         updated = replace(
             member,
-            instance_id=member.instance_id if request.instance_id is None else request.instance_id,
-            rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+            instance_id=newer(request.instance_id, member.instance_id),
+            rack_id=newer(request.rack_id, member.rack_id),
             rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == NO_TIMEOUT else timeout_ms,
             topology_epoch=member.topology_epoch if request.topology is None else request.topology.epoch,
             client_id=client.client_id,
             client_host=client.client_host,
-            process_id=member.process_id if request.process_id is None else request.process_id,
-            client_tags=member.client_tags if tags is None else tags,
+            process_id=newer(request.process_id, member.process_id),
+            client_tags=newer(tags, member.client_tags),
             user_endpoint=endpoint,
         )
         return MemberChange(group, member, updated, client, request), replacement
