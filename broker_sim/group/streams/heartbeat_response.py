@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.group.streams.tasks import merged
-from broker_sim.group.streams.topics import endpoint_to_partitions
-from broker_sim.group.streams.topics.configured_topology import Status
+from broker_sim.group.streams.topics.configured_topology import Status, endpoint_to_partitions
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import hash_order
 from broker_sim.protocol import messages
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.streams_group import StreamsGroup
-    from broker_sim.group.streams.topics import ConfiguredTopology
+    from broker_sim.group.streams.topics.configured_topology import ConfiguredTopology
     from broker_sim.metadata import MetadataImage
 
 Response = messages.StreamsGroupHeartbeatResponse

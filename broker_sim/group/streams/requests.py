@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from broker_sim.group.streams.member import StreamsMember
     from broker_sim.group.streams.tasks import Tasks
-    from broker_sim.group.streams.topics import ConfiguredSubtopology
+    from broker_sim.group.streams.topics.configured_topology import ConfiguredSubtopology
     from broker_sim.protocol import messages
 
     Request = messages.StreamsGroupHeartbeatRequest

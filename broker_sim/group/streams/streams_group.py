@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from broker_sim.group.group import CommitPartitionValidator
     from broker_sim.group.streams.task_offsets import Offsets, TaskOffsets
     from broker_sim.group.streams.tasks import AssignedTasks, Tasks
-    from broker_sim.group.streams.topics import ConfiguredTopology
+    from broker_sim.group.streams.topics.configured_topology import ConfiguredTopology
     from broker_sim.group.streams.topology import StreamsTopology
 
     EndpointToPartitions = messages.StreamsGroupHeartbeatResponse.EndpointToPartitions

@@ -27,8 +27,8 @@ from broker_sim.group.modern.records import member_tombstones, target_epoch_reco
 from broker_sim.group.modern.static_members import joining_member, known_member
 from broker_sim.group.request_checks import invalid_request
 from broker_sim.group.streams import records
-from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, assign
-from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS, RACK_TAGS
+from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS, RACK_TAGS, GroupSpec, MemberSpec
+from broker_sim.group.streams.assignors.sticky import assign
 from broker_sim.group.streams.current_assignment import Reconciliation
 from broker_sim.group.streams.heartbeat_response import (
     assign_tasks,
@@ -42,8 +42,8 @@ from broker_sim.group.streams.requests import check_tasks, client_tags_of, owned
 from broker_sim.group.streams.streams_group import StreamsGroup, describe_group
 from broker_sim.group.streams.task_offsets import NO_OFFSETS
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
-from broker_sim.group.streams.topics import configure_topics
 from broker_sim.group.streams.topics.configured_topology import Status
+from broker_sim.group.streams.topics.internal_topic_manager import configure_topics
 from broker_sim.group.streams.topology import StreamsTopology, topology_record_value
 from broker_sim.protocol import messages
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from broker_sim.group.group import GroupClient
     from broker_sim.group.records import GroupRecord
-    from broker_sim.group.streams.topics import ConfiguredTopology
+    from broker_sim.group.streams.topics.configured_topology import ConfiguredTopology
 
     Change = MemberChange[StreamsGroup, StreamsMember, messages.StreamsGroupHeartbeatRequest]
 

@@ -2,16 +2,3 @@
 
 Deliberate difference: Kafka's `MockAssignor` is left out, because no broker uses it.
 """
-
-from __future__ import annotations
-
-from broker_sim.group.streams.assignors.spec import (
-    GroupSpec,
-    MemberSpec,
-    SubtopologyTasks,
-    TaskId,
-    TopologyDescriber,
-)
-from broker_sim.group.streams.assignors.sticky import assign
-
-__all__ = ["GroupSpec", "MemberSpec", "SubtopologyTasks", "TaskId", "TopologyDescriber", "assign"]

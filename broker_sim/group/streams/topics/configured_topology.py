@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group.java_text import text_order
-from broker_sim.group.streams.assignors import SubtopologyTasks
+from broker_sim.group.streams.assignors.spec import SubtopologyTasks
 from broker_sim.hash_order.hash_codes import integer_hash, string_hash
 from broker_sim.hash_order.java_order import HashTable, copied_capacity, hash_order
 from broker_sim.protocol import messages
@@ -18,7 +18,7 @@ from broker_sim.protocol import messages
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from broker_sim.group.streams.assignors import TopologyDescriber
+    from broker_sim.group.streams.assignors.spec import TopologyDescriber
     from broker_sim.group.streams.tasks import Tasks
     from broker_sim.metadata import MetadataImage
 

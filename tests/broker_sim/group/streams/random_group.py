@@ -1,6 +1,6 @@
 """A streams group whose members, processes and topics change at random; it keeps its last target assignment."""
 
-from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks
+from broker_sim.group.streams.assignors.spec import GroupSpec, MemberSpec, SubtopologyTasks
 from broker_sim.group.streams.tasks import TasksTuple
 from broker_sim.hash_order.hash_codes import string_hash
 from broker_sim.hash_order.java_order import HashTable

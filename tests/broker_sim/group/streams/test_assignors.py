@@ -5,7 +5,8 @@ from random import Random
 import pytest
 
 from broker_sim.group.modern.assignment import AssignorError
-from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks, assign
+from broker_sim.group.streams.assignors.spec import GroupSpec, MemberSpec, SubtopologyTasks
+from broker_sim.group.streams.assignors.sticky import assign
 from broker_sim.group.streams.tasks import NO_TASKS, TasksTuple
 
 from .random_group import RandomGroup

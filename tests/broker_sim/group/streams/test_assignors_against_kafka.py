@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from broker_sim.group.streams.assignors import assign
+from broker_sim.group.streams.assignors.sticky import assign
 
 from .random_group import RandomGroup
 

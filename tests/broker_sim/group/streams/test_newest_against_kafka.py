@@ -12,7 +12,8 @@ from dataclasses import replace
 import pytest
 
 from broker_sim.group.modern.assigned_group import MemberState
-from broker_sim.group.streams.assignors import GroupSpec, assign
+from broker_sim.group.streams.assignors.spec import GroupSpec
+from broker_sim.group.streams.assignors.sticky import assign
 from broker_sim.group.streams.current_assignment import Reconciliation
 from broker_sim.group.streams.member import FIRST_STATE, StreamsMember
 from broker_sim.group.streams.streams_group import StreamsGroup

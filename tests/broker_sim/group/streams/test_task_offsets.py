@@ -4,7 +4,8 @@ import pytest
 
 from broker_sim.errors import ErrorCode
 from broker_sim.group.modern.assigned_group import MemberState
-from broker_sim.group.streams.assignors import GroupSpec, MemberSpec, SubtopologyTasks, assign
+from broker_sim.group.streams.assignors.spec import GroupSpec, MemberSpec, SubtopologyTasks
+from broker_sim.group.streams.assignors.sticky import assign
 from broker_sim.group.streams.current_assignment import Reconciliation
 from broker_sim.group.streams.member import StreamsMember
 from broker_sim.group.streams.streams_group import StreamsGroup

@@ -3,8 +3,8 @@
 import pytest
 
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.streams.topics import configure_topics, endpoint_to_partitions
-from broker_sim.group.streams.topics.configured_topology import Status
+from broker_sim.group.streams.topics.configured_topology import Status, endpoint_to_partitions
+from broker_sim.group.streams.topics.internal_topic_manager import configure_topics
 from broker_sim.group.streams.topology import StreamsTopology
 from broker_sim.protocol import messages
 
