@@ -7,7 +7,7 @@ PrepareCommit and PrepareAbort.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     OnProducer = Callable[[ErrorCode, int, int], object]
 
 log = get_logger(__name__)
+
+_NO_PRODUCER: Final = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 class ProducerIdAndEpoch(NamedTuple):
@@ -129,22 +131,20 @@ class TransactionCoordinator:
                 partition.transactions[transactional_id] = metadata
             values = self._prepare_init(metadata, timeout_ms, expected)
         except ApiError as error:
-            on_done(error.error_code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+            on_done(error.error_code, *_NO_PRODUCER)
             return
 
         if values.state is TransactionState.PREPARE_EPOCH_FENCE:
             self._abort_to_fence(
                 metadata,
                 values,
-                lambda error_code, _id, _epoch: on_done(
-                    error_code or ErrorCode.CONCURRENT_TRANSACTIONS, NO_PRODUCER_ID, NO_PRODUCER_EPOCH
-                ),
+                lambda error_code, _id, _epoch: on_done(error_code or ErrorCode.CONCURRENT_TRANSACTIONS, *_NO_PRODUCER),
             )
             return
 
         def written(error_code: ErrorCode) -> None:
             if error_code:
-                on_done(error_code, NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+                on_done(error_code, *_NO_PRODUCER)
             else:
                 on_done(error_code, values.producer_id, values.producer_epoch)
 
@@ -253,33 +253,32 @@ class TransactionCoordinator:
         In `TV_2`, `on_done(NONE, producer_id, epoch)` gets the id and epoch of the producer's next transaction,
         otherwise -1 and -1. Errors: as `add_partitions`, and INVALID_TXN_STATE (see `end_transaction.py`).
         """
-        no_producer = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         try:
             partition, metadata = self._find_transactional_id(end.transactional_id)
             is_fence = metadata.is_being_fenced
             values = prepare_end(metadata, end, self._now_ms(), self._new_producer_id)
         except ApiError as error:
-            on_done(error.error_code, *no_producer)
+            on_done(error.error_code, *_NO_PRODUCER)
             return
         if values is None:
             if end.version.supports_epoch_bump:
                 on_done(ErrorCode.NONE, metadata.producer_id, metadata.producer_epoch)
             else:
-                on_done(ErrorCode.NONE, *no_producer)
+                on_done(ErrorCode.NONE, *_NO_PRODUCER)
             return
 
         def written(error_code: ErrorCode) -> None:
             if error_code:
                 if is_fence and not end.version.supports_epoch_bump:
                     metadata.has_failed_epoch_fence = True
-                on_done(error_code, *no_producer)
+                on_done(error_code, *_NO_PRODUCER)
                 return
             transaction = self._prepare_complete(partition, metadata)
             next_values = transaction.values
             if end.version.supports_epoch_bump:
                 on_done(error_code, next_values.producer_id, next_values.producer_epoch)
             else:
-                on_done(error_code, *no_producer)
+                on_done(error_code, *_NO_PRODUCER)
             self.markers.add(transaction)
 
         self.states.append(end.transactional_id, partition.leader_epoch, values, written)
