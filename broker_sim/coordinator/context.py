@@ -109,6 +109,7 @@ class CoordinatorContext(Generic[S]):
         return self.is_active and self._end_offset <= self._storage.high_watermark(self.partition)
 
     def _fail(self) -> None:
+        """Have the partition reloaded, because its state has records that are not in the log."""
         if self.is_active:
             self._reload(self.partition)
 
@@ -216,6 +217,7 @@ class CoordinatorContext(Generic[S]):
 def _settle(
     result: Result[R], on_response: Callable[[R], object], on_error: Callable[[ApiError], object], error_code: ErrorCode
 ) -> None:
+    """Run step 6; `error_code` is NONE once the records are committed, or the unmapped error of the append."""
     if result.on_settled is not None:
         result.on_settled(coordinator_error(error_code))
     if result.response is None:

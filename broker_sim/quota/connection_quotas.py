@@ -163,7 +163,7 @@ class ConnectionQuotas:
 
     @property
     def closing(self) -> int:
-        """Number of connections to close on unprotected listeners."""
+        """Number of connections above `max.connections`, which must be closed on unprotected listeners."""
         return max(0, self._count - self._config.max_connections)
 
     def is_protected(self, listener: str) -> bool:

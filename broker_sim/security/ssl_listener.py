@@ -227,7 +227,7 @@ class SslListener:
         server_name: str | None,  # noqa: ARG002 - all names have the same certificate
         context: ssl.SSLContext,  # noqa: ARG002 - as OpenSSL calls it
     ) -> None:
-        """Switch a handshake to the newest stores: the listening socket's context cannot be replaced."""
+        """Give a handshake the context of the newest stores: that of a listening socket cannot be replaced."""
         connection.context = self._current
 
 

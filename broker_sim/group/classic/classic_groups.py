@@ -220,7 +220,10 @@ def _differs(requested: str | None, current: str | None) -> bool:
 
 
 def _once(request: JoinRequest) -> tuple[JoinResponder, Callable[[ErrorCode], None]]:
-    """Return two functions that answer the request and fail it; only the first call has an effect."""
+    """Return a function that answers the request, and one that answers it with an error.
+
+    Only the first call of either has an effect.
+    """
     respond = request.respond
     is_answered = False
 

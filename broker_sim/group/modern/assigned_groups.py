@@ -298,9 +298,10 @@ class AssignedGroups(ABC, Generic[G, M, T, Request, Answer]):
         size: int,
         bumps: bool,
     ) -> Subscription:
-        """Bump the epoch of a group with topic subscriptions if `bumps` is set, or if one of its topics has changed.
+        """Return the outcome of step B for a group with topic subscriptions.
 
-        `topics`, `regexes` and `size` describe the group after the change.
+        The group epoch is bumped if `bumps` is set or one of the topics has changed. `topics`, `regexes` and `size`
+        (number of members) describe the group after the change.
         """
         records = []
         group_epoch = group.group_epoch

@@ -32,8 +32,8 @@ def joining_member(
 ) -> tuple[M, list[GroupRecord]]:
     """Return the joining member, and the records by which it replaces a static member.
 
-    A returning static member replaces the one that has left; with `displaces` also one that has not. Raises
-    `ApiError` UNRELEASED_INSTANCE_ID.
+    A returning static member replaces the member with its instance id that has left. With `displaces` it also replaces
+    one that is still in the group; otherwise that raises `ApiError` UNRELEASED_INSTANCE_ID.
     """
     existing = group.static_member(instance_id)
     if existing is None:

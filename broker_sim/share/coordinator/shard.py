@@ -188,7 +188,7 @@ class ShareShard:
         """Return an update record, or a snapshot record if there were enough updates."""
         state = self.states[key]
         if self._broker.release.is_at_least("4.4"):
-            write = state.without_steps_back(write)
+            write = state.monotonic(write)
         if self._updates.get(key, 0) >= self._max_updates:
             now_ms = self._now_ms()
             return records.snapshot(key, state.snapshot_of(write, leader_epoch, now_ms))
@@ -197,7 +197,7 @@ class ShareShard:
     # -- checks ---------------------------------------------------------------------------------
 
     def _negative(self, key: SharePartitionKey, leader_epoch: int = 0, state_epoch: int = 0) -> StateOutcome | None:
-        """Reject what is negative; from Kafka 4.4 on epochs must not be either."""
+        """Return the error for a negative partition, and from Kafka 4.4 on for a negative epoch."""
         has_epochs = self._broker.release.is_at_least("4.4")
         if key.partition < 0:
             what = "partition id"

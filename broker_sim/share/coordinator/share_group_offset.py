@@ -50,8 +50,11 @@ class ShareGroupOffset(NamedTuple):
             write_timestamp_ms=now_ms,
         )
 
-    def without_steps_back(self, write: WrittenState) -> WrittenState:
-        """Return a write of Kafka 4.4: neither the start offset nor, at the same one, the count goes back."""
+    def monotonic(self, write: WrittenState) -> WrittenState:
+        """Return the write with a start offset and a delivery complete count that never decrease, as in Kafka 4.4.
+
+        The count may decrease if the start offset increases.
+        """
         count = write.delivery_complete_count
         if write.start_offset == self.start_offset:
             count = max(count, self.delivery_complete_count)
