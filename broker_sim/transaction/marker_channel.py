@@ -44,7 +44,7 @@ UNKNOWN_BROKER: Final = -1
 """Stands for the leader id of partitions whose leader is not alive."""
 
 _DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT, ErrorCode.UNSUPPORTED_VERSION})
-_GIVEN_UP: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+_FENCING_ERRORS: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 WritableTxnMarker = messages.WriteTxnMarkersRequest.WritableTxnMarker
 WritableTxnMarkerTopic = messages.WriteTxnMarkersRequest.WritableTxnMarkerTopic
@@ -175,30 +175,30 @@ class TransactionMarkerChannelManager:
 
     def _complete_marker(self, marker: _Marker, errors: Mapping[tuple[int, TopicPartition], ErrorCode]) -> None:
         transaction = marker.transaction
-        if not self._is_pending(marker) and not self._is_given_up(transaction):
+        if not self._is_pending(marker) and not self._is_abandoned(transaction):
             return
         producer_id = transaction.metadata.producer_id
         written_partitions: list[TopicPartition] = []
         retry_partitions: list[TopicPartition] = []
-        is_given_up = False
+        is_fenced = False
         for partition in marker.partitions:
             error_code = errors.get((producer_id, partition), ErrorCode.NETWORK_EXCEPTION)
             if error_code in _DONE:
                 written_partitions.append(partition)
-            elif error_code in _GIVEN_UP:
+            elif error_code in _FENCING_ERRORS:
                 self._log.info(
                     "markers_given_up",
                     transactional_id=transaction.metadata.transactional_id,
                     partition=str(partition),
                     error=error_code.name,
                 )
-                is_given_up = True
+                is_fenced = True
             else:
                 retry_partitions.append(partition)
         # Even if the transaction is abandoned: DescribeTransactions shows its remaining partitions.
         transaction.metadata.remove_partitions(written_partitions)
-        if is_given_up:
-            self._give_up(transaction)
+        if is_fenced:
+            self._abandon(transaction)
         elif retry_partitions:
             self._broker.call_later(RETRY_BACKOFF_MS, self._resend, marker, tuple(retry_partitions))
         else:
@@ -216,7 +216,7 @@ class TransactionMarkerChannelManager:
             return False
         if self._is_current(transaction):
             return True
-        self._give_up(transaction)
+        self._abandon(transaction)
         return False
 
     def _is_current(self, transaction: PendingCompleteTxn) -> bool:
@@ -228,12 +228,12 @@ class TransactionMarkerChannelManager:
             return False
         return current is transaction.metadata
 
-    def _is_given_up(self, transaction: PendingCompleteTxn) -> bool:
+    def _is_abandoned(self, transaction: PendingCompleteTxn) -> bool:
         """Whether the transaction was abandoned after a fencing error, and this broker is still its coordinator."""
         is_pending = transaction.metadata.transactional_id in self._pending
         return not is_pending and self._is_current(transaction)
 
-    def _give_up(self, transaction: PendingCompleteTxn) -> None:
+    def _abandon(self, transaction: PendingCompleteTxn) -> None:
         self._pending.pop(transaction.metadata.transactional_id, None)
 
     # -- completion -----------------------------------------------------------------------------
