@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.group import CommitPartitionValidator, Group
     from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.metrics import GroupCounters
     from broker_sim.group.offset_fetch import OffsetQuery
     from broker_sim.group.offsets import OffsetCommit
-    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.metadata import TopicState
     from broker_sim.protocol import messages
     from broker_sim.runtime.event_log import EventLogger

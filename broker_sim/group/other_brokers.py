@@ -1,8 +1,7 @@
-"""Metrics of the group coordinator, and its requests to other brokers: transactions and latest offsets."""
+"""Requests of the group coordinator to other brokers: verification of transactions, and latest offsets."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker_sim.errors import ErrorCode
@@ -12,27 +11,6 @@ if TYPE_CHECKING:
 
     from broker_sim.log import VerificationGuard
     from broker_sim.metadata.topic_partition import TopicPartition
-
-
-@dataclass(slots=True)
-class GroupCounters:
-    """Event counts since the broker's start; mirrors the sensors of `GroupCoordinatorMetrics`."""
-
-    offset_commits: int = 0
-    offset_deletions: int = 0
-    """Offsets deleted by OffsetDelete; as in Kafka, those of deleted groups and topics are not counted."""
-    offset_expirations: int = 0
-    classic_group_rebalances: int = 0
-    """Generations of classic groups with stored assignments."""
-    consumer_group_rebalances: int = 0
-    """New group epochs; as in Kafka, except those after fencing a member. The same applies to the next two."""
-    share_group_rebalances: int = 0
-    streams_group_rebalances: int = 0
-
-    def count_rebalance(self, kind: str) -> None:
-        """Count a new group epoch for that kind of group, such as `consumer`."""
-        name = f"{kind}_group_rebalances"
-        setattr(self, name, getattr(self, name) + 1)
 
 
 class VerifyTransaction(Protocol):

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.group import Group, GroupClient
+    from broker_sim.group.metrics import GroupCounters
     from broker_sim.group.offsets import OffsetCommit
-    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.group.records import GroupRecord
     from broker_sim.metadata import ImageChanges, MetadataImage
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker_sim.coordinator.runtime import CoordinatorRuntime
 from broker_sim.coordinator.storage import CoordinatorTopic
 from broker_sim.errors import ERROR_TEXTS, ApiError, ErrorCode
-from broker_sim.group.other_brokers import GroupCounters
+from broker_sim.group.metrics import GroupCounters
 from broker_sim.group.records import serde
 from broker_sim.group.shard import GroupShard
 from broker_sim.metadata.topic_name import GROUP_METADATA_TOPIC

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from broker_sim.group.classic.join import JoinResult
     from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.group_timeline import GroupTimeline
-    from broker_sim.group.other_brokers import GroupCounters
+    from broker_sim.group.metrics import GroupCounters
     from broker_sim.group.records import GroupRecord
     from broker_sim.runtime.event_log import EventLogger
 

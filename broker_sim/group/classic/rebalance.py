@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.classic.classic_group import ClassicGroup
     from broker_sim.group.classic.classic_member import ClassicMember
-    from broker_sim.group.other_brokers import GroupCounters
+    from broker_sim.group.metrics import GroupCounters
     from broker_sim.runtime.event_log import EventLogger
 
 

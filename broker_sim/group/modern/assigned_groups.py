@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from broker_sim.coordinator.result import ShardRuntime
     from broker_sim.group.group import Group, GroupClient
     from broker_sim.group.group_timeline import GroupTimeline
+    from broker_sim.group.metrics import GroupCounters
     from broker_sim.group.modern.assigned_group import ModernGroup
     from broker_sim.group.modern.assignment import TopicCounts
     from broker_sim.group.modern.metadata_hash import TopicHashes
-    from broker_sim.group.other_brokers import GroupCounters
     from broker_sim.metadata import MetadataImage
     from broker_sim.runtime.event_log import EventLogger
 
