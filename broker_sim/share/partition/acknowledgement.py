@@ -113,7 +113,7 @@ def _invalid_state(text: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_RECORD_STATE, text)
 
 
-class Acknowledging:
+class Acknowledgement:
     """Applies the acknowledgements of one member; `updates` has its changes, even after an error."""
 
     __slots__ = ("_changes", "_is_renewable", "_limit", "_locks", "_member_id", "_records", "updates")

@@ -28,7 +28,7 @@ from broker_sim.metadata.topic_partition import TopicIdPartition
 from broker_sim.protocol.special_values import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from broker_sim.runtime.event_log import get_logger
 from broker_sim.share.dead_letters.dead_letter_queue import DELIVERED_TOO_OFTEN, REJECTED, DeadLetters
-from broker_sim.share.partition.acknowledgement import Acknowledging, ChangeCount, joined_batches, time_out
+from broker_sim.share.partition.acknowledgement import Acknowledgement, ChangeCount, joined_batches, time_out
 from broker_sim.share.partition.acquisition import Acquisition, leave_out_aborted
 from broker_sim.share.partition.acquisition_lock import AcquisitionLocks
 from broker_sim.share.partition.in_flight_batch import InFlightBatch
@@ -273,28 +273,28 @@ class SharePartition:
         self, member_id: str, batches: Sequence[AcknowledgementBatch], changes: ChangeCount, on_done: OnDone
     ) -> None:
         """Acknowledge records, and write the changes. If it raises FailedRequestError, `on_done` is not called."""
-        acknowledging = self._acknowledging(member_id, changes)
+        acknowledgement = self._acknowledgement(member_id, changes)
         try:
-            acknowledging.acknowledge(batches)
+            acknowledgement.acknowledge(batches)
         except ApiError as error:
-            self._roll_back(acknowledging.updates)
+            self._roll_back(acknowledgement.updates)
             on_done(error)
         else:
-            self._write_updates(acknowledging.updates, on_done)
+            self._write_updates(acknowledgement.updates, on_done)
 
     def release_acquired_records(self, member_id: str, on_done: OnDone) -> None:
         """Release all records that a member has acquired: its session has closed."""
-        acknowledging = self._acknowledging(member_id, ChangeCount())
+        acknowledgement = self._acknowledgement(member_id, ChangeCount())
         try:
-            acknowledging.release_all()
+            acknowledgement.release_all()
         except ApiError as error:
-            self._roll_back(acknowledging.updates)
+            self._roll_back(acknowledgement.updates)
             on_done(error)
         else:
-            self._write_updates(acknowledging.updates, on_done)
+            self._write_updates(acknowledgement.updates, on_done)
 
-    def _acknowledging(self, member_id: str, changes: ChangeCount) -> Acknowledging:
-        return Acknowledging(
+    def _acknowledgement(self, member_id: str, changes: ChangeCount) -> Acknowledgement:
+        return Acknowledgement(
             self.records,
             self._locks,
             member_id,
