@@ -15,7 +15,7 @@ from broker_sim.group import record_messages
 from broker_sim.group.consumer import records
 from broker_sim.group.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec, offered_assignors
 from broker_sim.group.consumer.consumer_group import ConsumerGroup, describe_group
-from broker_sim.group.consumer.current_assignment import Reconciliation
+from broker_sim.group.consumer.current_assignment import CurrentAssignmentBuilder
 from broker_sim.group.consumer.member import ConsumerMember
 from broker_sim.group.consumer.records import ResolvedRegex
 from broker_sim.group.consumer.requests import (
@@ -224,7 +224,7 @@ class ConsumerGroups(
         """Return the member after its next step towards the target; the same object if there is none."""
         group, member = change.group, change.updated
         names = subscribed_topics(member, group.resolved)
-        step = Reconciliation(
+        builder = CurrentAssignmentBuilder(
             target_epoch=epoch,
             target=target,
             subscribed_topic_ids=frozenset(topic_ids_of(names, self.image())),
@@ -233,7 +233,7 @@ class ConsumerGroups(
             partition_epoch=group.partition_epoch,
             owned=change.report,
         )
-        return step.next_step(member)
+        return builder.build(member)
 
     def member_record(self, group_id: str, member: ConsumerMember) -> GroupRecord:
         """Return the record of a member's subscription."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from broker_sim.group.modern.assignment import Epochs, Partitions
 
 
-class Reconciliation(NamedTuple):
+class CurrentAssignmentBuilder(NamedTuple):
     """The input of a member's next step."""
 
     target_epoch: int
@@ -44,7 +44,7 @@ class Reconciliation(NamedTuple):
     owned: Mapping[bytes, Sequence[int]] | None
     """The partitions that the member reports as owned; None if it does not report any."""
 
-    def next_step(self, member: ConsumerMember) -> ConsumerMember:
+    def build(self, member: ConsumerMember) -> ConsumerMember:
         """Return the member after its next step; the same object if there is none.
 
         Raises `ApiError` FENCED_MEMBER_EPOCH for a member in a state written by a later Kafka release.

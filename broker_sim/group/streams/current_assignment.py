@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     IsFree = Callable[[str, int], bool]
 
 
-class Reconciliation(NamedTuple):
+class CurrentAssignmentBuilder(NamedTuple):
     """The input of a member's next step: its target, and the tasks that it and others own."""
 
     target_epoch: int
@@ -52,7 +52,7 @@ class Reconciliation(NamedTuple):
     keeps_state: bool = False
     """Whether D and E apply, as from Kafka 4.4 on."""
 
-    def next_step(self, member: StreamsMember) -> StreamsMember:
+    def build(self, member: StreamsMember) -> StreamsMember:
         """Return the member after its next step; the same object if there is none.
 
         Raises `ApiError` FENCED_MEMBER_EPOCH for a member in a state written by a later Kafka release.

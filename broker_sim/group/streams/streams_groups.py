@@ -29,7 +29,7 @@ from broker_sim.group.request_checks import invalid_request
 from broker_sim.group.streams import records
 from broker_sim.group.streams.assignors.spec import NUM_STANDBY_REPLICAS, RACK_TAGS, GroupSpec, MemberSpec
 from broker_sim.group.streams.assignors.sticky import assign
-from broker_sim.group.streams.current_assignment import Reconciliation
+from broker_sim.group.streams.current_assignment import CurrentAssignmentBuilder
 from broker_sim.group.streams.heartbeat_response import (
     assign_tasks,
     group_statuses,
@@ -305,8 +305,8 @@ class StreamsGroups(
     def next_step(self, change: Change, epoch: int, target: TasksTuple, *, has_changed: bool) -> StreamsMember:  # noqa: ARG002
         """Return the member after its next step towards the target; the same object if there is none."""
         owned = owned_tasks(change.report)
-        step = Reconciliation(epoch, target, change.group.owners, owned, keeps_state=self.is_4_4)
-        return step.next_step(change.updated)
+        builder = CurrentAssignmentBuilder(epoch, target, change.group.owners, owned, keeps_state=self.is_4_4)
+        return builder.build(change.updated)
 
     def member_record(self, group_id: str, member: StreamsMember) -> GroupRecord:
         """Return the record of a member's metadata, without its tasks."""

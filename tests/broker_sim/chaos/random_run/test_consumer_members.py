@@ -9,7 +9,7 @@ from broker_sim.chaos.random_run import draw_schedule, run_schedule
 from broker_sim.chaos.random_run.checks.group_history import ModernHistory, Term
 from broker_sim.cluster.virtual.invariants import InvariantViolationError
 from broker_sim.group.consumer.consumer_group import ConsumerGroup
-from broker_sim.group.consumer.current_assignment import Reconciliation
+from broker_sim.group.consumer.current_assignment import CurrentAssignmentBuilder
 from broker_sim.group.modern.settings import GroupSettings
 from broker_sim.group.service import GroupCoordinatorService
 from broker_sim.group.shards import GroupShards
@@ -80,7 +80,7 @@ def partitions_are_given_to_the_next_owner_at_once(monkeypatch):
 
 def revocations_are_not_waited_for(monkeypatch):
     """A member counts as having given up what it was told to."""
-    monkeypatch.setattr(Reconciliation, "_still_owns", lambda *_: False)
+    monkeypatch.setattr(CurrentAssignmentBuilder, "_still_owns", lambda *_: False)
 
 
 def member_epochs_are_forgotten_at_load(monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.streams.assignors.spec import GroupSpec
 from broker_sim.group.streams.assignors.sticky import assign
-from broker_sim.group.streams.current_assignment import Reconciliation
+from broker_sim.group.streams.current_assignment import CurrentAssignmentBuilder
 from broker_sim.group.streams.member import FIRST_STATE, StreamsMember
 from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.group.streams.tasks import AssignedTasks, TasksTuple
@@ -165,7 +165,7 @@ def test_random_members_take_the_same_steps_as_in_kafka(newest_streams_peer):
                 "owned": None if owned is None else told_tuple(owned),
             }
             (line,) = newest_streams_peer.ask("step", json.dumps(told))
-            after = Reconciliation(TARGET_EPOCH, target, group.owners, owned, keeps_state=True).next_step(member)
+            after = CurrentAssignmentBuilder(TARGET_EPOCH, target, group.owners, owned, keeps_state=True).build(member)
             ours = told_member(after)
             del ours["id"], ours["process"]
             assert ours == json.loads(line), f"seed {seed}, step {step}: {told}"

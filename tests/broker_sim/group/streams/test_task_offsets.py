@@ -6,7 +6,7 @@ from broker_sim.errors import ErrorCode
 from broker_sim.group.modern.assigned_group import MemberState
 from broker_sim.group.streams.assignors.spec import GroupSpec, MemberSpec, SubtopologyTasks
 from broker_sim.group.streams.assignors.sticky import assign
-from broker_sim.group.streams.current_assignment import Reconciliation
+from broker_sim.group.streams.current_assignment import CurrentAssignmentBuilder
 from broker_sim.group.streams.member import StreamsMember
 from broker_sim.group.streams.streams_group import StreamsGroup
 from broker_sim.group.streams.tasks import NO_TASKS, AssignedTasks, TasksTuple
@@ -126,7 +126,7 @@ def step(member, target, *others, owned=NO_TASKS):
     group = StreamsGroup(GROUP)
     for each in (member, *others):
         group.update_member(each)
-    return Reconciliation(9, target, group.owners, owned, keeps_state=True).next_step(member)
+    return CurrentAssignmentBuilder(9, target, group.owners, owned, keeps_state=True).build(member)
 
 
 def member(member_id="a", process="p", **tasks):
