@@ -72,7 +72,7 @@ class WriteBuffer:
             if not is_compressed and BATCH_OVERHEAD_BYTES + size_bytes > max_batch_bytes:
                 on_done(ErrorCode.MESSAGE_TOO_LARGE)
                 return False
-            if not self._can_append(on_done):
+            if not self._flush_or_fail(on_done):
                 return False
         if not self._records:
             self._broker.call_later(0, self.flush)
@@ -103,7 +103,7 @@ class WriteBuffer:
 
         self._append(records, appended, done)
 
-    def _can_append(self, on_done: OnDone) -> bool:
+    def _flush_or_fail(self, on_done: OnDone) -> bool:
         """Flush; return whether the buffer still works, otherwise call `on_done` with the error."""
         self.flush()
         if self._has_failed:
@@ -119,12 +119,12 @@ class WriteBuffer:
         timeout_ms: int | None = None,
     ) -> None:
         """Append the records now as a batch of their own, after the buffered ones."""
-        if self._can_append(on_done):
+        if self._flush_or_fail(on_done):
             self._append(self._encoded(records), on_appended, on_done, transaction, timeout_ms)
 
     def append_marker(self, marker: TransactionMarker, on_appended: OnAppended, on_done: OnDone) -> None:
         """Append the marker now, after the buffered records."""
-        if self._can_append(on_done):
+        if self._flush_or_fail(on_done):
             self._storage.append(
                 self._partition,
                 marker.batch(self._broker.clock.wall_clock_ms()),

@@ -210,7 +210,7 @@ class TransactionMarkerChannelManager:
             self._queue.send_soon()
 
     def _is_pending(self, marker: _Marker) -> bool:
-        """Whether the marker's transaction is pending, and this broker is still its coordinator."""
+        """Return whether the marker's transaction is pending; abandon it if another broker coordinates it now (E)."""
         transaction = marker.transaction
         if self._pending.get(transaction.metadata.transactional_id) is not transaction:
             return False
@@ -229,7 +229,7 @@ class TransactionMarkerChannelManager:
         return current is transaction.metadata
 
     def _is_abandoned(self, transaction: PendingCompleteTxn) -> bool:
-        """Whether the transaction was abandoned after a fencing error, and this broker is still its coordinator."""
+        """Whether the transaction was abandoned after a fencing error (C), and this broker is still its coordinator."""
         is_pending = transaction.metadata.transactional_id in self._pending
         return not is_pending and self._is_current(transaction)
 
