@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group import ClassicGroup, ClassicGroupState
+from broker_sim.group.classic.classic_group import STABLE, ClassicGroup
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.consumer import records
@@ -216,7 +216,7 @@ class Migration:
         classic = ClassicGroup(
             group.group_id,
             self._broker.clock,
-            state=ClassicGroupState.STABLE,
+            state=STABLE,
             generation_id=group.group_epoch,
             protocol_type=PROTOCOL_TYPE,
         )

@@ -55,14 +55,14 @@ class ClassicGroupState(Enum):
         return state in _PREVIOUS[self]
 
 
+EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
+
 _PREVIOUS: Final = {
-    ClassicGroupState.EMPTY: frozenset({ClassicGroupState.PREPARING_REBALANCE}),
-    ClassicGroupState.PREPARING_REBALANCE: frozenset(
-        {ClassicGroupState.STABLE, ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.EMPTY}
-    ),
-    ClassicGroupState.COMPLETING_REBALANCE: frozenset({ClassicGroupState.PREPARING_REBALANCE}),
-    ClassicGroupState.STABLE: frozenset({ClassicGroupState.COMPLETING_REBALANCE}),
-    ClassicGroupState.DEAD: frozenset(ClassicGroupState),
+    EMPTY: frozenset({PREPARING_REBALANCE}),
+    PREPARING_REBALANCE: frozenset({STABLE, COMPLETING_REBALANCE, EMPTY}),
+    COMPLETING_REBALANCE: frozenset({PREPARING_REBALANCE}),
+    STABLE: frozenset({COMPLETING_REBALANCE}),
+    DEAD: frozenset(ClassicGroupState),
 }
 
 
@@ -74,9 +74,6 @@ def choose_protocol(members: Iterable[ClassicMember], candidates: Container[str]
     votes = Counter(member.vote(candidates) for member in members)
     max_votes = max(votes.values())
     return next(name for name in hash_order(votes, string_hash) if votes[name] == max_votes)
-
-
-EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
 
 class ClassicGroup:

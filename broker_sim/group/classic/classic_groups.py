@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
 from broker_sim.group import record_messages
-from broker_sim.group.classic.classic_group import ClassicGroup, ClassicGroupState
+from broker_sim.group.classic.classic_group import COMPLETING_REBALANCE, PREPARING_REBALANCE, STABLE, ClassicGroup
 from broker_sim.group.classic.group_metadata import group_record, restored_group
 from broker_sim.group.classic.join import JoinRequest, Joins
 from broker_sim.group.classic.rebalance import Rebalance, has_failed_since, sync_response
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from broker_sim.group.records import GroupRecord
     from broker_sim.runtime.event_log import EventLogger
 
-EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 MemberIdentity = messages.LeaveGroupRequest.MemberIdentity
 MemberResponse = messages.LeaveGroupResponse.MemberResponse
 

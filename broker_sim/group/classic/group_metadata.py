@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from broker_sim.group import record_messages
-from broker_sim.group.classic.classic_group import ClassicGroup, ClassicGroupState
+from broker_sim.group.classic.classic_group import EMPTY, STABLE, ClassicGroup
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.group import NO_TIMEOUT
 from broker_sim.group.records import GroupRecord
@@ -57,7 +57,7 @@ def restored_group(group_id: str, value: record_messages.GroupMetadataValue, clo
     group = ClassicGroup(
         group_id,
         clock,
-        state=ClassicGroupState.STABLE if value.members else ClassicGroupState.EMPTY,
+        state=STABLE if value.members else EMPTY,
         generation_id=value.generation,
         protocol_type=value.protocol_type or None,
         protocol_name=value.protocol,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group import ClassicGroupState
+from broker_sim.group.classic.classic_group import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from broker_sim.group.classic.classic_member import ClassicMember, MemberProtocol
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.rebalance import has_failed_since, join_response
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     JoinResult = Result[messages.JoinGroupResponse]
 
-EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 SKIP_ASSIGNMENT_VERSION = 9
 
 

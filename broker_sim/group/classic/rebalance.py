@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_sim.coordinator.result import Result
 from broker_sim.errors import ApiError, ErrorCode
-from broker_sim.group.classic.classic_group import ClassicGroupState
+from broker_sim.group.classic.classic_group import COMPLETING_REBALANCE, DEAD, EMPTY, PREPARING_REBALANCE, STABLE
 from broker_sim.group.classic.classic_member import EMPTY_ASSIGNMENT
 from broker_sim.group.classic.group_metadata import group_record
 from broker_sim.group.classic.sessions import MemberSessions
@@ -141,9 +141,6 @@ def has_failed_since(group: ClassicGroup, old_operation: DelayedRequest | None) 
     """Whether a join phase has failed without a common protocol since `old_operation` was the join operation."""
     operation = group.join_operation
     return isinstance(operation, RetriedJoin) and operation is not old_operation
-
-
-EMPTY, PREPARING_REBALANCE, COMPLETING_REBALANCE, STABLE, DEAD = ClassicGroupState
 
 
 def join_response(
