@@ -11,6 +11,7 @@ So after a failover it may use the old leader. Each client has a random stream o
 from __future__ import annotations
 
 import random
+from types import coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_sim.chaos.random_run.schedule import TOPIC
@@ -47,14 +48,10 @@ VERSIONS: Final[Mapping[type, int]] = {
 """Versions of requests that are not sent in the newest version, because these have topic names, not ids."""
 
 
-class _Wait:
-    """Suspends a client until its timer expires or its response arrives."""
-
-    def __await__(self) -> Generator[None, Any, Any]:
-        return (yield)
-
-
-_WAIT: Final = _Wait()
+@coroutine
+def _wait() -> Generator[None, Any, Any]:
+    """Suspend a client until its timer expires or its response arrives."""
+    return (yield)
 
 
 class Client:
@@ -107,7 +104,7 @@ class Client:
         """Pause for up to `longest_ms`; for ever if the run is over by then."""
         delay_ms = self._rng.randint(1, longest_ms)
         self._resting = self._shared.cluster.scheduler.call_later(delay_ms, self._wake)
-        await _WAIT
+        await _wait()
 
     def _wake(self) -> None:
         if self._goes_on:
@@ -122,7 +119,7 @@ class Client:
         shared.waiting += 1
         version = self._versions.get(type(message), _RANGES[message.API_KEY][1])
         pending = self._client.send(broker_id, message, version, self._resume)
-        await _WAIT
+        await _wait()
         timer.cancel()
         shared.waiting -= 1
         return pending
