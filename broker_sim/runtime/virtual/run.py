@@ -32,8 +32,8 @@ RUNS_PER_COLLECTION = 50
 """A run with brokers leaves half a megabyte; a full collection takes 40 ms, and longer in large programs."""
 
 _runs = count(1)
-_around: list[None] = []
-"""Not empty inside `garbage_of_one_run`."""
+_collected_runs: list[None] = []
+"""One item for each `garbage_of_one_run` that the program is inside."""
 
 
 def run(
@@ -79,7 +79,7 @@ class VirtualRun:
         self._runner.get_loop()
         self._context = copy_context()
         self._resources = ExitStack()
-        if not _around:
+        if not _collected_runs:
             self._resources.enter_context(_own_garbage())
 
     def wait(self, coroutine: Coroutine[Any, Any, Result], *, name: str | None = None) -> Result:
@@ -214,8 +214,8 @@ def garbage_of_one_run() -> Iterator[None]:
     objects of the whole program are not searched.
     """
     with _own_garbage():
-        _around.append(None)
+        _collected_runs.append(None)
         try:
             yield
         finally:
-            _around.pop()
+            _collected_runs.pop()
