@@ -71,16 +71,6 @@ class KafkaSide:
         self._ask("wait", by_ms)
 
 
-class KnownIds:
-    """A random generator that returns Kafka's random ids in order."""
-
-    def __init__(self, member_ids):
-        self._bits = iter([uuid.UUID(each[-36:]).int for each in member_ids])
-
-    def getrandbits(self, _count):
-        return next(self._bits)
-
-
 class OurSide:
     """The same scenario on the simulator's groups."""
 
@@ -188,7 +178,9 @@ def test_replaced_static_members_are_in_kafkas_order(bench, peer_command):
 
 
 def make_ours(bench, member_ids, metadata):
-    object.__setattr__(bench.broker, "random", KnownIds(member_ids))
+    """Return our side, which draws Kafka's random ids in order."""
+    bits = iter([uuid.UUID(each[-36:]).int for each in member_ids])
+    bench.broker.random.getrandbits = lambda _count: next(bits)
     return NewMembers(OurSide(bench), metadata)
 
 
