@@ -334,14 +334,12 @@ class Broker:
                 getattr(self, name).on_image(changes, image)
         self.call_if_made("share_partitions", methodcaller("on_image", image))
 
-    # -- requests of clients --------------------------------------------------------------------
+    # -- requests -------------------------------------------------------------------------------
 
     def controller_gate(self, endpoints: tuple[Endpoint, ...]) -> RequestDispatcher:
         """Return the dispatcher for the listeners at `endpoints`, which lead to the controller."""
         self.controller_endpoints = endpoints
         return self._make_dispatcher(self._environment.api_table.of_controllers())
-
-    # -- requests of other brokers, which also call `replica_server` -----------------------------
 
     def add_partitions_to_txn(
         self,
@@ -374,8 +372,6 @@ class Broker:
     def create_dead_letter_topic(self, name: str, respond: Callable[[ErrorCode], object]) -> None:
         """Create a topic for dead letters, as for a client of this broker."""
         create_dead_letter_topic(self, name, respond)
-
-    # -- requests of the cluster: verbs and the trace topic ---------------------------------------
 
     def remove_member(self, group_id: str, member_id: str) -> None:
         """Remove a member from a group of any kind that this broker coordinates."""

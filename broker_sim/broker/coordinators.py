@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from broker_sim.broker.broker import Broker
-    from broker_sim.broker.environment import BrokerEnvironment
+    from broker_sim.broker.environment import BrokerEnvironment, Peer
     from broker_sim.coordinator.broker_context import BrokerContext
     from broker_sim.coordinator.storage import CoordinatorStorage
     from broker_sim.group.other_brokers import LatestOffset
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from broker_sim.share.state_apis import StateApi
     from broker_sim.transaction.coordinator import TransactionCoordinator
 
-    Peers = Mapping[int, Broker]
+    Peers = Mapping[int, Peer]
 
 
 def _always(api_key: ApiKey) -> Callable[[object], str]:

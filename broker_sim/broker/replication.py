@@ -23,7 +23,7 @@ from broker_sim.replica import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from broker_sim.broker.broker import Broker
+    from broker_sim.broker.environment import Peer
     from broker_sim.config import BrokerConfig
     from broker_sim.controller import AlterPartitionResult, Controller
     from broker_sim.controller.controller_link import ControllerLink
@@ -105,7 +105,7 @@ def _decision(result: AlterPartitionResult) -> IsrDecision:
 
 def make_applier(
     broker: BrokerContext,
-    peers: Mapping[int, Broker],
+    peers: Mapping[int, Peer],
     replica_manager: ReplicaManager,
     alter_partition: AlterPartitionManager,
     follower_quota: ReplicaQuota,
