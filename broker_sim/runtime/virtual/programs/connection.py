@@ -6,18 +6,33 @@ import asyncio
 import errno
 import socket
 import struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.runtime.virtual.network.ports import BoundPort
-    from broker_sim.runtime.virtual.programs.program import Program
 
 READ_BYTES = 262_144
 BACKLOG = 100
 _ARRIVAL = struct.Struct("<III")
+
+
+class Owner(Protocol):
+    """The program that the connection belongs to."""
+
+    def on_connected(self, number: int, error: int) -> None:
+        """Receive the result of a connect, an errno or 0."""
+
+    def next_number(self) -> int:
+        """Return the number for an incoming connection."""
+
+    def on_accepted(self, number: int, connection: Connection) -> None:
+        """Take over an incoming connection."""
+
+    def on_arrival(self) -> None:
+        """Run soon: there is data to read, or room to write."""
 
 
 class Connection(asyncio.Protocol):
@@ -25,7 +40,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        program: Program,
+        owner: Owner,
         number: int,
         sock: socket.socket,
         filler_bytes: int = 0,
@@ -33,7 +48,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """`on_made(peer)` is called for an incoming connection."""
         sock.setblocking(False)
-        self._program = program
+        self._owner = owner
         self._number = number
         self._sock = sock
         self._filler_bytes = filler_bytes
@@ -49,7 +64,7 @@ class Connection(asyncio.Protocol):
             await loop.create_connection(lambda: self, host, port)
         except OSError as error:
             self._sock.close()
-            self._program.on_connected(self._number, error.errno or errno.ECONNREFUSED)
+            self._owner.on_connected(self._number, error.errno or errno.ECONNREFUSED)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the filler bytes, so that the program may write."""
@@ -59,19 +74,19 @@ class Connection(asyncio.Protocol):
         if self._on_made is not None:
             self._on_made(transport.get_extra_info("peername"))
         else:
-            self._program.on_connected(self._number, 0)
+            self._owner.on_connected(self._number, 0)
 
     def data_received(self, data: bytes) -> None:
         """Pass arriving data to the program."""
         self._outbox += data
         self.flush()
-        self._program.on_arrival()
+        self._owner.on_arrival()
 
     def eof_received(self) -> bool:
         """Pass the end of data to the program, which may still write."""
         self._far_end_is_over = True
         self.flush()
-        self._program.on_arrival()
+        self._owner.on_arrival()
         return True
 
     def connection_lost(self, error: BaseException | None) -> None:
@@ -80,7 +95,7 @@ class Connection(asyncio.Protocol):
         self._transport = None
         self.flush()
         self._sock.close()
-        self._program.on_arrival()
+        self._owner.on_arrival()
 
     @property
     def is_closed(self) -> bool:
@@ -137,9 +152,9 @@ class Connection(asyncio.Protocol):
 class Server:
     """A port on which a program listens; the program gets each connection as a message with a socket."""
 
-    def __init__(self, program: Program, sock: socket.socket, port: BoundPort) -> None:
+    def __init__(self, owner: Owner, sock: socket.socket, port: BoundPort) -> None:
         sock.setblocking(False)
-        self._program = program
+        self._owner = owner
         self._sock = sock
         self._port = port
         self._is_started = False
@@ -159,7 +174,7 @@ class Server:
 
     def _accept(self) -> Connection:
         near, far = socket.socketpair()
-        number = self._program.next_number()
+        number = self._owner.next_number()
 
         def tell(peer: tuple[str, int]) -> None:
             (address,) = struct.unpack(">I", socket.inet_aton(peer[0]))
@@ -168,10 +183,10 @@ class Server:
                     socket.send_fds(self._sock, [_ARRIVAL.pack(number, peer[1], address)], [far.fileno()])
                 except OSError:  # the queue is full or closed by the program: the connection ends
                     return
-            self._program.on_arrival()
+            self._owner.on_arrival()
 
-        connection = Connection(self._program, number, near, on_made=tell)
-        self._program.on_accepted(number, connection)
+        connection = Connection(self._owner, number, near, on_made=tell)
+        self._owner.on_accepted(number, connection)
         return connection
 
     def is_over(self) -> bool:

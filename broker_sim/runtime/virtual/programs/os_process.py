@@ -9,7 +9,7 @@ import socket
 import struct
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from broker_sim.runtime.virtual.core.errors import EscapeError, VirtualRunError
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable
 
+    from broker_sim.runtime.virtual.core.processes import Process
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
-    from broker_sim.runtime.virtual.programs.program import Program
 
 NEVER: Final = 2**63 - 1
 _MESSAGE: Final = struct.Struct("<IIqq")
@@ -49,6 +49,46 @@ class ProgramHangsError(VirtualRunError):
     """A program computes without waiting, or waits for something outside of virtual time."""
 
 
+class Surroundings(Protocol):
+    """The program that a process belongs to."""
+
+    process: Process
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether no other process of the program and no connection can change anything before the loop does."""
+
+    def new_image(self, process: OsProcess) -> int:
+        """Return the base of the connection numbers of a new process image, made by exec or fork."""
+
+    def connect(self, number: int, target: int, filler_bytes: int, fd: int) -> None:
+        """Open a connection; `target` is an IPv4 address followed by a port in the last 16 bits."""
+
+    def bind(self, port: int) -> tuple[int, int]:
+        """Bind a port of the host, 0 for a free one; return errno or 0, and the port."""
+
+    def serve(self, port: int, fd: int) -> None:
+        """Keep our end of a socket that the program has bound to a port."""
+
+    def listen(self, port: int) -> None:
+        """Accept connections on a port."""
+
+    def add_child(self, parent: OsProcess, pid: int, fd: int) -> None:
+        """Add a new child process."""
+
+    def signal_process(self, sender: OsProcess, pid: int, number: int) -> int:
+        """Execute `kill(pid, number)`; return errno, 0, or NOT_OURS."""
+
+    def after_step(self, process: OsProcess, *, has_run: bool) -> bool:
+        """Collect what a process has sent and printed; return whether that may have ended a wait."""
+
+    def on_end(self, process: OsProcess) -> None:
+        """Handle the end of a process."""
+
+    def on_failure(self, process: OsProcess, kind: Callable[[str], VirtualRunError], text: str) -> VirtualRunError:
+        """End the whole program after a failure of a process; return the error that fails the run."""
+
+
 class OsProcess:
     """One process of a program. While it runs, until all its threads wait, the loop is blocked.
 
@@ -58,7 +98,7 @@ class OsProcess:
     def __init__(
         self,
         loop: VirtualEventLoop,
-        program: Program,
+        program: Surroundings,
         number: int,
         control: socket.socket,
         pid: int,

@@ -199,7 +199,7 @@ class Program:
 
     @property
     def is_alone(self) -> bool:
-        """Whether nothing can change before the loop runs: it has one process, and no unread data."""
+        """Whether it has one process only, with no unread data."""
         return len(self._processes) == 1 and not any(each.has_backlog for each in self._connections.values())
 
     def new_image(self, process: OsProcess) -> int:
