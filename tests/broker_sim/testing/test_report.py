@@ -110,6 +110,6 @@ def test_fixture_that_does_not_end_is_reported_beside_the_failure(run_suite):
             "E *AssertionError: the first failure counts",
             "*Captured virtual time teardown*",
             "more than the allowed 600.0 s pass at the end of the run, at 600.0 s *; where it waits:",
-            "*_live) > *(client) > *",
+            "*_iterate) > *(client) > *",
         ]
     )
