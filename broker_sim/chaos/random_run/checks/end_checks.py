@@ -164,7 +164,9 @@ _OF_LETTERS: Final = ("__dlq.errors.partition", "__dlq.errors.offset")
 
 
 def without_letter(cluster: VirtualCluster, topic: str, rejected: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return which of the rejected records have no letter in the topic."""
+    """Return which of the rejected records have no letter in the topic: none, if it has a partition without leader."""
+    if not all(state.has_leader for state in cluster.nodes.controller.image.topics[topic].partitions):
+        return []  # the invariant `recovers` is violated
     written = set()
     for letter in cluster.inside.records(topic):
         headers = {name: int(value or 0) for name, value in letter.headers if name in _OF_LETTERS}
