@@ -194,9 +194,10 @@ class OsProcess:
             self._is_running = False
         if self.has_ended:
             return
+        if deadline_ns is None:
+            self.close()  # the system closes its files one by one: all of them are closed at its end
         may_go_on = self._program.after_step(self, has_run=self._has_run or deadline_ns is None)
         if deadline_ns is None:
-            self.close()
             self._program.on_end(self)
         elif may_go_on or self._signals:
             self.wake()

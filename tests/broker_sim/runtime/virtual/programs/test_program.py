@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import platform
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -106,6 +107,26 @@ def test_wall_clock_that_is_off_is_seen():
     _, off = play(scenario, *python("import time; print(time.time())"))
     _, right = play(until_the_end, *python("import time; print(time.time())"))
     assert float(off.text) - float(right.text) == pytest.approx(3600)
+
+
+def test_connections_are_read_when_all_files_of_an_ended_program_are_closed(monkeypatch):
+    """The system closes them one by one, so that a loop that looked earlier would see some closed in one run only."""
+    states = []
+    after_step = Program.after_step
+
+    def look(self, process, *, has_run):
+        states.append(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0])
+        return after_step(self, process, has_run=has_run)
+
+    monkeypatch.setattr(Program, "after_step", look)
+    many_files = (
+        "import os, resource\n"
+        "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\n"
+        "for number in range(1000, min(most, 30_000)): os.dup2(0, number)\n"
+    )
+    play(until_the_end, *python(many_files))
+    assert states[-1] == "Z"
 
 
 def test_program_does_not_outlive_its_run():
