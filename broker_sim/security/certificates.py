@@ -36,6 +36,14 @@ def check_cryptography() -> None:
         raise MissingExtraError(text) from error
 
 
+def generate_key() -> EllipticCurvePrivateKey:
+    """Return a new key on the curve P-256. Raises MissingExtraError."""
+    check_cryptography()
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
 class KeyPair(NamedTuple):
     """A certificate with its chain and its key, as PEM; `repr` does not show the key."""
 
@@ -67,10 +75,7 @@ class Certificates:
 
     @cached_property
     def _key(self) -> EllipticCurvePrivateKey:
-        check_cryptography()
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
-
-        return ec.generate_private_key(ec.SECP256R1())
+        return generate_key()
 
     @cached_property
     def authority(self) -> str:
@@ -79,12 +84,9 @@ class Certificates:
 
     def issue(self, name: str, hosts: Iterable[str] = (), *, expired: bool = False) -> KeyPair:
         """Return a certificate for `CN=name` and its key; with `hosts` it is a server certificate."""
-        authority_key = self._key
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
-
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = generate_key()
         until = _EXPIRED if expired else _UNTIL
-        certificate = _sign(name, key, authority_key, tuple(hosts), until=until, is_authority=False)
+        certificate = _sign(name, key, self._key, tuple(hosts), until=until, is_authority=False)
         return KeyPair(_pem(certificate), _key_text(key))
 
     def for_hosts(self, hosts: Iterable[str], *, expired: bool = False, wrong_host: bool = False) -> KeyPair:

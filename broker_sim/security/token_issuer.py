@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from broker_sim.security.certificates import check_cryptography
+from broker_sim.security.certificates import generate_key
 from broker_sim.security.json_web_keys import JsonWebKeys
 
 if TYPE_CHECKING:
@@ -42,10 +42,7 @@ class TokenIssuer:
 
     @cached_property
     def _key(self) -> EllipticCurvePrivateKey:
-        check_cryptography()
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - an extra
-
-        return ec.generate_private_key(ec.SECP256R1())
+        return generate_key()
 
     @property
     def key_set(self) -> KeySet:
