@@ -213,7 +213,7 @@ class ClassicGroup:
         if self.leader_id is None:
             self.leader_id = member_id
         self.members.put(member_id, member)
-        self._supported_protocols.update([protocol.name for protocol in member.protocols])
+        self._supported_protocols.update(member.protocol_names)
         self._park_join(member, respond)
         self.pending_join_members.pop(member_id, None)
 
@@ -221,7 +221,7 @@ class ClassicGroup:
         """Remove a member or pending member, if there is one; if it was the leader, elect another."""
         member: ClassicMember | None = self.members.pop(member_id, None)
         if member is not None:
-            self._supported_protocols.subtract([protocol.name for protocol in member.protocols])
+            self._supported_protocols.subtract(member.protocol_names)
             if member.is_awaiting_join:
                 self.awaiting_join_count -= 1
             if member.group_instance_id is not None:
@@ -251,9 +251,9 @@ class ClassicGroup:
         respond: JoinResponder | None,
     ) -> None:
         """Update a member from its new join, and park the join if `respond` is given."""
-        self._supported_protocols.subtract([protocol.name for protocol in member.protocols])
+        self._supported_protocols.subtract(member.protocol_names)
         member.protocols = tuple(protocols)
-        self._supported_protocols.update([protocol.name for protocol in member.protocols])
+        self._supported_protocols.update(member.protocol_names)
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
         self._park_join(member, respond)

@@ -75,6 +75,11 @@ class ClassicMember:
         """The delayed operation that expires its session; each request of the member postpones it."""
 
     @property
+    def protocol_names(self) -> list[str]:
+        """The names of its protocols, in its order of preference."""
+        return [protocol.name for protocol in self.protocols]
+
+    @property
     def is_static(self) -> bool:
         """Whether this is a static member (KIP-345)."""
         return self.group_instance_id is not None
