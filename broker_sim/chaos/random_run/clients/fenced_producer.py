@@ -61,7 +61,7 @@ class FencedProducer(CoordinatedClient):
 
     async def _act_as_zombie(self) -> None:
         """Continue as if not fenced: write, commit an offset, or commit the transaction it was fenced in."""
-        while self._chance.random() >= ZOMBIE_END_SHARE:
+        while not self._is_drawn(ZOMBIE_END_SHARE):
             what = self._chance.choice((WRITE, OFFSET, COMMIT))
             if what == COMMIT and not self._is_replaced:
                 # Its transaction has timed out, but the record of that may not be written yet.
