@@ -12,7 +12,8 @@ With a command in real time `judge` reads them from the command line.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.chaos import checkers
 from broker_sim.chaos.checkers import Ended
@@ -56,12 +57,13 @@ def value_of(record: Any) -> Hashable:
     return value
 
 
-class _Transaction:
-    """Topics and offsets of a transaction so far."""
+class _Part(NamedTuple):
+    """What one request has added to a transaction."""
 
-    def __init__(self) -> None:
-        self.topics: set[str] = set()
-        self.offsets: list[_Offset] = []
+    number: int
+    """Of the request, see `RequestStatus.number`."""
+    topics: Sequence[str] = ()
+    offsets: Sequence[_Offset] = ()
 
 
 class History:
@@ -74,10 +76,13 @@ class History:
 
         An offset has several values if a new leader lacks records that the former one has acknowledged.
         """
-        self._committed: list[_Offset] = []
-        """Offsets committed by groups, in order."""
-        self._open: dict[str, _Transaction] = {}
-        """The open transactions, by transactional id."""
+        self._committed: list[tuple[int, _Offset]] = []
+        """Offsets committed by groups, with the numbers of the requests.
+
+        The order of the responses is another one: a broker that was paused sends its own late.
+        """
+        self._open: dict[tuple[int, int], list[_Part]] = {}
+        """The open transactions, by producer id and epoch: one of a fenced producer is never committed."""
         self._ended: list[Ended] = []
         self._sent: dict[str, list[Hashable]] = {}
         self._handled: list[Any] = []
@@ -109,9 +114,9 @@ class History:
         """Add an answered request."""
         take = getattr(self, f"_take_{request.api}", None)
         if take is not None and request.response is not None:
-            take(request.request, request.response)
+            take(request.number, request.request, request.response)
 
-    def _take_Produce(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+    def _take_Produce(self, number: int, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
         offsets = {
             (self._topic(topic), each.index): each.base_offset
             for topic in response.responses
@@ -124,27 +129,39 @@ class History:
                 base_offset = offsets.get((name, each.index))
                 if base_offset is None or each.records is None:
                     continue
-                if request.transactional_id:
-                    self._open.setdefault(request.transactional_id, _Transaction()).topics.add(name)
-                elif not parse_header(each.records).is_transactional:
+                header = parse_header(each.records)
+                if header.is_transactional:
+                    self._add(header.producer_id, header.producer_epoch, _Part(number, topics=[name]))
+                else:
                     values = self._acknowledged.setdefault(name, {})
                     for place, record in enumerate(iter_records(each.records)):
                         value = None if record.value is None else bytes(record.value)
                         values[each.index, base_offset + place, value] = None
 
-    def _take_OffsetCommit(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
-        self._committed += self._offsets(request, response)
+    def _take_OffsetCommit(self, number: int, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+        self._committed += ((number, offset) for offset in self._offsets(request, response))
 
-    def _take_TxnOffsetCommit(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
-        self._open.setdefault(request.transactional_id, _Transaction()).offsets += self._offsets(request, response)
+    def _take_TxnOffsetCommit(self, number: int, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+        part = _Part(number, offsets=[*self._offsets(request, response)])
+        self._add(request.producer_id, request.producer_epoch, part)
 
-    def _take_EndTxn(self, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
-        if not response.error_code:
-            ended = self._open.pop(request.transactional_id, _Transaction())
-            if request.committed:
-                groups = frozenset(group for (group, _, _), _ in ended.offsets)
-                self._committed += ended.offsets
-                self._ended.append(Ended(request.transactional_id, frozenset(ended.topics), groups))
+    def _take_EndTxn(self, number: int, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
+        if response.error_code:
+            return
+        key = request.producer_id, request.producer_epoch
+        parts = self._open.pop(key, [])
+        # A repeated EndTxn may be answered when the producer's next transaction has begun.
+        self._open[key] = [part for part in parts if part.number > number]
+        if request.committed:
+            ended = [part for part in parts if part.number < number]
+            topics = frozenset(topic for part in ended for topic in part.topics)
+            offsets = [offset for part in ended for offset in part.offsets]
+            self._committed += ((number, offset) for offset in offsets)
+            groups = frozenset(group for (group, _, _), _ in offsets)
+            self._ended.append(Ended(request.transactional_id, topics, groups))
+
+    def _add(self, producer_id: int, producer_epoch: int, part: _Part) -> None:
+        self._open.setdefault((producer_id, producer_epoch), []).append(part)
 
     def _offsets(self, request: Any, response: Any) -> Iterator[_Offset]:
         """Yield the committed offsets."""
@@ -222,7 +239,8 @@ class History:
 
     def commits_never_go_back(self, group: str) -> None:
         """Raise InvariantError if a group has committed a smaller offset of a partition after a larger one."""
-        steps = [(place, offset) for place, offset in self._committed if place[0] == group]
+        in_order = sorted(self._committed, key=itemgetter(0))
+        steps = [(place, offset) for _, (place, offset) in in_order if place[0] == group]
         _claim(f"offsets of {group} never go back", checkers.gone_back(steps))
 
     def only_committed_is_read(self) -> None:

@@ -24,6 +24,8 @@ MAX_ROWS: Final = 1_000
 class RequestStatus(NamedTuple):
     """One request of a client, and its response if there is one yet."""
 
+    number: int
+    """Position in the order in which requests came to the cluster, whatever the clocks of its brokers say."""
     received_ms: int
     """Time of arrival in ms since the epoch."""
     broker: int
@@ -48,6 +50,7 @@ class RequestStatus(NamedTuple):
     def to_json(self) -> dict[str, Any]:
         """Return plain values; messages become texts without long byte strings."""
         return {
+            "number": self.number,
             "received_ms": self.received_ms,
             "broker": self.broker,
             "api": self.api,
@@ -75,11 +78,12 @@ class RequestsStatus(tuple[RequestStatus, ...]):
 class LogEntry:
     """One request in the log, and its response once there is one."""
 
-    __slots__ = ("_begun_ms", "_elapsed_ms", "_log", "_received_ms", "_request", "_response", "context")
+    __slots__ = ("_begun_ms", "_elapsed_ms", "_log", "_number", "_received_ms", "_request", "_response", "context")
 
-    def __init__(self, log: RequestLog, request: Any, context: RequestContext) -> None:
+    def __init__(self, log: RequestLog, number: int, request: Any, context: RequestContext) -> None:
         clock = context.broker.clock
         self._log = log
+        self._number = number
         self._request = request
         self.context = context
         self._received_ms = clock.wall_clock_ms()
@@ -101,6 +105,7 @@ class LogEntry:
         """Return the request as it is now."""
         context = self.context
         return RequestStatus(
+            self._number,
             self._received_ms,
             context.broker.broker_id,
             context.api_key.api_name,
@@ -160,6 +165,8 @@ class RequestLog:
         self.on_answer: Callable[[RequestStatus], object] | None = None
         """Called with each request that is answered while requests are kept."""
         self._entries: deque[LogEntry] = deque()
+        self._begun = 0
+        """Number of requests so far."""
 
     def keep(self, count: int) -> None:
         """Drop the kept requests, and keep the last `count` requests from now on."""
@@ -192,7 +199,8 @@ class RequestLog:
 
     def begin(self, request: Any, context: RequestContext) -> LogEntry:
         """Record a request that has arrived; return its entry, which later gets the response."""
-        entry = LogEntry(self, request, context)
+        self._begun += 1
+        entry = LogEntry(self, self._begun, request, context)
         if self.limit:
             self._entries.append(entry)
         return entry

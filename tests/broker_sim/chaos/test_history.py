@@ -1,14 +1,16 @@
 """Histories: each judgement is broken by an application that is wrong in that way alone, and by no right one."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from broker_sim.chaos import InvariantError, Schedule, run_chaos
 from broker_sim.chaos.checkers import Ended, disordered, gone_back, lost, not_once, torn, twice, uncommitted
-from broker_sim.chaos.history import read_judgement
+from broker_sim.chaos.history import History, read_judgement
 from broker_sim.errors import ConfigError
+from broker_sim.handlers.request_log import RequestStatus
 
 CALM = Schedule(1, workers=1, duration_ms=0)
 ORDERS = 6
@@ -202,6 +204,74 @@ def test_acknowledged_record_is_lost_although_its_offset_was_given_again():
         1600 stop leader for=1000
     """)
     assert run_chaos(test, schedule).text == "nothing of orders is lost: lost: on its way, on the old leader"
+
+
+def answered(number, api, **fields):
+    """Return a request with a response that has no error, numbered as it came."""
+    topic = SimpleNamespace(name="orders", partitions=[SimpleNamespace(error_code=0, partition_index=0)])
+    response = SimpleNamespace(error_code=0, topics=[topic])
+    return RequestStatus(number, 0, 1, api, 0, None, "", 0, SimpleNamespace(**fields), response, 0)
+
+
+def commit(number, offset, **fields):
+    partitions = [SimpleNamespace(partition_index=0, committed_offset=offset)]
+    topics = [SimpleNamespace(name="orders", partitions=partitions)]
+    api = "TxnOffsetCommit" if fields else "OffsetCommit"
+    return answered(number, api, group_id="shop", topics=topics, **fields)
+
+
+def commit_in_transaction(number, offset, epoch):
+    return commit(number, offset, producer_id=7, producer_epoch=epoch)
+
+
+def end(number, epoch, committed=True):
+    fields = {"transactional_id": "bills", "producer_id": 7, "producer_epoch": epoch, "committed": committed}
+    return answered(number, "EndTxn", **fields)
+
+
+@pytest.mark.parametrize(
+    ("requests", "goes_back"),
+    [
+        ([commit(1, 5), commit(2, 4)], True),
+        pytest.param([commit(2, 5), commit(1, 4)], False, id="the former coordinator sends its response late"),
+        pytest.param([commit(2, 4), commit(1, 5)], True, id="the later commit is answered first"),
+        pytest.param([commit_in_transaction(1, 5, 0), end(2, 0), commit_in_transaction(3, 4, 1), end(4, 1)], True,
+                     id="in a later transaction"),
+        pytest.param([commit_in_transaction(1, 5, 0), end(2, 0, committed=False), commit(3, 4)], False, id="aborted"),
+        pytest.param([commit_in_transaction(2, 5, 1), end(3, 1), commit_in_transaction(1, 4, 0)], False,
+                     id="of a fenced producer"),
+        pytest.param([commit_in_transaction(1, 4, 0), commit_in_transaction(3, 5, 0), end(2, 0), commit(4, 4)], False,
+                     id="an end answered late leaves the next transaction open"),
+        pytest.param([commit_in_transaction(1, 5, 0), commit(2, 6), end(3, 0)], True,
+                     id="a transaction that ends later"),
+    ],
+)  # fmt: skip
+def test_commits_go_back_in_the_order_of_requests(requests, goes_back):
+    history = History(None)
+    for request in requests:
+        history.take(request)
+    if goes_back:
+        with pytest.raises(InvariantError, match="offsets of shop never go back"):
+            history.commits_never_go_back("shop")
+    else:
+        history.commits_never_go_back("shop")
+
+
+def test_offsets_of_a_producer_that_died_do_not_count_for_its_successor():
+    async def test(chaos):
+        kafka, history = chaos.kafka, chaos.history
+        for topic in ("orders", "bills"):
+            await kafka.create_topic(topic, partitions=1, replication_factor=3)
+        await kafka.produce("orders", b"0")
+        options = {"bootstrap_servers": kafka.bootstrap_servers, "transactional_id": "bills"}
+        async with AIOKafkaProducer(**options) as dead:
+            await dead.begin_transaction()
+            await dead.send_offsets_to_transaction({PLACE: 1}, "shop")
+            async with AIOKafkaProducer(**options) as successor, successor.transaction():
+                await successor.send_and_wait("bills", b"0", partition=0)
+        await history.exactly_once("orders", "bills", group="shop", within_s=0)
+
+    assert "bills was written without offsets of shop" in run_chaos(test, CALM).text
 
 
 async def judge_late(chaos):
