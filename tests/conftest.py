@@ -67,6 +67,15 @@ def pytest_configure() -> None:
         os.environ["PYTHONSAFEPATH"] = "1"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Let garbage collections pass over the tests of the session, which would take half a second each time."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     marks = [mark for item in items for mark in item.iter_markers("soak")]
     parts = runpy.run_path(str(SOAK))["PARTS"] if marks else {}
@@ -102,11 +111,11 @@ def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:
 
 
 @pytest.fixture
-def collects_little() -> Iterator[None]:
-    """Let collections pass over what there was before: all tests of a session take half a second each."""
-    gc.freeze()
-    yield
+def nothing_frozen() -> Iterator[None]:
+    """Let collections see all objects, as those of a user's program do."""
     gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
