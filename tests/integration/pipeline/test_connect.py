@@ -120,13 +120,3 @@ def _times(table, column):
     """Return the values of a column of timestamps, in UTC."""
     values = pq.read_table(table, columns=[column]).column(0).to_pylist()
     return {value and value.replace(tzinfo=dt.UTC) for value in values}
-
-
-def test_only_one_module_uses_the_driver_directly():
-    pipeline = Path(find_spec("broker_sim_integration.pipeline").origin).parent
-    found = {
-        str(path.relative_to(pipeline))
-        for path in pipeline.rglob("*.py")
-        if any(word in path.read_text() for word in ("._jvm", "._jsc", ".sparkContext"))
-    }
-    assert found == {"spark/driver.py"}

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import click
 import pyspark
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def class_archive(java: str, *, write: bool) -> Iterator[tuple[str, ...]]:
     except OSError:  # The cache is not writable: the session starts without an archive.
         yield ()
         return
+    click.echo("At its end this run archives Spark's classes, so that later sessions start faster.", err=True)
     with directory:
         unfinished = Path(directory.name, path.name)
         yield (SILENT, shlex.quote(f"{WRITE}{unfinished}"))

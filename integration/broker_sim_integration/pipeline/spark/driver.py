@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
 from pyspark.sql.utils import is_remote
 
 from broker_sim_integration.pipeline.errors import PipelineError
@@ -34,6 +35,11 @@ def make_directory(spark: SparkSession, directory: str) -> None:
         raise PipelineError(f"cannot write to {directory}: {reason}") from error
     if not created:
         raise PipelineError(f"cannot write to {directory}: choose another --output")
+
+
+def forget_process() -> None:
+    """Make pyspark forget Spark's process, which has ended, so that the next session starts another one."""
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - the only way
 
 
 def cores(spark: SparkSession) -> int:

@@ -12,10 +12,10 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from pyspark import SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from broker_sim_integration.pipeline.errors import PipelineError
+from broker_sim_integration.pipeline.spark.driver import forget_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ class KeptOutput:
         # The process ends by itself when its stdin is closed.
         self._gateway.proc.stdin.close()
         self._gateway.proc.wait()
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001 - Spark has no other way to forget a process
+        forget_process()
 
     def text(self) -> str:
         """Return the output so far."""

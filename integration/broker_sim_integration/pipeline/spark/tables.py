@@ -26,15 +26,17 @@ _WRITTEN: Final[WeakKeyDictionary[SparkSession, dict[str, StructType]]] = WeakKe
 
 
 def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
-    """Return a table; if it does not exist, raise PipelineError with a hint at the job that writes it."""
+    """Return a table. Raises PipelineError, with a hint at the job that writes it, if it has no row."""
     frame = read_or_none(spark, directory, table)
     if frame is None:
-        raise PipelineError(f"no table {table} in {directory}: run the job that writes it (docs/operate/pipeline.md)")
+        raise PipelineError(
+            f"no table {table} in {directory}, or it is empty: run the job that writes it (docs/operate/pipeline.md)"
+        )
     return frame
 
 
 def read_or_none(spark: SparkSession, directory: str, table: str, *, of_versions: bool = False) -> DataFrame | None:
-    """Return a table, or None if it was not written yet; with `of_versions` its files may have different columns."""
+    """Return a table, or None if it has no row; with `of_versions` its files may have different columns."""
     path = f"{directory}/{table}"
     schema = None if of_versions else _WRITTEN.get(spark, {}).get(path)
     reader = spark.read.option("mergeSchema", of_versions)
@@ -76,8 +78,10 @@ def append_new(
     written = Counted(frame, {"rows": sf.count("*")})
     path = f"{directory}/{table}"
     written.frame.write.mode("append").partitionBy(*partitions).parquet(path)
-    _WRITTEN.setdefault(frame.sparkSession, {})[path] = frame.schema
-    return int(written.counts()["rows"])
+    count = int(written.counts()["rows"])
+    if count:
+        _WRITTEN.setdefault(frame.sparkSession, {})[path] = frame.schema
+    return count
 
 
 def without(frame: DataFrame, known: DataFrame | None) -> DataFrame:

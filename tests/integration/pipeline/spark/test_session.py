@@ -1,6 +1,7 @@
 """A missing requirement is one line with its remedy; defaults can be overridden."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -173,3 +174,13 @@ def test_a_collector_that_the_user_chose_is_the_only_one(variable, monkeypatch):
     assert "-XX:+UseParallelGC" in default_conf("local[2]")[options].split()
     monkeypatch.setenv(variable, "-Xss2m -XX:+UseSerialGC")
     assert "-XX:+Use" not in default_conf("local[2]")[options]
+
+
+def test_only_one_module_uses_the_driver_directly():
+    pipeline = Path(find_spec("broker_sim_integration.pipeline").origin).parent
+    found = {
+        str(path.relative_to(pipeline))
+        for path in pipeline.rglob("*.py")
+        if any(word in path.read_text() for word in ("._jvm", "._jsc", ".sparkContext"))
+    }
+    assert found == {"spark/driver.py"}
