@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost by an order of magnitude; with more tasks the cores share them evenly."""
-RUNS_PER_TASK: Final = 32
-"""Maximum number of runs per task, so that one lost with its executor is repeated within a minute."""
+RUNS_PER_TASK: Final = 8
+"""Number of runs per task, so that one that is lost with its executor is repeated within a minute."""
 MANTISSA_BITS: Final = 53
 
 DEFAULT_SPECIFICATION: Final[Mapping[str, Any]] = {
@@ -174,9 +174,9 @@ def sweep_summary(results: DataFrame) -> DataFrame:
     )
 
 
-def waves(plan: SweepPlan, at_once: int) -> list[tuple[int, int]]:
-    """Return the first and last seed of each wave, which is large enough to occupy `at_once` tasks."""
-    seeds = math.ceil(at_once / plan.settings)
+def waves(plan: SweepPlan, runs: int) -> list[tuple[int, int]]:
+    """Return the first and last seed of each wave, which has at least `runs` runs unless it is the last one."""
+    seeds = math.ceil(runs / plan.settings)
     end = plan.seed + plan.repeats
     return [(first, min(first + seeds, end) - 1) for first in range(plan.seed, end, seeds)]
 
@@ -188,11 +188,11 @@ def run(spark: SparkSession, plan: SweepPlan, output: str, tasks: int | None = N
     at_once = tasks or TASKS_PER_CORE * driver.cores(spark)
     known = of_code(spark, output, "sweep", code)
     simulated = 0
-    for first, last in waves(plan, at_once):
+    for first, last in waves(plan, at_once * RUNS_PER_TASK):
         simulated += append_missing(
             settings.where(sf.col("seed").between(first, last)),
             known,
-            lambda wave, runs: simulate_all(wave, max(at_once, runs // RUNS_PER_TASK)),
+            lambda wave, runs: simulate_all(wave, max(min(at_once, runs), runs // RUNS_PER_TASK)),
             output,
             "sweep",
             code,

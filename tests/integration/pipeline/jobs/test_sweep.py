@@ -61,6 +61,7 @@ def test_a_sweep_that_fails_keeps_its_seeds_and_is_continued(spark, plan, tmp_pa
 
     simulate = sweep.simulate_all
     monkeypatch.setattr(sweep, "simulate_all", simulate_all)
+    monkeypatch.setattr(sweep, "RUNS_PER_TASK", 1)
     wanted, out = plan(SPECIFICATION | {"duration_ms": [1_000]}, repeats=3), str(tmp_path)
     with pytest.raises(OSError, match="no space left"):
         sweep.run(spark, wanted, out, tasks=4)
