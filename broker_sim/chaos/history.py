@@ -58,10 +58,10 @@ def value_of(record: Any) -> Hashable:
 
 
 class _Part(NamedTuple):
-    """What one request has added to a transaction."""
+    """The contribution of one request to a transaction."""
 
     number: int
-    """Of the request, see `RequestStatus.number`."""
+    """Position of the request, see `RequestStatus.number`."""
     topics: Sequence[str] = ()
     offsets: Sequence[_Offset] = ()
 

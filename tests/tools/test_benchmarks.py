@@ -15,10 +15,11 @@ SPARK_SUITES = {"pipeline"}
 TIMEOUT_S = 180
 
 pytestmark = pytest.mark.threads
+ON_SPARK = [pytest.mark.spark, pytest.mark.soak(part="spark")]
 
 
 @pytest.mark.parametrize(
-    "suite", [pytest.param(suite, marks=[pytest.mark.spark] if suite in SPARK_SUITES else []) for suite in SUITES]
+    "suite", [pytest.param(suite, marks=ON_SPARK if suite in SPARK_SUITES else []) for suite in SUITES]
 )
 def test_tiny_run_of_a_suite_finds_figures(suite, tmp_path):
     figures = tmp_path / "figures.json"

@@ -17,6 +17,7 @@ def test_the_recording_has_these_cases():
     assert list(read_cases(RECORDING)) == list(TABLE)
 
 
+@pytest.mark.soak(part="scenarios")
 @pytest.mark.real_kafka
 def test_kafka_still_does_the_same():
     from broker_sim_integration.membership.real import play_on_real
