@@ -67,7 +67,10 @@ class Connection(asyncio.Protocol):
             self._owner.on_connected(self._number, error.errno or errno.ECONNREFUSED)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Read the filler bytes, so that the program may write."""
+        """Read the filler bytes, so that the program may write; close the connection of a program that has ended."""
+        if self.is_closed:
+            transport.close()
+            return
         self._transport = cast("asyncio.Transport", transport)
         while self._filler_bytes:
             self._filler_bytes -= len(self._sock.recv(self._filler_bytes))

@@ -129,6 +129,26 @@ def test_connections_are_read_when_all_files_of_an_ended_program_are_closed(monk
     assert states[-1] == "Z"
 
 
+def test_connection_that_comes_about_when_its_program_has_just_ended_is_closed():
+    text = "import socket, time; one = socket.socket(); one.setblocking(False); one.connect_ex(('127.0.0.1', 9000))"
+
+    async def main(loop):
+        loop.network.latency_ms = 50
+        received = loop.create_future()
+
+        async def serve(reader, writer):
+            received.set_result((await reader.read(), app.exit_code))
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 9000)
+        worker = loop.process("worker")  # it outlives its program, as a worker that is started again does
+        app = Program(loop, "app", python(f"{text}; time.sleep(0.1)"), process=worker)
+        async with server:
+            return await received
+
+    assert run(main, 1) == (b"", 0)
+
+
 def test_program_does_not_outlive_its_run():
     async def scenario(app):
         await asyncio.sleep(0.5)
