@@ -13,6 +13,7 @@
 #define FREE_CLOCK_READS 20000
 #define FREE_LOCKS 500000
 #define CALLS_PER_YIELD 256
+#define LOCKS_PER_SWITCH 8
 #define FREE_YIELDS 8
 #define FREE_TURNS 500
 #define FIRST_COST_NS 1000LL
@@ -60,16 +61,21 @@ static void make_ready(struct vt_thread *thread, enum vt_outcome outcome) {
     ready_end = &thread->next_ready;
 }
 
+/* A random number below `count`, with VT_ORDER. */
+static uint64_t draw(uint64_t count) {
+    order_state ^= order_state << 13;
+    order_state ^= order_state >> 7;
+    order_state ^= order_state << 17;
+    return order_state % count;
+}
+
 /* The thread that has been ready for longest, or with VT_ORDER a random one. */
 static struct vt_thread *take_ready(void) {
     struct vt_thread **place = &ready;
     if (order_state && ready) {
         uint64_t count = 0;
         for (struct vt_thread *each = ready; each; each = each->next_ready) count++;
-        order_state ^= order_state << 13;
-        order_state ^= order_state >> 7;
-        order_state ^= order_state << 17;
-        for (uint64_t skip = order_state % count; skip; skip--) place = &(*place)->next_ready;
+        for (uint64_t skip = draw(count); skip; skip--) place = &(*place)->next_ready;
     }
     struct vt_thread *thread = *place;
     if (!thread) return 0;
@@ -261,7 +267,15 @@ static void count_call(int *calls, int free_calls) {
 
 void vt_on_clock_read(void) { count_call(&vt_self->clock_reads, FREE_CLOCK_READS); }
 
-void vt_on_lock(void) { count_call(&vt_self->locks, FREE_LOCKS); }
+/* With VT_ORDER others may run before this thread takes the lock, so that they see what it did before. */
+void vt_on_lock(void) {
+    struct vt_thread *self = vt_self;
+    count_call(&self->locks, FREE_LOCKS);
+    if (!order_state || !ready || draw(LOCKS_PER_SWITCH)) return;
+    turns_without_idleness--;  /* its own turn is not over */
+    make_ready(self, WOKEN);
+    let_others_run(self);
+}
 
 /* -- threads -- */
 

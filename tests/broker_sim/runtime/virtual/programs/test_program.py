@@ -4,6 +4,7 @@ import asyncio
 import fcntl
 import platform
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -238,6 +239,51 @@ def test_order_of_threads_may_be_drawn():
     orders = {play(until_the_end, *python(text), order=order)[1].text for order in range(1, 5)}
     assert len(orders) > 1
     assert play(until_the_end, *python(text), order=2)[1].text == play(until_the_end, *python(text), order=2)[1].text
+
+
+LOSES_AN_UPDATE = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int balance;
+
+static int read_balance(void) {
+    pthread_mutex_lock(&lock);
+    int read = balance;
+    pthread_mutex_unlock(&lock);
+    return read;
+}
+
+static void *pay_in(void *nothing) {
+    sleep(1);
+    int read = read_balance();
+    pthread_mutex_lock(&lock);
+    balance = read + 1;
+    pthread_mutex_unlock(&lock);
+    return nothing;
+}
+
+int main(void) {
+    pthread_t one, other;
+    pthread_create(&one, 0, pay_in, 0);
+    pthread_create(&other, 0, pay_in, 0);
+    pthread_join(one, 0);
+    pthread_join(other, 0);
+    printf("%d", balance);
+}
+"""
+
+
+def test_drawn_order_finds_a_lost_update_between_two_locks(tmp_path):
+    (tmp_path / "bank.c").write_text(LOSES_AN_UPDATE)
+    bank = tmp_path / "bank"
+    subprocess.run(["cc", "-o", bank, tmp_path / "bank.c", "-lpthread"], check=True)
+    balances = [play(until_the_end, bank, order=order)[1].text for order in range(30)]
+    assert balances[0] == "2"  # in the order in which they became ready
+    assert set(balances) == {"1", "2"}
+    assert balances == [play(until_the_end, bank, order=order)[1].text for order in range(30)]
 
 
 def test_other_machine_is_refused_in_one_line(monkeypatch):
