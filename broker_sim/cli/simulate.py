@@ -31,16 +31,16 @@ LARGEST_SEED = 1 << 32
 @click.option("--jobs", type=click.IntRange(1), help="Number of processes [default: one for each core].")
 @click.option(
     "--duration",
-    "duration_ms",
-    type=click.IntRange(1_000),
-    default=DEFAULT_DURATION_MS,
+    "duration_s",
+    type=click.FloatRange(1),
+    default=DEFAULT_DURATION_MS / 1_000,
     show_default=True,
-    help="Virtual milliseconds of faults in each run.",
+    help="Virtual seconds of faults in each run.",
 )
 @click.option("--power-loss", is_flag=True, help="Use simulated disks, with power losses of one, some and all brokers.")
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Minimize the first failure.")
 def command(
-    *, runs: int, seed: int | None, jobs: int | None, duration_ms: int, power_loss: bool, shrinks: bool
+    *, runs: int, seed: int | None, jobs: int | None, duration_s: float, power_loss: bool, shrinks: bool
 ) -> None:
     """Run clusters with random faults in virtual time and check their invariants.
 
@@ -51,7 +51,7 @@ def command(
     processes = min(jobs or os.cpu_count() or 1, runs)
     console = Console(stderr=True)
     console.print(f"seeds {first} to {first + runs - 1}, {processes} processes", highlight=False)
-    runs_of_seeds = RandomRuns(duration_ms, power_loss)
+    runs_of_seeds = RandomRuns(round(duration_s * 1_000), power_loss)
     failed: list[SeedOutcome] = []
     passed: list[RunSummary] = []
     outcomes = run_seeds(runs_of_seeds, range(first, first + runs), processes)  # before the thread of the bar
@@ -96,7 +96,7 @@ def _print_failure(outcome: SeedOutcome, runs: RandomRuns) -> None:
     what = outcome.text.partition("; last events")[0]
     repeat = f"broker-sim simulate --runs 1 --seed {outcome.seed}"
     if runs.duration_ms != DEFAULT_DURATION_MS:
-        repeat += f" --duration {runs.duration_ms}"
+        repeat += f" --duration {runs.duration_ms / 1_000:g}"
     if runs.power_loss:
         repeat += " --power-loss"
     click.echo(f"seed {outcome.seed}: {what}; repeat: {repeat}")

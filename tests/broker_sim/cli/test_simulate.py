@@ -23,7 +23,7 @@ def simulate(*arguments):
 
 
 def test_runs_that_pass_are_counted():
-    result = simulate("--runs", 2, "--seed", FIRST, "--jobs", 1, "--duration", 2_000)
+    result = simulate("--runs", 2, "--seed", FIRST, "--jobs", 1, "--duration", 2)
     assert result.exit_code == 0
     assert "2 of 2 runs passed" in result.stdout
     assert f"seeds {FIRST} to {FIRST + 1}" in result.output
@@ -35,11 +35,11 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
         raise InvariantViolationError("no-duplicates", "partition 0 has b'x' 2 times")
 
     monkeypatch.setattr(run, "check_end", find)
-    result = simulate("--runs", 1, "--seed", 8, "--jobs", 1, "--duration", 1_000)
+    result = simulate("--runs", 1, "--seed", 8, "--jobs", 1, "--duration", 1.5)
     assert result.exit_code == 1
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("seed 8:"))
     assert "no-duplicates: partition 0 has b'x' 2 times, at " in line
-    assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1000")
+    assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1.5")
     assert re.search(r"\n# \d+ faults -> 0, in \d+ runs:\nfrom broker_sim", result.stdout)
     assert 'schedule = Schedule.parse("""\n        seed=8 brokers=' in result.stdout
     assert "0 of 1 runs passed" in result.stdout
@@ -82,7 +82,7 @@ def test_memory_does_not_grow_with_the_runs():
 def _peak_memory(*arguments):
     """Return the most memory that a process of these runs had, in the unit of this system."""
     program = "from broker_sim.cli import main; main()"
-    words = ["simulate", "--jobs", "1", "--duration", "1000", *map(str, arguments)]
+    words = ["simulate", "--jobs", "1", "--duration", "1", *map(str, arguments)]
     process = subprocess.Popen(
         [sys.executable, "-c", program, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
