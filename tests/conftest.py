@@ -69,10 +69,9 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Let garbage collections pass over the tests of the session, which would take half a second each time."""
+    """Collect the tests without garbage collections, which would find nothing and take a fifth of the time."""
     gc.disable()
     yield
-    gc.freeze()
     gc.enable()
 
 
@@ -111,11 +110,11 @@ def _fail_or_skip(reason: str, *, needs_containers: bool = False) -> NoReturn:
 
 
 @pytest.fixture
-def nothing_frozen() -> Iterator[None]:
-    """Let collections see all objects, as those of a user's program do."""
-    gc.unfreeze()
-    yield
+def collects_little() -> Iterator[None]:
+    """Let collections pass over what there was before: all tests of a session take half a second each."""
     gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session")

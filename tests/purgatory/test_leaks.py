@@ -65,6 +65,7 @@ def test_an_operation_that_has_ended_is_freed_at_once_without_the_collector(purg
         gc.enable()
 
 
+@pytest.mark.usefixtures("collects_little")
 def test_memory_does_not_grow_with_the_operations_that_have_passed(purgatory, timer, operation):
     def one_round():
         for end in ENDS:

@@ -121,6 +121,7 @@ def test_operations_of_slotted_subclasses_have_no_dict():
 @pytest.mark.parametrize(
     "base", [purgatory.VirtualClock, purgatory.VirtualTimer, purgatory.DelayedOperationPurgatory, TimerTaskEntry]
 )
+@pytest.mark.usefixtures("collects_little")
 def test_subclasses_can_have_weak_references_and_attributes_of_their_own(base):
     class Subclass(base):
         pass

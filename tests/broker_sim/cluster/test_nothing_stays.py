@@ -113,6 +113,7 @@ def alive():
     return Counter(type(each) for each in gc.get_objects() if type(each) in KINDS)
 
 
+@pytest.mark.usefixtures("collects_little")
 def test_nothing_stays_of_groups_and_topics_that_are_deleted(user):
     def play(number):
         user.share(f"ends-{number}", leaves=True)

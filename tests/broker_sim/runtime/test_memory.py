@@ -51,6 +51,7 @@ def _resident_bytes():
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc keeps freed memory")
+@pytest.mark.usefixtures("collects_little")
 def test_freed_memory_is_given_back():
     # Below malloc's limit for memory of its own, and with a survivor at the end: what is freed
     # stays with the process otherwise.

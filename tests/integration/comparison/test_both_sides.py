@@ -34,6 +34,9 @@ class ScriptedSide:
         return found[repeat - 1] if isinstance(found, list) else found
 
 
+pytestmark = pytest.mark.usefixtures("collects_little")
+
+
 @pytest.fixture
 def compare(make_scenario):
     """Return a function that compares scenarios, given as names with their configurations."""

@@ -76,6 +76,13 @@ def cycle():
     return weakref.ref(node)
 
 
+@pytest.fixture
+def nothing_frozen():
+    assert gc.get_freeze_count() == 0
+    yield
+    gc.unfreeze()
+
+
 @pytest.mark.usefixtures("nothing_frozen")
 def test_old_objects_are_passed_over_and_new_garbage_is_still_found():
     old = Node()

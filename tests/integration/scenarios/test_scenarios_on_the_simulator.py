@@ -23,6 +23,7 @@ def simulator():
 
 
 @pytest.mark.threads
+@pytest.mark.usefixtures("collects_little")
 @pytest.mark.parametrize("scenario", QUICK, ids=lambda scenario: scenario.name)
 def test_the_simulator_answers_as_the_recorded_kafka(scenario, recorded, simulator, play):
     result = play(scenario, recorded, simulator)

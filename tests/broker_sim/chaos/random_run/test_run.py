@@ -150,6 +150,7 @@ def test_failed_step_of_a_virtual_cluster_names_its_seed():
         cluster.advance(1_000)
 
 
+@pytest.mark.usefixtures("collects_little")
 def test_run_that_ends_before_a_client_has_connected_warns_of_nothing(monkeypatch):
     def fail(cluster, *_):
         cluster.client().send(1, messages.ApiVersionsRequest(), 0)

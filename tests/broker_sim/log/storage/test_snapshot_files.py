@@ -28,6 +28,7 @@ def entries_in_memory():
     return sum(isinstance(found, ProducerStateEntry) for found in gc.get_objects())
 
 
+@pytest.mark.usefixtures("collects_little")
 @pytest.mark.parametrize("clean", [True, False])
 def test_only_the_producers_of_now_are_in_memory(machine, clean):
     before = entries_in_memory()

@@ -130,7 +130,7 @@ def test_tasks_end_when_a_check_after_each_step_fails():
 
 
 @pytest.fixture
-def no_collection_is_due(monkeypatch, nothing_frozen):
+def no_collection_is_due(monkeypatch):
     """Let the next runs not be the one in fifty that looks for all garbage, whatever ran before."""
     monkeypatch.setattr(sys.modules[run.__module__], "_runs", count(1))
 
@@ -160,7 +160,6 @@ def test_runs_own_garbage_is_gone_and_others_is_left_alone():
     assert gc.get_freeze_count() == 0
 
 
-@pytest.mark.usefixtures("nothing_frozen")
 def test_garbage_that_a_caller_holds_beyond_its_run_is_collected_later():
     class Cycle:
         def __init__(self):
@@ -215,7 +214,6 @@ def test_garbage_that_a_caller_holds_is_collected_at_once_around_the_run():
     assert gc.get_freeze_count() == 0
 
 
-@pytest.mark.usefixtures("nothing_frozen")
 def test_objects_that_were_frozen_before_a_run_stay_frozen():
     old = [object()]
 
@@ -235,7 +233,6 @@ def test_objects_that_were_frozen_before_a_run_stay_frozen():
     assert not is_frozen()
 
 
-@pytest.mark.usefixtures("nothing_frozen")
 def test_no_garbage_of_before_is_found_in_a_run_where_objects_are_frozen():
     acted_in = []
     now = ["before"]

@@ -105,6 +105,7 @@ def test_asynchronous_generators_are_closed_in_the_order_in_which_they_began(run
     assert closed == list(range(50))
 
 
+@pytest.mark.usefixtures("collects_little")
 def test_ordered_weak_set_drops_dead_members():
     async def generator():
         yield
