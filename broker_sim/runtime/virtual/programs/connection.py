@@ -68,16 +68,15 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the filler bytes, so that the program may write; close the connection of a program that has ended."""
-        if self.is_closed:
-            transport.close()
-            return
         self._transport = cast("asyncio.Transport", transport)
-        while self._filler_bytes:
-            self._filler_bytes -= len(self._sock.recv(self._filler_bytes))
         if self._on_made is not None:
             self._on_made(transport.get_extra_info("peername"))
-        else:
+        elif not self.is_closed:
+            while self._filler_bytes:
+                self._filler_bytes -= len(self._sock.recv(self._filler_bytes))
             self._owner.on_connected(self._number, 0)
+        if self.is_closed:
+            self._transport.close()
 
     def data_received(self, data: bytes) -> None:
         """Pass arriving data to the program."""

@@ -50,7 +50,8 @@ class Program:
 
     `name` is unique in the loop. The program belongs to `process`, or to a new process of that name. Its randomness
     follows from the loop's seed, the name, and the number of the start. An `order` other than 0 varies which of its
-    ready threads runs next; None is 0, or a number drawn from the seed if the order of the loop's tasks is seeded.
+    ready threads runs next, and whether one lets others run before it locks a mutex; None is 0, or a number drawn from
+    the seed if the order of the loop's tasks is seeded.
     `on_output(line)` is called for each line printed.
     Raises NoVirtualProgramsError, and OSError if the command cannot be started.
     """

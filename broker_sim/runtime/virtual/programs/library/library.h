@@ -125,6 +125,7 @@ struct vt_thread {
     void *argument;
     int clock_reads, locks;  /* since a wait in which time moved */
     int yields;              /* since it last waited */
+    int libc_locks;          /* number of libc's own locks that it may hold, for which others would wait in real time */
     int exit_rounds;
     void *stack;
     size_t stack_size, guard_size;
@@ -157,6 +158,9 @@ void vt_wake_for_lock(const void *address);
 void vt_yield(void);    /* let other threads run now; costs time if there are none */
 void vt_on_clock_read(void);  /* count what a busy loop does; it may cost time */
 void vt_on_lock(void);
+static inline void vt_hold_libc_lock(int change) {
+    if (vt_self) vt_self->libc_locks += change;
+}
 void vt_interrupt(int signal);
 int vt_raise(int signal);  /* send it to this process */
 int vt_take_pending(void);  /* take a signal that was blocked until now; returns whether there was one */

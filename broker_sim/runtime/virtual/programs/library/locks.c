@@ -1,9 +1,11 @@
 /* Locks and conditions. Mutexes, read-write locks and semaphores are libc's, but are only tried; a thread that does
  * not get one waits in the scheduler. Of libc's conditions only the clock is used. */
 #include "library.h"
+#include <link.h>
 #include <linux/futex.h>
 #include <semaphore.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <threads.h>
 #include <unistd.h>
 
@@ -58,6 +60,38 @@ EXPORT int mtx_lock(mtx_t *mutex) { return in_c11(pthread_mutex_lock((pthread_mu
 EXPORT int mtx_unlock(mtx_t *mutex) { return in_c11(pthread_mutex_unlock((pthread_mutex_t *)mutex)); }
 EXPORT int mtx_timedlock(mtx_t *mutex, const struct timespec *until) {
     return in_c11(pthread_mutex_timedlock((pthread_mutex_t *)mutex, until));
+}
+
+/* -- locks that libc holds while it calls the program, or until the program says -- */
+
+EXPORT int dlclose(void *handle) {
+    vt_hold_libc_lock(1);
+    int error = REAL(dlclose)(handle);
+    vt_hold_libc_lock(-1);
+    return error;
+}
+
+EXPORT int dl_iterate_phdr(int (*look_at)(struct dl_phdr_info *, size_t, void *), void *argument) {
+    vt_hold_libc_lock(1);
+    int result = REAL(dl_iterate_phdr)(look_at, argument);
+    vt_hold_libc_lock(-1);
+    return result;
+}
+
+EXPORT void flockfile(FILE *file) {
+    REAL(flockfile)(file);
+    vt_hold_libc_lock(1);
+}
+
+EXPORT int ftrylockfile(FILE *file) {
+    int error = REAL(ftrylockfile)(file);
+    if (!error) vt_hold_libc_lock(1);
+    return error;
+}
+
+EXPORT void funlockfile(FILE *file) {
+    REAL(funlockfile)(file);
+    vt_hold_libc_lock(-1);
 }
 
 /* -- read-write locks -- */

@@ -80,7 +80,9 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *unused) {
 void vt_replace_openssl(void) { dl_iterate_phdr(look_at, 0); }
 
 EXPORT void *dlopen(const char *file, int mode) {
+    vt_hold_libc_lock(1);
     void *handle = REAL(dlopen)(file, mode);
+    vt_hold_libc_lock(-1);
     if (handle && vt_enabled) vt_replace_openssl();
     return handle;
 }

@@ -267,11 +267,11 @@ static void count_call(int *calls, int free_calls) {
 
 void vt_on_clock_read(void) { count_call(&vt_self->clock_reads, FREE_CLOCK_READS); }
 
-/* With VT_ORDER others may run before this thread takes the lock, so that they see what it did before. */
+/* With VT_ORDER others may run before this thread takes the mutex, so that they see what it did before. */
 void vt_on_lock(void) {
     struct vt_thread *self = vt_self;
     count_call(&self->locks, FREE_LOCKS);
-    if (!order_state || !ready || draw(LOCKS_PER_SWITCH)) return;
+    if (!order_state || !ready || self->libc_locks || draw(LOCKS_PER_SWITCH)) return;
     turns_without_idleness--;  /* its own turn is not over */
     make_ready(self, WOKEN);
     let_others_run(self);
@@ -340,6 +340,13 @@ void vt_become_child(void) {
 
 /* -- the beginning and the end of the program -- */
 
+/* Spread the bits of a small number (the end of SplitMix64); 0 stays 0. */
+static uint64_t mixed(uint64_t number) {
+    number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+    number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+    return number ^ (number >> 31);
+}
+
 __attribute__((constructor)) static void begin(void) {
     vt_pid = (pid_t)raw(SYS_getpid);
     struct vt_thread *self = main_thread = vt_new_thread();
@@ -348,7 +355,7 @@ __attribute__((constructor)) static void begin(void) {
     self->state = RUNNING;
     enlist(self);
     const char *order = getenv("VT_ORDER");
-    if (order) order_state = strtoull(order, 0, 10);
+    if (order) order_state = mixed(strtoull(order, 0, 10));
     vt_begin_chance(getenv("VT_SEED"));
     vt_begin_processes(getenv("VT_SEED"));
     if (!vt_begin_conversation()) return;

@@ -17,6 +17,7 @@ from broker_sim.runtime.virtual.programs import (
     compiling,
     os_process,
 )
+from broker_sim.runtime.virtual.programs.connection import Server
 
 pytestmark = [
     pytest.mark.threads,
@@ -150,6 +151,27 @@ def test_connection_that_comes_about_when_its_program_has_just_ended_is_closed()
     assert run(main, 1) == (b"", 0)
 
 
+def test_incoming_connection_of_a_program_that_has_just_ended_is_closed(monkeypatch):
+    listens = "import socket, time; one = socket.socket(); one.bind(('', 8080)); one.listen(); time.sleep(100)"
+    accept = Server._accept
+
+    def accept_and_kill(server):
+        accepted = accept(server)
+        server._owner.kill()
+        return accepted
+
+    monkeypatch.setattr(Server, "_accept", accept_and_kill)
+
+    async def main(loop):
+        Program(loop, "app", python(listens), process=loop.process("worker"))
+        await asyncio.sleep(1)
+        reader, writer = await asyncio.open_connection("worker", 8080)
+        assert await reader.read() == b""
+        writer.close()
+
+    run(main, 1)
+
+
 def test_program_does_not_outlive_its_run():
     async def scenario(app):
         await asyncio.sleep(0.5)
@@ -276,10 +298,63 @@ int main(void) {
 """
 
 
-def test_drawn_order_finds_a_lost_update_between_two_locks(tmp_path):
-    (tmp_path / "bank.c").write_text(LOSES_AN_UPDATE)
-    bank = tmp_path / "bank"
-    subprocess.run(["cc", "-o", bank, tmp_path / "bank.c", "-lpthread"], check=True)
+LOCKS_INSIDE_LIBC = r"""
+#define _GNU_SOURCE
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int look_at(struct dl_phdr_info *object, size_t size, void *nothing) {
+    (void)object, (void)size, (void)nothing;
+    pthread_mutex_lock(&lock);
+    return pthread_mutex_unlock(&lock);
+}
+
+static void *work(void *nothing) {
+    sleep(1);
+    for (int i = 0; i < 20; i++) {
+        dl_iterate_phdr(look_at, 0);
+        flockfile(stdout);
+        look_at(0, 0, 0);
+        funlockfile(stdout);
+    }
+    return nothing;
+}
+
+int main(void) {
+    pthread_t one, other;
+    pthread_create(&one, 0, work, 0);
+    pthread_create(&other, 0, work, 0);
+    pthread_join(one, 0);
+    pthread_join(other, 0);
+    puts("over");
+}
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """Return a function that compiles a program in C."""
+
+    def compiled(text):
+        (tmp_path / "program.c").write_text(text)
+        subprocess.run(["cc", "-o", tmp_path / "program", tmp_path / "program.c", "-lpthread"], check=True)
+        return tmp_path / "program"
+
+    return compiled
+
+
+def test_thread_that_holds_a_lock_of_libc_lets_no_other_run(compiled):
+    program = compiled(LOCKS_INSIDE_LIBC)
+    for order in range(1, 5):
+        assert play(until_the_end, program, order=order)[1].text == "over\n"
+
+
+def test_drawn_order_finds_a_lost_update_between_two_locks(compiled):
+    bank = compiled(LOSES_AN_UPDATE)
     balances = [play(until_the_end, bank, order=order)[1].text for order in range(30)]
     assert balances[0] == "2"  # in the order in which they became ready
     assert set(balances) == {"1", "2"}

@@ -1,4 +1,6 @@
 #include "self_test.h"
+#include <dlfcn.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,6 +17,11 @@ static cnd_t condition_c11;
 static uint32_t word;
 static int is_set, once_count;
 static sem_t is_held, may_release;
+
+static int answer(struct dl_phdr_info *object, size_t size, void *argument) {
+    (void)object, (void)size;
+    return *(int *)argument;
+}
 
 static void hold(void) {
     sem_post(&is_held);
@@ -202,4 +209,11 @@ void test_locks(void) {
     call_once(&once_c11, once_slowly);
     call_once(&once_c11, once_slowly);
     RESULT("call_once", once_count);
+
+    RESULT("ftrylockfile", ftrylockfile(stdout));
+    flockfile(stdout);
+    funlockfile(stdout);
+    funlockfile(stdout);
+    RESULT("dl_iterate_phdr", dl_iterate_phdr(answer, &once_count));
+    RESULT("dlclose", dlclose(dlopen("libm.so.6", RTLD_NOW)));
 }
