@@ -106,11 +106,16 @@ class RequestDispatcher:
         if faults is None:
             handler(pending.request, pending.context, pending.respond)
         elif faults.hold is not None:
-            faults.hold(
-                partial(self._process.call_soon_threadsafe, self._actions.serve, self._apply, faults, handler, pending)
-            )
+            release = partial(self._release, faults, handler, pending)
+            faults.hold(partial(self._process.call_soon_threadsafe, self._actions.serve, release))
         else:
             self._apply(faults, handler, pending)
+
+    def _release(self, faults: RequestFaults, handler: Handler, pending: PendingResponse) -> None:
+        """Go on with a request that a fault has held."""
+        if pending.log_entry is not None:
+            pending.log_entry.note_release()
+        self._apply(faults, handler, pending)
 
     def _apply(self, faults: RequestFaults, handler: Handler, pending: PendingResponse) -> None:
         """Apply the faults to a request, and call the handler unless they lose or answer it."""

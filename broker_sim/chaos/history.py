@@ -62,8 +62,19 @@ class _Part(NamedTuple):
 
     number: int
     """Position of the request, see `RequestStatus.number`."""
+    producer: tuple[int, int]
+    """Its id and epoch; transactions of a fenced producer are never committed."""
     topics: Sequence[str] = ()
     offsets: Sequence[_Offset] = ()
+
+
+class _End(NamedTuple):
+    """The end of a transaction."""
+
+    number: int
+    producer: tuple[int, int]
+    transactional_id: str
+    committed: bool
 
 
 class History:
@@ -76,14 +87,12 @@ class History:
 
         An offset has several values if a new leader lacks records that the former one has acknowledged.
         """
-        self._committed: list[tuple[int, _Offset]] = []
-        """Offsets committed by groups, with the numbers of the requests.
+        self._commits: list[tuple[int, _Offset]] = []
+        """Offsets committed outside of transactions, with the numbers of the requests.
 
-        The order of the responses is another one: a broker that was paused sends its own late.
+        Requests are kept in the order of their responses, which is another one: a broker that was paused responds late.
         """
-        self._open: dict[tuple[int, int], list[_Part]] = {}
-        """The open transactions, by producer id and epoch: one of a fenced producer is never committed."""
-        self._ended: list[Ended] = []
+        self._transactional: list[_Part | _End] = []
         self._sent: dict[str, list[Hashable]] = {}
         self._handled: list[Any] = []
         self._reads: list[Any] = []
@@ -131,7 +140,8 @@ class History:
                     continue
                 header = parse_header(each.records)
                 if header.is_transactional:
-                    self._add(header.producer_id, header.producer_epoch, _Part(number, topics=[name]))
+                    producer = header.producer_id, header.producer_epoch
+                    self._transactional.append(_Part(number, producer, topics=[name]))
                 else:
                     values = self._acknowledged.setdefault(name, {})
                     for place, record in enumerate(iter_records(each.records)):
@@ -139,29 +149,27 @@ class History:
                         values[each.index, base_offset + place, value] = None
 
     def _take_OffsetCommit(self, number: int, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
-        self._committed += ((number, offset) for offset in self._offsets(request, response))
+        self._commits += ((number, offset) for offset in self._offsets(request, response))
 
     def _take_TxnOffsetCommit(self, number: int, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
-        part = _Part(number, offsets=[*self._offsets(request, response)])
-        self._add(request.producer_id, request.producer_epoch, part)
+        producer = request.producer_id, request.producer_epoch
+        self._transactional.append(_Part(number, producer, offsets=[*self._offsets(request, response)]))
 
     def _take_EndTxn(self, number: int, request: Any, response: Any) -> None:  # noqa: N802 - the name of an API
-        if response.error_code:
-            return
-        key = request.producer_id, request.producer_epoch
-        parts = self._open.pop(key, [])
-        # A repeated EndTxn may be answered when the producer's next transaction has begun.
-        self._open[key] = [part for part in parts if part.number > number]
-        if request.committed:
-            ended = [part for part in parts if part.number < number]
-            topics = frozenset(topic for part in ended for topic in part.topics)
-            offsets = [offset for part in ended for offset in part.offsets]
-            self._committed += ((number, offset) for offset in offsets)
-            groups = frozenset(group for (group, _, _), _ in offsets)
-            self._ended.append(Ended(request.transactional_id, topics, groups))
+        if not response.error_code:
+            producer = request.producer_id, request.producer_epoch
+            self._transactional.append(_End(number, producer, request.transactional_id, request.committed))
 
-    def _add(self, producer_id: int, producer_epoch: int, part: _Part) -> None:
-        self._open.setdefault((producer_id, producer_epoch), []).append(part)
+    def _transactions(self) -> Iterator[tuple[_End, Sequence[_Part]]]:
+        """Yield the committed transactions in their order."""
+        open_: dict[tuple[int, int], list[_Part]] = {}
+        for event in sorted(self._transactional, key=itemgetter(0)):
+            if isinstance(event, _Part):
+                open_.setdefault(event.producer, []).append(event)
+            else:
+                parts = open_.pop(event.producer, [])
+                if event.committed:
+                    yield event, parts
 
     def _offsets(self, request: Any, response: Any) -> Iterator[_Offset]:
         """Yield the committed offsets."""
@@ -227,11 +235,16 @@ class History:
         inputs, outputs = [*map(value_of, self._records(topic))], [*map(of, self._records(into))]
         _claim(invariant, checkers.not_once(inputs, outputs))
         if group is not None:
-            alone = "" if self._ended else f"{into} is written without transactions"
-            _claim(
-                f"{into} is committed together with offsets of {group}",
-                alone or checkers.torn(self._ended, into, group),
-            )
+            ended = [
+                Ended(
+                    end.transactional_id,
+                    frozenset(name for part in parts for name in part.topics),
+                    frozenset(name for part in parts for (name, _, _), _ in part.offsets),
+                )
+                for end, parts in self._transactions()
+            ]
+            alone = "" if ended else f"{into} is written without transactions"
+            _claim(f"{into} is committed together with offsets of {group}", alone or checkers.torn(ended, into, group))
 
     def reads_never_go_back(self) -> None:
         """Raise InvariantError if a worker `saw` an older version after a newer one."""
@@ -239,7 +252,10 @@ class History:
 
     def commits_never_go_back(self, group: str) -> None:
         """Raise InvariantError if a group has committed a smaller offset of a partition after a larger one."""
-        in_order = sorted(self._committed, key=itemgetter(0))
+        together = (
+            (end.number, offset) for end, parts in self._transactions() for part in parts for offset in part.offsets
+        )
+        in_order = sorted([*self._commits, *together], key=itemgetter(0))
         steps = [(place, offset) for _, (place, offset) in in_order if place[0] == group]
         _claim(f"offsets of {group} never go back", checkers.gone_back(steps))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from broker_sim.errors import ErrorCode
@@ -25,7 +26,7 @@ class RequestStatus(NamedTuple):
     """One request of a client, and its response if there is one yet."""
 
     number: int
-    """Position in the order in which requests came to the cluster, whatever the clocks of its brokers say."""
+    """Position in the order in which handlers got the requests of the cluster, whatever the clocks of brokers say."""
     received_ms: int
     """Time of arrival in ms since the epoch."""
     broker: int
@@ -90,6 +91,10 @@ class LogEntry:
         self._begun_ms = clock.now_ms()
         self._response: Any = None
         self._elapsed_ms: int | None = None
+
+    def note_release(self) -> None:
+        """Record that the handler gets the request now, which a fault has held."""
+        self._number = self._log.next_number()
 
     def note_response(self, message: Any) -> None:
         """Record the response, and pass the request to `RequestLog.on_answer`."""
@@ -165,8 +170,7 @@ class RequestLog:
         self.on_answer: Callable[[RequestStatus], object] | None = None
         """Called with each request that is answered while requests are kept."""
         self._entries: deque[LogEntry] = deque()
-        self._begun = 0
-        """Number of requests so far."""
+        self._numbers = count(1)
 
     def keep(self, count: int) -> None:
         """Drop the kept requests, and keep the last `count` requests from now on."""
@@ -199,11 +203,14 @@ class RequestLog:
 
     def begin(self, request: Any, context: RequestContext) -> LogEntry:
         """Record a request that has arrived; return its entry, which later gets the response."""
-        self._begun += 1
-        entry = LogEntry(self, self._begun, request, context)
+        entry = LogEntry(self, self.next_number(), request, context)
         if self.limit:
             self._entries.append(entry)
         return entry
+
+    def next_number(self) -> int:
+        """Return the number of the next request that is handled."""
+        return next(self._numbers)
 
     def find(self, api: ApiKey | None, client_id: str | None) -> RequestsStatus:
         """Return the kept requests of an API and a client; None matches any."""

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
+from broker_sim import Fault
 from broker_sim.chaos import InvariantError, Schedule, run_chaos
 from broker_sim.chaos.checkers import Ended, disordered, gone_back, lost, not_once, torn, twice, uncommitted
 from broker_sim.chaos.history import History, read_judgement
@@ -238,8 +239,12 @@ def end(number, epoch, committed=True):
         pytest.param([commit_in_transaction(1, 5, 0), end(2, 0), commit_in_transaction(3, 4, 1), end(4, 1)], True,
                      id="in a later transaction"),
         pytest.param([commit_in_transaction(1, 5, 0), end(2, 0, committed=False), commit(3, 4)], False, id="aborted"),
-        pytest.param([commit_in_transaction(2, 5, 1), end(3, 1), commit_in_transaction(1, 4, 0)], False,
+        pytest.param([commit_in_transaction(1, 6, 0), commit_in_transaction(2, 5, 1), end(3, 1)], False,
                      id="of a fenced producer"),
+        pytest.param([commit_in_transaction(2, 5, 0), commit_in_transaction(3, 6, 0), commit_in_transaction(1, 5, 0),
+                      end(4, 0)], False, id="a part answered late"),
+        pytest.param([commit_in_transaction(2, 5, 0), end(3, 0), commit_in_transaction(4, 6, 0),
+                      commit_in_transaction(1, 5, 0), end(5, 0)], False, id="a part answered in the next transaction"),
         pytest.param([commit_in_transaction(1, 4, 0), commit_in_transaction(3, 5, 0), end(2, 0), commit(4, 4)], False,
                      id="an end answered late leaves the next transaction open"),
         pytest.param([commit_in_transaction(1, 5, 0), commit(2, 6), end(3, 0)], True,
@@ -272,6 +277,25 @@ def test_offsets_of_a_producer_that_died_do_not_count_for_its_successor():
         await history.exactly_once("orders", "bills", group="shop", within_s=0)
 
     assert "bills was written without offsets of shop" in run_chaos(test, CALM).text
+
+
+def test_commit_that_was_held_counts_when_it_is_released():
+    async def test(chaos):
+        kafka, history = chaos.kafka, chaos.history
+        await kafka.create_topic("orders", partitions=1, replication_factor=3)
+        options = {"bootstrap_servers": kafka.bootstrap_servers, "group_id": "shop", "enable_auto_commit": False}
+        async with AIOKafkaConsumer(**options) as one, AIOKafkaConsumer(**options) as other:
+            for consumer in (one, other):
+                consumer.assign([PLACE])
+            held = kafka.inject(Fault(api="OffsetCommit", hold=True, count=1))
+            late = asyncio.get_running_loop().create_task(one.commit({PLACE: 2}))
+            await asyncio.sleep(1)
+            await other.commit({PLACE: 6})
+            held.release()
+            await late
+        history.commits_never_go_back("shop")
+
+    assert "goes back from 6 to 2" in run_chaos(test, CALM).text
 
 
 async def judge_late(chaos):
