@@ -71,8 +71,10 @@ def pytest_configure() -> None:
 def pytest_collection() -> Iterator[None]:
     """Collect the tests without garbage collections, which would find nothing and take a fifth of the time."""
     gc.disable()
-    yield
-    gc.enable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ from broker_sim.chaos.faults.weights import weights_of
 from broker_sim.chaos.schedule import DEFAULT_DURATION_MS, Schedule, draw_schedule
 from broker_sim.cluster.arguments import FIRST_BROKER_ID, ClusterOptions
 from broker_sim.errors import ConfigError
-from broker_sim.runtime.virtual.loop import Order
+from broker_sim.runtime.virtual.loop import DAY_S, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -84,7 +84,7 @@ def _is_whole(value: object, least: int) -> bool:
 _CHECKS: Final[Mapping[Form, tuple[Callable[[Any], bool], str]]] = {
     "count": (lambda value: _is_whole(value, 1), "pass a whole number of at least 1"),
     "milliseconds": (lambda value: value is None or _is_whole(value, 0), "pass the maximum in whole milliseconds"),
-    "seconds": (lambda value: isinstance(value, int | float) and value >= 1, "pass seconds, at least 1"),
+    "seconds": (lambda value: isinstance(value, int | float) and 1 <= value <= DAY_S, "pass seconds, from 1 to a day"),
     "flag": (lambda value: isinstance(value, bool), "choose True or False"),
     "order": (lambda value: value in get_args(Order), "choose 'fifo' or 'seeded'"),
     "exhaustive": (lambda value: value in (False, True, *ORDERS_OF), "choose True, 'workers' or 'brokers'"),

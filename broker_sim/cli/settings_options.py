@@ -9,7 +9,7 @@ import click
 
 from broker_sim.chaos.settings import Form, Setting, settings_by_name
 from broker_sim.cli.parameters import check_topics, parse_configs, parse_users
-from broker_sim.runtime.virtual.loop import Order
+from broker_sim.runtime.virtual.loop import DAY_S, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,7 +61,7 @@ def _or_none(parse: Callable[..., Any]) -> Callable[[click.Context, click.Parame
 _FORMS: Final[dict[Form, dict[str, Any]]] = {
     "count": {"type": click.IntRange(1)},
     "milliseconds": {"type": click.IntRange(0), "metavar": "MS"},
-    "seconds": {"type": click.FloatRange(1)},
+    "seconds": {"type": click.FloatRange(1, DAY_S)},
     "flag": {"is_flag": True, "default": None},
     "kinds": {"metavar": "KIND,...", "callback": _kinds},
     "order": {"type": click.Choice(get_args(Order))},

@@ -32,16 +32,14 @@ LARGEST_SEED = 1 << 32
 @click.option(
     "--duration",
     "duration_s",
-    type=click.FloatRange(1),
-    default=DEFAULT_DURATION_MS / 1_000,
+    type=click.IntRange(1, 3_600),
+    default=DEFAULT_DURATION_MS // 1_000,
     show_default=True,
     help="Virtual seconds of faults in each run.",
 )
 @click.option("--power-loss", is_flag=True, help="Use simulated disks, with power losses of one, some and all brokers.")
 @click.option("--shrink/--no-shrink", "shrinks", default=True, help="Minimize the first failure.")
-def command(
-    *, runs: int, seed: int | None, jobs: int | None, duration_s: float, power_loss: bool, shrinks: bool
-) -> None:
+def command(*, runs: int, seed: int | None, jobs: int | None, duration_s: int, power_loss: bool, shrinks: bool) -> None:
     """Run clusters with random faults in virtual time and check their invariants.
 
     Prints one line for each failing seed, with the command that repeats it, and at the end the smallest schedule that
@@ -51,7 +49,7 @@ def command(
     processes = min(jobs or os.cpu_count() or 1, runs)
     console = Console(stderr=True)
     console.print(f"seeds {first} to {first + runs - 1}, {processes} processes", highlight=False)
-    runs_of_seeds = RandomRuns(round(duration_s * 1_000), power_loss)
+    runs_of_seeds = RandomRuns(duration_s * 1_000, power_loss)
     failed: list[SeedOutcome] = []
     passed: list[RunSummary] = []
     outcomes = run_seeds(runs_of_seeds, range(first, first + runs), processes)  # before the thread of the bar
@@ -96,7 +94,7 @@ def _print_failure(outcome: SeedOutcome, runs: RandomRuns) -> None:
     what = outcome.text.partition("; last events")[0]
     repeat = f"broker-sim simulate --runs 1 --seed {outcome.seed}"
     if runs.duration_ms != DEFAULT_DURATION_MS:
-        repeat += f" --duration {runs.duration_ms / 1_000:g}"
+        repeat += f" --duration {runs.duration_ms // 1_000}"
     if runs.power_loss:
         repeat += " --power-loss"
     click.echo(f"seed {outcome.seed}: {what}; repeat: {repeat}")

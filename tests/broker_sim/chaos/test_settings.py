@@ -110,7 +110,9 @@ def test_searches_with_different_runs_have_different_reprs():
     ("settings", "message"),
     [
         ({"repair_aiokafka": "yes"}, "repair_aiokafka='yes': choose True or False"),
-        ({"duration_s": 0.5}, "duration_s=0.5: pass seconds, at least 1"),
+        ({"duration_s": 0.5}, "duration_s=0.5: pass seconds, from 1 to a day"),
+        ({"duration_s": float("nan")}, "duration_s=nan: pass seconds"),
+        ({"duration_s": float("inf")}, "duration_s=inf: pass seconds"),
         ({"topics": ["a:b"]}, "is not NAME:PARTITIONS:RF:KEY=VALUE"),
         ({"configs": {"group.share.record.lock.duration.ms": 500}}, "must be at "),
     ],

@@ -35,11 +35,11 @@ def test_failing_seed_is_one_line_with_the_command_and_a_test(monkeypatch):
         raise InvariantViolationError("no-duplicates", "partition 0 has b'x' 2 times")
 
     monkeypatch.setattr(run, "check_end", find)
-    result = simulate("--runs", 1, "--seed", 8, "--jobs", 1, "--duration", 1.5)
+    result = simulate("--runs", 1, "--seed", 8, "--jobs", 1, "--duration", 1)
     assert result.exit_code == 1
     (line,) = (line for line in result.stdout.splitlines() if line.startswith("seed 8:"))
     assert "no-duplicates: partition 0 has b'x' 2 times, at " in line
-    assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1.5")
+    assert line.endswith("repeat: broker-sim simulate --runs 1 --seed 8 --duration 1")
     assert re.search(r"\n# \d+ faults -> 0, in \d+ runs:\nfrom broker_sim", result.stdout)
     assert 'schedule = Schedule.parse("""\n        seed=8 brokers=' in result.stdout
     assert "0 of 1 runs passed" in result.stdout

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 TASKS_PER_CORE: Final = 4
 """Runs differ in cost by an order of magnitude; with more tasks the cores share them evenly."""
 RUNS_PER_TASK: Final = 8
-"""Number of runs per task, so that one that is lost with its executor is repeated within a minute."""
+"""Number of runs per task of a full wave, so that a task that is lost with its executor is repeated within a minute."""
 MANTISSA_BITS: Final = 53
 
 DEFAULT_SPECIFICATION: Final[Mapping[str, Any]] = {

@@ -53,7 +53,9 @@ def class_archive(java: str, *, write: bool) -> Iterator[tuple[str, ...]]:
     except OSError:  # The cache is not writable: the session starts without an archive.
         yield ()
         return
-    click.echo("At its end this run archives Spark's classes, so that later sessions start faster.", err=True)
+    click.echo(
+        "If it succeeds, this run archives Spark's classes at its end, so that later sessions start faster.", err=True
+    )
     with directory:
         unfinished = Path(directory.name, path.name)
         yield (SILENT, shlex.quote(f"{WRITE}{unfinished}"))

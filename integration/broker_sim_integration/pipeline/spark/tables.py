@@ -26,7 +26,7 @@ _WRITTEN: Final[WeakKeyDictionary[SparkSession, dict[str, StructType]]] = WeakKe
 
 
 def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
-    """Return a table. Raises PipelineError, with a hint at the job that writes it, if it has no row."""
+    """Return a table. Raises PipelineError, with a hint at the job that writes it, where `read_or_none` has none."""
     frame = read_or_none(spark, directory, table)
     if frame is None:
         raise PipelineError(
@@ -36,7 +36,10 @@ def read(spark: SparkSession, directory: str, table: str) -> DataFrame:
 
 
 def read_or_none(spark: SparkSession, directory: str, table: str, *, of_versions: bool = False) -> DataFrame | None:
-    """Return a table, or None if it has no row; with `of_versions` its files may have different columns."""
+    """Return a table, or None if it does not exist, or has partitions and not one row.
+
+    With `of_versions` its files may have different columns.
+    """
     path = f"{directory}/{table}"
     schema = None if of_versions else _WRITTEN.get(spark, {}).get(path)
     reader = spark.read.option("mergeSchema", of_versions)
@@ -52,7 +55,7 @@ def read_or_none(spark: SparkSession, directory: str, table: str, *, of_versions
 
 
 def overwrite(frame: DataFrame, directory: str, table: str, partitions: Sequence[str] = ()) -> DataFrame:
-    """Replace a table and return it as written."""
+    """Replace a table and return it as written, for this session even if it has partitions and no row."""
     path = f"{directory}/{table}"
     frame.write.mode("overwrite").partitionBy(*partitions).parquet(path)
     _WRITTEN.setdefault(frame.sparkSession, {})[path] = frame.schema
