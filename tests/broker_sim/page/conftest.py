@@ -11,6 +11,14 @@ PATH = find_browser()
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs a browser, which is an outside client."""
+    for item in items:
+        if "chromium" in getattr(item, "fixturenames", ()):
+            item.add_marker("clients")
+
+
 @pytest.fixture(scope="module")
 def chromium(require_or_skip):
     """The browser; without it, or playwright to drive it, a test is skipped, and fails where all is required.
