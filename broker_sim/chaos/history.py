@@ -160,8 +160,8 @@ class History:
             producer = request.producer_id, request.producer_epoch
             self._transactional.append(_End(number, producer, request.transactional_id, request.committed))
 
-    def _transactions(self) -> Iterator[tuple[_End, Sequence[_Part]]]:
-        """Yield the committed transactions in their order."""
+    def _transactions(self) -> Iterator[tuple[int, Ended, Sequence[_Offset]]]:
+        """Yield the committed transactions in their order: the number of the end, the transaction, its offsets."""
         open_: dict[tuple[int, int], list[_Part]] = {}
         for event in sorted(self._transactional, key=itemgetter(0)):
             if isinstance(event, _Part):
@@ -169,7 +169,10 @@ class History:
             else:
                 parts = open_.pop(event.producer, [])
                 if event.committed:
-                    yield event, parts
+                    topics = frozenset(name for part in parts for name in part.topics)
+                    offsets = [offset for part in parts for offset in part.offsets]
+                    groups = frozenset(group for (group, _, _), _ in offsets)
+                    yield event.number, Ended(event.transactional_id, topics, groups), offsets
 
     def _offsets(self, request: Any, response: Any) -> Iterator[_Offset]:
         """Yield the committed offsets."""
@@ -235,14 +238,7 @@ class History:
         inputs, outputs = [*map(value_of, self._records(topic))], [*map(of, self._records(into))]
         _claim(invariant, checkers.not_once(inputs, outputs))
         if group is not None:
-            ended = [
-                Ended(
-                    end.transactional_id,
-                    frozenset(name for part in parts for name in part.topics),
-                    frozenset(name for part in parts for (name, _, _), _ in part.offsets),
-                )
-                for end, parts in self._transactions()
-            ]
+            ended = [transaction for _, transaction, _ in self._transactions()]
             alone = "" if ended else f"{into} is written without transactions"
             _claim(f"{into} is committed together with offsets of {group}", alone or checkers.torn(ended, into, group))
 
@@ -252,9 +248,7 @@ class History:
 
     def commits_never_go_back(self, group: str) -> None:
         """Raise InvariantError if a group has committed a smaller offset of a partition after a larger one."""
-        together = (
-            (end.number, offset) for end, parts in self._transactions() for part in parts for offset in part.offsets
-        )
+        together = ((number, offset) for number, _, offsets in self._transactions() for offset in offsets)
         in_order = sorted([*self._commits, *together], key=itemgetter(0))
         steps = [(place, offset) for _, (place, offset) in in_order if place[0] == group]
         _claim(f"offsets of {group} never go back", checkers.gone_back(steps))

@@ -81,10 +81,10 @@ class LogEntry:
 
     __slots__ = ("_begun_ms", "_elapsed_ms", "_log", "_number", "_received_ms", "_request", "_response", "context")
 
-    def __init__(self, log: RequestLog, number: int, request: Any, context: RequestContext) -> None:
+    def __init__(self, log: RequestLog, request: Any, context: RequestContext) -> None:
         clock = context.broker.clock
         self._log = log
-        self._number = number
+        self._number = log.next_number()
         self._request = request
         self.context = context
         self._received_ms = clock.wall_clock_ms()
@@ -203,7 +203,7 @@ class RequestLog:
 
     def begin(self, request: Any, context: RequestContext) -> LogEntry:
         """Record a request that has arrived; return its entry, which later gets the response."""
-        entry = LogEntry(self, self.next_number(), request, context)
+        entry = LogEntry(self, request, context)
         if self.limit:
             self._entries.append(entry)
         return entry
