@@ -314,4 +314,9 @@ def run_seed(searched: Searched[Any], seed: int) -> SeedOutcome:
 def _processor_s() -> float:
     """Return the CPU seconds of this process and of the child processes that have ended."""
     times = os.times()
-    return time.process_time() + times.children_user + times.children_system
+    cpu_s = time.process_time() + times.children_user + times.children_system
+    if sys.platform != "linux":
+        return cpu_s
+    from broker_sim.runtime.virtual.programs.starting import SCRIPTS  # noqa: PLC0415 - there are programs on Linux only
+
+    return cpu_s + SCRIPTS.cpu_s

@@ -1,6 +1,7 @@
 """The process of a `def` test in virtual time: a pytest that runs this one test with one seed.
 
-`tests_in_programs.py` starts it in a folder that has its `Task`, and reads the reports that it writes there.
+`tests_in_programs.py` starts it in a folder that has its `Task`, and reads the reports that it writes there. A fork
+server collects the tests of one file; each of its copies runs one of them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import pickle
 import sys
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
 
 import pytest
 from _pytest.config import Config
@@ -24,6 +26,7 @@ from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.control.verb import BlockingFace
 from broker_sim.errors import ClusterTimeoutError
+from broker_sim.runtime.virtual.programs.fork_script import serve_forks
 from broker_sim.testing import INSIDE_PLUGIN, PDB_ADVICE
 from broker_sim.testing.remote_objects import ObjectClient, RemoteObject
 
@@ -44,7 +47,9 @@ NO_CALLS: Final = "the loop cannot call a function of the test; write it with as
 class Task:
     """Everything that the pytest of the test's process needs to run the test."""
 
-    node: str
+    file: str
+    name: str
+    """The test's node id without the file."""
     port: int
     options: dict[str, Any]
     arguments: tuple[str, ...]
@@ -135,16 +140,35 @@ class ProgramChaos:
 class Inside:
     """The pytest plugin in the test's process: provides the fixtures and writes the reports."""
 
-    def __init__(self, task: Task, folder: Path) -> None:
-        client = ObjectClient(task.port)
-        self.kafka = ProgramKafka(client)
-        self._client = client
-        self._reports = (folder / REPORTS).open("w")
+    def __init__(self, folder: Path, *, is_fork_server: bool) -> None:
+        self._folder = folder
+        self._is_fork_server = is_fork_server
+
+    @cached_property
+    def _client(self) -> ObjectClient:
+        return ObjectClient(_task(self._folder).port)
+
+    @cached_property
+    def _reports(self) -> TextIO:
+        return (self._folder / REPORTS).open("w")
+
+    @cached_property
+    def kafka(self) -> ProgramKafka:
+        """The fixture `kafka`."""
+        return ProgramKafka(self._client)
 
     @property
     def chaos(self) -> ProgramChaos:
         """The fixture `chaos`."""
         return ProgramChaos(self._client, self.kafka)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Wait to be copied, and run the copy's test."""
+        if self._is_fork_server and not serve_forks():
+            pytest.exit("it cannot be copied", returncode=1)
+        name = _task(self._folder).name
+        session.items = [item for item in session.items if item.nodeid.partition("::")[2] == name]
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
@@ -173,11 +197,16 @@ def _refuse_debugger(*_: object, **__: object) -> NoReturn:
     pytest.fail(PDB_ADVICE)
 
 
-def main(folder: str) -> int:
+def _task(folder: Path) -> Task:
+    task: Task = pickle.loads((folder / TASK).read_bytes())  # noqa: S301 - our own file
+    return task
+
+
+def main(folder: str, *, is_fork_server: bool = False) -> int:
     """Run the test of the task in this folder; return pytest's exit code."""
-    task: Task = pickle.loads((Path(folder) / TASK).read_bytes())  # noqa: S301 - our own file
+    task = _task(Path(folder))
     sys.path[:] = task.path
-    config = Config.fromdictargs(task.options, [*task.arguments, task.node])
+    config = Config.fromdictargs(task.options, [*task.arguments, task.file])
     config.workerinput = task.worker  # type: ignore[attr-defined]  # so that plugins leave reporting to the other process
-    config.pluginmanager.register(Inside(task, Path(folder)), INSIDE_PLUGIN)
+    config.pluginmanager.register(Inside(Path(folder), is_fork_server=is_fork_server), INSIDE_PLUGIN)
     return int(config.hook.pytest_cmdline_main(config=config))

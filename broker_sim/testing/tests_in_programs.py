@@ -1,15 +1,18 @@
 """Tests written with `def` in virtual time: each seed runs in a process of its own, beside its cluster on the loop.
 
 The process is a pytest with this one test: it creates fixtures of all scopes, rewrites asserts and writes reports,
-which are read here. The test's fixtures `kafka` and `chaos` reach the cluster over the virtual network.
+which are read here. The test's fixtures `kafka` and `chaos` reach the cluster over the virtual network. It is a copy of
+a process that has collected the tests of the file, so each seed has to start no Python and import nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
 import sys
+from dataclasses import replace
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -19,6 +22,7 @@ from broker_sim_purgatory import SystemClock
 from broker_sim.chaos.history import InvariantError
 from broker_sim.chaos.run import ScheduledRun
 from broker_sim.runtime.virtual.programs import Program
+from broker_sim.runtime.virtual.programs.starting import ForkServers
 from broker_sim.runtime.virtual.stdlib import pinned_hash_seed
 from broker_sim.testing.inside_program import REPORTS, TASK, Task
 from broker_sim.testing.remote_objects import ObjectServer
@@ -31,7 +35,8 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual import VirtualEventLoop
     from broker_sim.testing.seeded_run import SeededRun
 
-START: Final = "import sys; from broker_sim.testing.inside_program import main; sys.exit(main(sys.argv[1]))"
+START: Final = "import sys; from broker_sim.testing.inside_program import main; sys.exit(main(sys.argv[1]{}))"
+AS_FORK_SERVER: Final = ", is_fork_server=True"
 OPTIONS: Final[dict[str, Any]] = {
     "usepdb": False, "trace": False, "maxfail": 0, "collectonly": False, "dist": "no", "numprocesses": None, "tx": [],
     "lf": False, "failedfirst": False, "newfirst": False, "cacheclear": False, "cacheshow": None, "stepwise": False,
@@ -47,6 +52,8 @@ FOLDER: Final = "virtual"
 """Name of a run's folder in pytest's temporary directory; kept until the next run."""
 END_S: Final = 1.0
 """Virtual seconds in which the connections of an ended process are closed."""
+_fork_servers = ForkServers(1)
+"""The one that has collected the file whose tests are being run."""
 
 
 class ProcessRun:
@@ -104,11 +111,12 @@ class ProcessRun:
     async def _main(self, folder: Path, kafka: SimulatedCluster | None, chaos: Chaos | None) -> None:
         loop: Any = asyncio.get_running_loop()
         server = ObjectServer(kafka=kafka, chaos=chaos, run=self)
-        self._write_task(folder, await server.open())
+        task = self._task(folder, await server.open())
+        (folder / TASK).write_bytes(pickle.dumps(task))
         faults = None
         if chaos is not None and "chaos" not in self._item.fixturenames:
             faults = asyncio.create_task(chaos.faults_over())
-        program = self._program = self._start(loop, folder)
+        program = self._program = self._start(loop, task, folder)
         await program.wait()
         if faults is not None:
             faults.cancel()
@@ -117,16 +125,18 @@ class ProcessRun:
         server.close()
         await asyncio.sleep(END_S)
 
-    def _start(self, loop: VirtualEventLoop, folder: Path) -> Program:
-        return Program(
-            loop,
-            "test",
-            ["python", "-c", START, str(folder)],
-            env={"PYTHONHASHSEED": str(pinned_hash_seed() or 0)},
-            cwd=self._item.config.invocation_params.dir,
+    def _start(self, loop: VirtualEventLoop, task: Task, folder: Path) -> Program:
+        env, cwd = {"PYTHONHASHSEED": str(pinned_hash_seed() or 0)}, self._item.config.invocation_params.dir
+        command = ["python", "-c", START.format(""), str(folder)]
+        server = _fork_servers.get(
+            ["python", "-c", START.format(AS_FORK_SERVER), str(folder)],
+            env,
+            cwd,
+            state=(replace(task, name="", port=0), dict(os.environ)),
         )
+        return Program(loop, "test", server or command, env=env, cwd=cwd)
 
-    def _write_task(self, folder: Path, port: int) -> None:
+    def _task(self, folder: Path, port: int) -> Task:
         item = self._item
         config = item.config
         options = {name: value for name, value in vars(config.option).items() if _can_be_sent(value)}
@@ -137,10 +147,9 @@ class ProcessRun:
         arguments = [f"--rootdir={config.rootpath}"]
         if config.inipath is not None:
             arguments += ["-c", str(config.inipath)]
-        node = f"{item.path}::{item.nodeid.partition('::')[2]}"
         worker = getattr(config, "workerinput", WORKER)
-        task = Task(node, port, options, tuple(arguments), tuple(sys.path), worker)
-        (folder / TASK).write_bytes(pickle.dumps(task))
+        name = item.nodeid.partition("::")[2]
+        return Task(str(item.path), name, port, options, tuple(arguments), tuple(sys.path), worker)
 
     def fail(self, invariant: str, text: str) -> None:
         """Record a failure when it happens, before the test's clients are closed; called by the test's process."""

@@ -12,7 +12,9 @@ pytestmark = [
 
 SUITE = """
 import os
+import random
 import signal
+import uuid
 from pathlib import Path
 
 @pytest.fixture
@@ -56,6 +58,12 @@ def test_escapes():
 def test_hook(kafka):
     kafka.hook("Produce", lambda request: None)
 
+@pytest.mark.virtual_time(seeds=2)
+@pytest.mark.parametrize("number", [1, 2])
+def test_draws(number):
+    with Path("drawn.txt").open("a") as file:
+        print(random.random(), uuid.uuid4(), time.time(), file=file)
+
 @pytest.mark.virtual_time
 def test_skips():
     pytest.skip("not today")
@@ -67,9 +75,12 @@ def test_is_expected_to_fail():
 """
 
 
-def test_each_test_is_reported_as_if_it_had_run_here(run_suite):
+def test_each_test_is_reported_as_if_it_had_run_here(run_suite, pytester):
     result = run_suite(SUITE)
-    result.assert_outcomes(passed=1, failed=5, skipped=1, xfailed=1)
+    result.assert_outcomes(passed=3, failed=5, skipped=1, xfailed=1)
+    drawn = (pytester.path / "drawn.txt").read_text().splitlines()
+    assert drawn[:2] == drawn[2:], "a seed does not depend on the runs before"
+    assert drawn[0] != drawn[1]
     result.stdout.fnmatch_lines_random(
         [
             "E  *assert 3 == 2",

@@ -28,8 +28,8 @@ class Owner(Protocol):
     def next_number(self) -> int:
         """Return the number for an incoming connection."""
 
-    def on_accepted(self, number: int, connection: Connection) -> None:
-        """Take over an incoming connection."""
+    def on_opened(self, number: int, connection: Connection) -> None:
+        """Take over a connection."""
 
     def on_arrival(self) -> None:
         """Run soon: there is data to read, or room to write."""
@@ -99,6 +99,10 @@ class Connection(asyncio.Protocol):
         self._sock.close()
         self._owner.on_arrival()
 
+    def fileno(self) -> int:
+        """Return the descriptor of the program's end, -1 if that is closed."""
+        return self._sock.fileno()
+
     @property
     def is_closed(self) -> bool:
         """Whether the program's end is closed."""
@@ -126,11 +130,11 @@ class Connection(asyncio.Protocol):
         if transport is not None and bool(self._outbox) == transport.is_reading():
             (transport.pause_reading if self._outbox else transport.resume_reading)()
 
-    def drain(self) -> bool:
-        """Send the program's data; return whether there was any, or more for the program to read."""
+    def drain(self) -> tuple[bool, bool]:
+        """Send the program's data; return whether there was any, and whether the program has more to read now."""
         backlog = len(self._outbox)
         self.flush()
-        has_sent = len(self._outbox) < backlog
+        has_sent, has_more = False, len(self._outbox) < backlog
         while self._transport is not None and not self._near_end_is_over:
             try:
                 data = self._sock.recv(READ_BYTES)
@@ -144,7 +148,7 @@ class Connection(asyncio.Protocol):
             else:
                 self._near_end_is_over = True
                 self._transport.close()
-        return has_sent
+        return has_sent, has_more
 
     def close(self) -> None:
         """Close the program's end after the program has ended."""
@@ -188,7 +192,7 @@ class Server:
             self._owner.on_arrival()
 
         connection = Connection(self._owner, number, near, on_made=tell)
-        self._owner.on_accepted(number, connection)
+        self._owner.on_opened(number, connection)
         return connection
 
     def is_over(self) -> bool:

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
 
 NEVER: Final = 2**63 - 1
-_MESSAGE: Final = struct.Struct("<IIqq")
-_ANSWER: Final = struct.Struct("<IIIIqqq")
+MESSAGE: Final = struct.Struct("<IIqq")
+ANSWER: Final = struct.Struct("<IIIIqqq")
 _RESULT: Final = struct.Struct("<Iiq")
-_CONNECT, _IDLE, _HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _SERVER, _LISTEN, _CHILD, _SIGNAL = range(1, 13)
+_CONNECT, _IDLE, HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _SERVER, _LISTEN, _CHILD, _SIGNAL = range(1, 13)
 _QUESTIONS: Final = {_RESOLVE, _BIND, _CHILD, _SIGNAL}
-_GO, _DESCRIBE = 1, 2
+GO, _DESCRIBE = 1, 2
+HAS_RUN, MAY_WAIT_FOR_ROOM = 1, 2
+"""Flags of a step: whether any thread has run, and whether one may wait for room to write."""
 _FILE: Final = struct.Struct("i")
 _FILE_BYTES: Final = socket.CMSG_SPACE(_FILE.size)
 MESSAGE_BYTES: Final = 65_536
@@ -79,7 +81,7 @@ class Surroundings(Protocol):
     def signal_process(self, sender: OsProcess, pid: int, number: int) -> int:
         """Execute `kill(pid, number)`; return errno, 0, or NOT_OURS."""
 
-    def after_step(self, process: OsProcess, *, has_run: bool) -> bool:
+    def after_step(self, process: OsProcess, flags: int) -> bool:
         """Collect what a process has sent and printed; return whether that may have ended a wait."""
 
     def on_end(self, process: OsProcess) -> None:
@@ -120,7 +122,7 @@ class OsProcess:
         self._results: list[tuple[int, int, int]] = []
         self._is_running = False
         self._is_new = True
-        self._has_run = False
+        self._flags = 0
         self._ready: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -181,7 +183,7 @@ class OsProcess:
             if handle is not None:
                 handle.cancel()
         self._ready = self._timer = None
-        self._is_running, self._has_run = True, False
+        self._is_running, self._flags = True, 0
         try:
             if self._is_new:
                 self._is_new = False
@@ -196,7 +198,7 @@ class OsProcess:
             return
         if deadline_ns is None:
             self.close()  # the system closes its files one by one: all of them are closed at its end
-        may_go_on = self._program.after_step(self, has_run=self._has_run or deadline_ns is None)
+        may_go_on = self._program.after_step(self, HAS_RUN if deadline_ns is None else self._flags)
         if deadline_ns is None:
             self._program.on_end(self)
         elif may_go_on or self._signals:
@@ -221,7 +223,7 @@ class OsProcess:
         wall_start_ns = clock.wall_clock_ns() - clock.now_ns + self._program.process.clock_offset_ns
         results, self._results = self._results[:_MAX_RESULTS], self._results[_MAX_RESULTS:]
         calls_left, self.calls_left = self.calls_left, 0
-        head = _ANSWER.pack(_GO, self._next_signal(), len(results), calls_left, clock.now_ns, horizon_ns, wall_start_ns)
+        head = ANSWER.pack(GO, self._next_signal(), len(results), calls_left, clock.now_ns, horizon_ns, wall_start_ns)
         self._send(head + b"".join(_RESULT.pack(*result) for result in results))
 
     def _next_signal(self) -> int:
@@ -229,7 +231,7 @@ class OsProcess:
 
     def _answer(self, error: int, value: int = 0, own_signal: int = 0) -> None:
         """Answer a question, so that the process runs on."""
-        self._send(_ANSWER.pack(_GO, own_signal, 1, 0, 0, 0, 0) + _RESULT.pack(0, error, value))
+        self._send(ANSWER.pack(GO, own_signal, 1, 0, 0, 0, 0) + _RESULT.pack(0, error, value))
 
     def _send(self, data: bytes) -> None:
         with suppress(OSError):  # it has ended; the next receive reports that
@@ -242,13 +244,13 @@ class OsProcess:
             if kind in {_IDLE, _BYE}:
                 self._move_to_ns(first)
             if kind == _IDLE:
-                self._has_run = bool(number)
+                self._flags = number
                 return second
             if kind == _REFUSE:
                 raise self._failure(EscapeError, text.decode(), aborts_itself=True)
             if kind in _QUESTIONS:
                 self._on_question(kind, number, first, text, fds)
-            elif kind == _HELLO:
+            elif kind == HELLO:
                 self._begin_image()
             elif kind == _CONNECT:
                 self._program.connect(number, first, second, fds[0])
@@ -277,7 +279,7 @@ class OsProcess:
         if not data:
             return None
         fds = [_FILE.unpack_from(content)[0] for _, _, content in ancillary]
-        return _MESSAGE.unpack_from(data), data[_MESSAGE.size :], fds
+        return MESSAGE.unpack_from(data), data[MESSAGE.size :], fds
 
     def _on_question(self, kind: int, number: int, first: int, text: bytes, fds: list[int]) -> None:
         """Answer at once, so that the process runs on."""
@@ -341,7 +343,7 @@ class OsProcess:
         """Return what each of its threads waits for, one line each."""
         if self.has_ended or self._is_new or self._is_running:
             return ""
-        self._send(_ANSWER.pack(_DESCRIBE, 0, 0, 0, 0, 0, 0))
+        self._send(ANSWER.pack(_DESCRIBE, 0, 0, 0, 0, 0, 0))
         message = self._next_message()
         return "" if message is None else message[1].decode(errors="replace")
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import errno
 import os
+import select
 import signal
 import socket
 import struct
-import subprocess
-import sys
 from itertools import count
 from typing import TYPE_CHECKING, Final, Literal
 
-from broker_sim.runtime.virtual.programs.compiling import library
 from broker_sim.runtime.virtual.programs.connection import Connection, Server
-from broker_sim.runtime.virtual.programs.os_process import MESSAGE_BYTES, NUMBER_BITS, OsProcess, of_group
+from broker_sim.runtime.virtual.programs.os_process import (
+    HAS_RUN,
+    MAY_WAIT_FOR_ROOM,
+    MESSAGE_BYTES,
+    NUMBER_BITS,
+    OsProcess,
+    of_group,
+)
+from broker_sim.runtime.virtual.programs.starting import ForkServer, script_server, start_process
 from broker_sim.runtime.virtual.task_order import SeededOrder
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
@@ -27,9 +33,8 @@ if TYPE_CHECKING:
     from broker_sim.runtime.virtual.core.processes import Process
     from broker_sim.runtime.virtual.loop import VirtualEventLoop
     from broker_sim.runtime.virtual.network.ports import BoundPort
+    from broker_sim.runtime.virtual.programs.starting import Copy
 
-_ADDR_NO_RANDOMIZE: Final = 0x0040000
-_ANY_PERSONALITY: Final = 0xFFFFFFFF
 ORDER_BITS: Final = 63
 FIRST_ACCEPTED: Final = 1 << 31
 """Number of the first incoming connection; the program's own have smaller numbers."""
@@ -38,15 +43,13 @@ OUTPUT_TOLD: Final = 4_000
 NOT_OURS: Final = 1000
 """Result of `kill` for a process that belongs to no program: the kernel then sends the signal."""
 _SIGTERM: Final = int(signal.SIGTERM)
-_libc = ctypes.CDLL(None, use_errno=True)
-USUAL_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
-"""Variables that make Python programs print the line where they hang, and print without buffering."""
 
 
 class Program:
     """A running command: an OS process, and the processes that it starts. Thread rule: the loop's thread.
 
-    They share a host, are frozen together, and none outlives the first process.
+    They share a host, are frozen together, and none outlives the first process. The first is a copy of a fork server if
+    that is given in place of the command, or can be made of it.
 
     `name` is unique in the loop. The program belongs to `process`, or to a new process of that name. Its randomness
     follows from the loop's seed, the name, and the number of the start. An `order` other than 0 varies which of its
@@ -60,7 +63,7 @@ class Program:
         self,
         loop: VirtualEventLoop,
         name: str,
-        command: Sequence[str],
+        command: Sequence[str] | ForkServer,
         *,
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
@@ -78,6 +81,7 @@ class Program:
         self._on_output = on_output
         self._lines_told = 0
         self._connections: dict[int, Connection] = {}
+        self._readable = select.epoll()
         self._numbers = count(FIRST_ACCEPTED)
         self._ports: dict[int, BoundPort] = {}
         self._servers: list[Server] = []
@@ -87,7 +91,7 @@ class Program:
         self._output_file = os.memfd_create(f"output of {name}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._popen = self._start(command, theirs, dict(env or {}), cwd, f"{loop.seed}/{name}/{start}", order)
+            self._popen = self._start(command, theirs, env, cwd, f"{loop.seed}/{name}/{start}", order)
         self.process = loop.process(name) if process is None else process
         self._is_own_process = process is None
         loop.trace.record("program", name, "starts")
@@ -100,34 +104,20 @@ class Program:
 
     def _start(
         self,
-        command: Sequence[str],
+        command: Sequence[str] | ForkServer,
         control: socket.socket,
-        env: dict[str, str],
+        env: Mapping[str, str] | None,
         cwd: str | Path | None,
         seed: str,
         order: int | None,
-    ) -> subprocess.Popen[bytes]:
+    ) -> subprocess.Popen[bytes] | Copy:
         if order is None and isinstance(self._loop.task_order, SeededOrder):
             order = self._loop.stream(f"threads of {seed}").getrandbits(ORDER_BITS)
-        own = {"LD_PRELOAD": str(library()), "VT_FD": str(control.fileno()), "VT_SEED": seed}
-        if order:
-            own["VT_ORDER"] = str(order)
-        words = [sys.executable if command[0] == "python" else str(command[0]), *map(str, command[1:])]
-        before = _libc.personality(_ANY_PERSONALITY)
-        # Some libraries use addresses as random numbers: librdkafka seeds its jitter with them.
-        _libc.personality(before | _ADDR_NO_RANDOMIZE)
-        try:
-            return subprocess.Popen(  # noqa: S603 - it is the user's command
-                words,
-                env={**os.environ, **USUAL_ENVIRONMENT, **env, **own},
-                pass_fds=[control.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=self._output_file,
-                stderr=self._output_file,
-                cwd=cwd,
-            )
-        finally:
-            _libc.personality(before)
+        server = command if isinstance(command, ForkServer) else script_server(command, env, cwd)
+        if server is not None:
+            return server.fork(control, seed, order, self._output_file, env)
+        assert not isinstance(command, ForkServer)
+        return start_process(command, control, seed, order, self._output_file, env, cwd)
 
     def __repr__(self) -> str:
         return f"<Program {self.name!r}: {'runs' if self.exit_code is None else f'exit code {self.exit_code}'}>"
@@ -187,9 +177,10 @@ class Program:
         """Return the number for an incoming connection."""
         return next(self._numbers)
 
-    def on_accepted(self, number: int, connection: Connection) -> None:
-        """Take over an incoming connection."""
+    def on_opened(self, number: int, connection: Connection) -> None:
+        """Take over a connection."""
         self._connections[number] = connection
+        self._readable.register(connection, select.EPOLLIN)
 
     def on_arrival(self) -> None:
         """Run soon: there is data to read, or room to write."""
@@ -208,20 +199,29 @@ class Program:
         self._images.append(process)
         return len(self._images) - 1 << NUMBER_BITS
 
-    def after_step(self, process: OsProcess, *, has_run: bool) -> bool:
+    def after_step(self, process: OsProcess, flags: int) -> bool:
         """Move the bytes of connections, collect the output, and wake other processes that share resources.
 
         Returns whether that may have ended a wait of the process, which now has room to write.
         """
-        has_sent = [connection.drain() for connection in self._connections.values()]
-        self._connections = {key: one for key, one in self._connections.items() if not one.is_closed}
+        may_go_on = self._drain(flags)
         self._close_servers()
         self._read_output()
-        if has_run:
+        if flags & HAS_RUN:
             for other in self._processes:
                 if other is not process:
                     other.wake()
-        return any(has_sent)
+        return may_go_on
+
+    def _drain(self, flags: int) -> bool:
+        readable, may_go_on = {fd for fd, _ in self._readable.poll(0)}, False
+        for number, connection in list(self._connections.items()):
+            if connection.is_closed:
+                del self._connections[number]
+            elif connection.has_backlog or connection.fileno() in readable:
+                has_sent, has_more = connection.drain()
+                may_go_on |= has_more or (has_sent and bool(flags & MAY_WAIT_FOR_ROOM))
+        return may_go_on
 
     def add_child(self, parent: OsProcess, pid: int, fd: int) -> None:
         """Add a new child process."""
@@ -260,7 +260,8 @@ class Program:
         host, port = socket.inet_ntoa(struct.pack(">I", target >> 16)), target & 0xFFFF
         if host.startswith("127.") and self._loop.tcp.ports.listener(self._address(), port) is not None:
             host = self._address()  # not the brokers' loopback
-        connection = self._connections[number] = Connection(self, number, socket.socket(fileno=fd), filler_bytes)
+        connection = Connection(self, number, socket.socket(fileno=fd), filler_bytes)
+        self.on_opened(number, connection)
         self._loop.create_task(connection.connect(self._loop, host, port))
 
     def _address(self) -> str:
@@ -328,6 +329,7 @@ class Program:
             connection.drain()
             connection.close()
         self._connections.clear()
+        self._readable.close()
         for server in self._servers:
             server.close()
         for port in self._ports.values():

@@ -12,7 +12,9 @@
 #define MOST_RESULTS 256
 #define MOST_TEXT 32768
 
-enum { CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, SERVER, LISTEN, CHILD, SIGNAL };
+enum {
+    CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, SERVER, LISTEN, CHILD, SIGNAL, SERVES, FORKED, ENDED
+};
 enum { GO = 1, DESCRIBE };
 
 struct message {
@@ -110,11 +112,15 @@ int vt_open_conversation(int ends[2]) {
     return 0;
 }
 
-void vt_join_conversation(const int ends[2]) {
-    raw(SYS_dup3, ends[0], control_fd, O_CLOEXEC);
-    raw(SYS_close, ends[0]);
-    raw(SYS_close, ends[1]);
+static void take_conversation(int fd) {
+    raw(SYS_dup3, fd, control_fd, O_CLOEXEC);
+    raw(SYS_close, fd);
     greet();
+}
+
+void vt_join_conversation(const int ends[2]) {
+    raw(SYS_close, ends[1]);
+    take_conversation(ends[0]);
 }
 
 void vt_send_child(pid_t pid, const int ends[2]) {
@@ -140,8 +146,8 @@ int vt_send_signal(pid_t pid, int number) {
     return error;
 }
 
-void vt_send_idle(int has_run, int64_t deadline_ns) {
-    struct message message = {IDLE, (uint32_t)has_run, vt_now_ns, deadline_ns};
+void vt_send_idle(int has_run, int may_wait_for_room, int64_t deadline_ns) {
+    struct message message = {IDLE, (uint32_t)(has_run | may_wait_for_room << 1), vt_now_ns, deadline_ns};
     send_message(message, 0, 0, -1);
     receive_go();
 }
@@ -175,3 +181,29 @@ void vt_send_server(int port, int fd) {
 void vt_send_listen(int port) { send_message((struct message){.kind = LISTEN, .number = (uint32_t)port}, 0, 0, -1); }
 
 int vt_control_fd(void) { return vt_enabled ? control_fd : -1; }
+
+/* -- of a fork server -- */
+
+void vt_send_serves(void) { send_message((struct message){.kind = SERVES, .first = vt_now_ns}, 0, 0, -1); }
+void vt_send_forked(pid_t pid) { send_message((struct message){.kind = FORKED, .first = pid}, 0, 0, -1); }
+void vt_send_ended(int status, int64_t cpu_us) { send_message((struct message){ENDED, 0, status, cpu_us}, 0, 0, -1); }
+
+void vt_receive_request(struct vt_request *request, int fds[FORK_FDS]) {
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(FORK_FDS * sizeof(int))];
+    } extra;
+    struct iovec part = {request, sizeof *request};
+    struct msghdr whole = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &extra,
+                           .msg_controllen = sizeof extra.space};
+    long size;
+    do size = raw(SYS_recvmsg, control_fd, &whole, MSG_CMSG_CLOEXEC);
+    while (size == -EINTR);
+    if (size < (long)sizeof *request) on_simulator_gone();
+    if (request->kind == FORK) memcpy(fds, CMSG_DATA(&extra.header), FORK_FDS * sizeof(int));
+}
+
+void vt_begin_conversation_of_copy(int fd) {
+    raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    take_conversation(fd);
+}

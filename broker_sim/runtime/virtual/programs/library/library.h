@@ -8,8 +8,9 @@
  *   threads.c       threads                      chance.c    random bytes
  *   locks.c         mutexes, conditions, ...     openssl.c   OpenSSL's random bytes
  *   processes.c     child processes              signals.c   signals, between processes too
- *   refusals.c      unsupported calls            report.c    texts for errors
- *   patching.c      patches functions in place   machine.c   memory and mounts of the machine
+ *   fork_server.c   copies of a started program  report.c    texts for errors
+ *   refusals.c      unsupported calls            machine.c   memory and mounts of the machine
+ *   patching.c      patches functions in place
  *
  * Rules
  * 1. Threads take turns. One holds the token and gives it up only in a call that waits, so the library's data is used
@@ -26,7 +27,8 @@
  * program sends first, then each side waits for the other.
  *
  *   HELLO    pid                          the library has been loaded, maybe again after exec; GO answers
- *   IDLE     has run, now, deadline       all threads wait until then; GO answers
+ *   IDLE     flags, now, deadline         all threads wait until then; GO answers. Flags: 1 if any has run, 2 if one
+ *                                         may wait for room to write
  *   CONNECT  number, address, filler, fd  a TCP connection: the fd is its other end, full of `filler` bytes, and
  *                                         it is connected once the simulator has read them
  *   RESOLVE  name                         GO answers at once, with the address as its result
@@ -40,10 +42,15 @@
  *   REFUSE   text                         the call is not supported in virtual time; the program ends
  *   REPORT   text                         answers DESCRIBE: what each thread waits for
  *   BYE      now                          the program ends or execs another one
+ *   SERVES   now                          it is a fork server from now on: FORK and WAIT follow, and no GO
+ *   FORKED   pid or a negative errno      answers FORK: a copy is a program of its own, and sends HELLO next
+ *   ENDED    status, CPU time in us       answers WAIT, as wait4 gives them
  *
  *   GO        now, horizon, wall clock, signal, calls until it is killed (0: never), results of connections;
  *             a child's first GO has the base of its connection numbers as result of connection 0
  *   DESCRIBE                              report what each thread waits for, and go on waiting
+ *   FORK      order, seed, fds            fork; the fds are the copy's conversation, its output, and a file for it
+ *   WAIT      pid                         wait until this copy has ended
  */
 #ifndef LIBRARY_H
 #define LIBRARY_H
@@ -167,6 +174,7 @@ int vt_take_pending(void);  /* take a signal that was blocked until now; returns
 extern int64_t vt_alarm_ns, vt_alarm_every_ns;  /* time of SIGALRM, NEVER without one; interval, 0: once */
 void vt_move_time(int64_t now_ns, int64_t horizon_ns);
 void vt_become_child(void);  /* after fork: there is one thread, and it has the token */
+void vt_begin_order(uint64_t number);  /* of threads, 0: first come, first served */
 
 struct vt_thread *vt_new_thread(void);
 int vt_thread_count(void);
@@ -179,7 +187,7 @@ struct vt_thread *vt_thread_of(pthread_t handle);
 /* -- conversation.c -- */
 
 int vt_begin_conversation(void);  /* 0 outside of virtual time */
-void vt_send_idle(int has_run, int64_t deadline_ns);
+void vt_send_idle(int has_run, int may_wait_for_room, int64_t deadline_ns);
 void vt_send_connect(uint32_t number, int64_t address, int64_t filler, int fd);
 void vt_send_bye(void);
 void vt_send_refusal(const char *text);
@@ -194,6 +202,20 @@ void vt_send_child(pid_t pid, const int ends[2]);  /* does nothing but close the
 int vt_let_conversation_pass(int passes);  /* whether exec's program inherits it; returns its descriptor */
 int vt_send_signal(pid_t pid, int number);  /* errno, or NOT_OURS if the kernel has to send it */
 #define NOT_OURS 1000
+#define MOST_SEED 1024
+struct vt_request {  /* for a fork server */
+    uint32_t kind;
+    int32_t pid;
+    uint64_t order;
+    char seed[MOST_SEED];
+};
+enum { FORK = 3, WAIT };
+#define FORK_FDS 3
+void vt_send_serves(void);
+void vt_receive_request(struct vt_request *request, int fds[FORK_FDS]);
+void vt_send_forked(pid_t pid);
+void vt_send_ended(int status, int64_t cpu_us);
+void vt_begin_conversation_of_copy(int fd);
 
 /* -- clocks.c -- */
 

@@ -17,7 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MOST_SEED 1024
 #define MOST_STREAMS 64
 #define MOST_ARGUMENTS 256
 #define OWN_VARIABLES 5
@@ -26,7 +25,10 @@
 static char seed[MOST_SEED];
 static int children;
 
-void vt_begin_processes(const char *text) { snprintf(seed, sizeof seed, "%s", text ? text : ""); }
+void vt_begin_processes(const char *text) {
+    snprintf(seed, sizeof seed, "%s", text ? text : "");
+    children = 0;
+}
 
 static void seed_of_child(char text[MOST_SEED]) {
     if (snprintf(text, MOST_SEED, "%s/%d", seed, ++children) >= MOST_SEED)
@@ -48,7 +50,6 @@ EXPORT pid_t fork(void) {
         return pid;
     }
     vt_begin_processes(text);
-    children = 0;
     vt_become_child();
     vt_begin_chance(seed);
     vt_join_conversation(ends);

@@ -2,6 +2,7 @@
 #include "library.h"
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Costs of code that never waits; without them `while (now() < end) {}` would not end.
  *
@@ -118,10 +119,21 @@ void vt_move_time(int64_t now_ns, int64_t new_horizon_ns) {
     horizon_ns = new_horizon_ns;
 }
 
+/* Whether a thread may wait until the simulator has read what was sent; an epoll does not tell what it waits for. */
+static int may_wait_for_room(void) {
+    for (struct vt_thread *each = vt_threads; each; each = each->next) {
+        if (each->state != BLOCKED || !each->wait.fds) continue;
+        if (!strncmp(each->wait.call, "epoll", 5)) return 1;
+        for (nfds_t i = 0; i < each->wait.fd_count; i++)
+            if (each->wait.fds[i].events & POLLOUT) return 1;
+    }
+    return 0;
+}
+
 static void ask_simulator(int64_t deadline_ns) {
     int had_run = has_run;
     vt_has_sent = has_run = 0;
-    vt_send_idle(had_run, deadline_ns);
+    vt_send_idle(had_run, may_wait_for_room(), deadline_ns);
 }
 
 /* Move the time: without the simulator if nothing can happen before then. */
@@ -347,6 +359,8 @@ static uint64_t mixed(uint64_t number) {
     return number ^ (number >> 31);
 }
 
+void vt_begin_order(uint64_t number) { order_state = mixed(number); }
+
 __attribute__((constructor)) static void begin(void) {
     vt_pid = (pid_t)raw(SYS_getpid);
     struct vt_thread *self = main_thread = vt_new_thread();
@@ -355,7 +369,7 @@ __attribute__((constructor)) static void begin(void) {
     self->state = RUNNING;
     enlist(self);
     const char *order = getenv("VT_ORDER");
-    if (order) order_state = mixed(strtoull(order, 0, 10));
+    if (order) vt_begin_order(strtoull(order, 0, 10));
     vt_begin_chance(getenv("VT_SEED"));
     vt_begin_processes(getenv("VT_SEED"));
     if (!vt_begin_conversation()) return;

@@ -116,9 +116,9 @@ def test_connections_are_read_when_all_files_of_an_ended_program_are_closed(monk
     states = []
     after_step = Program.after_step
 
-    def look(self, process, *, has_run):
+    def look(self, process, flags):
         states.append(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0])
-        return after_step(self, process, has_run=has_run)
+        return after_step(self, process, flags)
 
     monkeypatch.setattr(Program, "after_step", look)
     many_files = (
@@ -129,6 +129,34 @@ def test_connections_are_read_when_all_files_of_an_ended_program_are_closed(monk
     )
     play(until_the_end, *python(many_files))
     assert states[-1] == "Z"
+
+
+@pytest.mark.parametrize("selector", ["Epoll", "Poll", "Select"])
+def test_program_writes_on_as_soon_as_its_data_is_read(selector):
+    text = f"""
+import selectors, socket, time
+one = socket.create_connection(("127.0.0.1", 9000))
+one.setblocking(False)
+selector = selectors.{selector}Selector()
+selector.register(one, selectors.EVENT_WRITE)
+sent = 0
+while sent < 1_000_000:
+    try: sent += one.send(bytes(1000))
+    except BlockingIOError: selector.select(60)
+print(time.monotonic() - 1000)
+"""
+
+    async def main(loop):
+        async def serve(reader, writer):
+            while await reader.read(65_536):
+                pass
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 9000):
+            app = Program(loop, "app", python(text))
+            return await app.wait(), app.text
+
+    assert run(main, 1) == (0, "0.0\n")
 
 
 def test_connection_that_comes_about_when_its_program_has_just_ended_is_closed():

@@ -1,0 +1,211 @@
+"""Starts the OS process of a program: anew, or as a copy of one that has already imported everything."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+
+from broker_sim_purgatory.clock import DEFAULT_WALL_START_MS
+
+from broker_sim.runtime.virtual.core.clock import NS_PER_MS
+from broker_sim.runtime.virtual.programs.compiling import library
+from broker_sim.runtime.virtual.programs.os_process import ANSWER, GO, HELLO, MESSAGE, NEVER, STANDS_STILL_AFTER_S
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_ADDR_NO_RANDOMIZE: Final = 0x0040000
+_ANY_PERSONALITY: Final = 0xFFFFFFFF
+_REQUEST: Final = struct.Struct("<IiQ1023sx")
+_FORK, _WAIT = 3, 4
+_SERVES, _FORKED, _ENDED = 13, 14, 15
+USUAL_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
+"""Variables that make Python programs print the line where they hang, and print without buffering."""
+INTERPRETER: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_")
+"""Prefixes of the variables that a process reads at its start."""
+FORK_SCRIPT: Final = Path(__file__).parent / "fork_script.py"
+MAX_SCRIPTS: Final = 8
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def start_process(
+    command: Sequence[str],
+    control: socket.socket,
+    seed: str,
+    order: int | None,
+    output: int,
+    env: Mapping[str, str] | None = None,
+    cwd: str | Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start a command with our library and its end of a conversation. Raises NoVirtualProgramsError and OSError."""
+    words = [sys.executable if command[0] == "python" else str(command[0]), *map(str, command[1:])]
+    before = _libc.personality(_ANY_PERSONALITY)
+    # Some libraries use addresses as random numbers: librdkafka seeds its jitter with them.
+    _libc.personality(before | _ADDR_NO_RANDOMIZE)
+    try:
+        return subprocess.Popen(  # noqa: S603 - it is the user's command
+            words,
+            env={**_environment(env, seed, order), "VT_FD": str(control.fileno())},
+            pass_fds=[control.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=cwd,
+        )
+    finally:
+        _libc.personality(before)
+
+
+def _environment(env: Mapping[str, str] | None, seed: str, order: int | None) -> dict[str, str]:
+    own = {"LD_PRELOAD": str(library()), "VT_SEED": seed, **({"VT_ORDER": str(order)} if order else {})}
+    return {**os.environ, **USUAL_ENVIRONMENT, **(env or {}), **own}
+
+
+class ForkServer:
+    """A Python command that calls `serve_forks` after its imports. A copy of it starts in milliseconds.
+
+    Until then it is at virtual time 0, with one seed for all: what it does there is the same for all copies.
+    """
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str | Path | None) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.settimeout(STANDS_STILL_AFTER_S)
+        self._output = os.fdopen(os.memfd_create("output of a fork server"), "wb")
+        self._lock = Lock()
+        self._owner = os.getpid()
+        with theirs:
+            self._popen = start_process(command, theirs, "fork server", None, self._output.fileno(), env, cwd)
+        self.cpu_s = 0.0
+        """CPU time of the ended copies, which counts as this process's children's once the server has ended."""
+        self.can_fork = self._begin()
+        """Whether it can be copied: it has not ended, started a thread, a process or a connection, or waited."""
+        self.copies = 0
+        """Number of copies that run; they end with it."""
+        if not self.can_fork:
+            self.close()
+
+    def _begin(self) -> bool:
+        go = ANSWER.pack(GO, 0, 0, 0, 0, NEVER, DEFAULT_WALL_START_MS * NS_PER_MS)
+        message = self._receive()
+        while message[0] == HELLO:
+            message = self._ask(go)
+        return message == (_SERVES, 0, 0) and len(list(Path(f"/proc/{self._popen.pid}/task").iterdir())) == 1
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it could fork and no longer can: it was killed, or belongs to the parent of this process."""
+        return self.can_fork and (self._owner != os.getpid() or self._popen.poll() is not None)
+
+    def _ask(self, message: bytes, *files: int) -> tuple[int, int, int]:
+        """Send a message; return the kind and the numbers of the next one; zeros without one."""
+        with suppress(OSError):
+            socket.send_fds(self._control, [message], files)
+            return self._receive()
+        return 0, 0, 0
+
+    def _receive(self) -> tuple[int, int, int]:
+        try:
+            kind, _, first, second = MESSAGE.unpack_from(self._control.recv(MESSAGE.size))
+        except (OSError, struct.error):
+            return 0, 0, 0
+        return kind, first, second
+
+    def fork(
+        self, control: socket.socket, seed: str, order: int | None, output: int, env: Mapping[str, str] | None
+    ) -> Copy:
+        """Copy it; the copy has this environment and end of a conversation, and this file for all of its output."""
+        request = _REQUEST.pack(_FORK, 0, order or 0, seed.encode())
+        with os.fdopen(os.memfd_create("environment"), "w+") as file, self._lock:
+            json.dump(_environment(env, seed, order), file)
+            file.seek(0)
+            kind, pid, _ = self._ask(request, control.fileno(), output, file.fileno())
+        if kind != _FORKED or pid < 0:
+            raise OSError(-pid, f"a program cannot start: {os.strerror(-pid) if pid else 'its fork server has ended'}")
+        self.copies += 1
+        return Copy(self, pid)
+
+    def wait(self, pid: int) -> int:
+        """Wait until a copy has ended; return its exit code, or the negative number of a signal."""
+        with self._lock:
+            kind, status, cpu_us = self._ask(_REQUEST.pack(_WAIT, pid, 0, b""))
+        self.copies -= 1
+        self.cpu_s += cpu_us / 1e6
+        return os.waitstatus_to_exitcode(status) if kind == _ENDED else -signal.SIGKILL
+
+    def close(self) -> None:
+        """End it, and its copies. Idempotent."""
+        if self._owner == os.getpid():
+            self._popen.kill()
+            self._popen.wait()
+        self._control.close()
+        self._output.close()
+
+
+class Copy:
+    """The process of a copy."""
+
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self._server = server
+        self.pid = pid
+
+    def wait(self) -> int:
+        """Wait until it has ended; return its exit code, or the negative number of a signal."""
+        return self._server.wait(self.pid)
+
+
+class ForkServers:
+    """Started fork servers: the `limit` used last, and those with copies that run."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._servers: dict[str, ForkServer] = {}
+        atexit.register(self.close)
+
+    def get(
+        self, command: Sequence[str], env: Mapping[str, str], cwd: str | Path | None, state: object = None
+    ) -> ForkServer | None:
+        """Return a fork server of the command that was started with the same `state`; None if it cannot be copied."""
+        cwd = Path.cwd() if cwd is None else cwd
+        key = repr((command, env, cwd, state))
+        server = self._servers.pop(key, None)
+        if server is not None and server.has_ended:
+            server.close()
+            server = None
+        self._servers[key] = server = server or ForkServer(command, env, cwd)
+        idle = [key for key, each in self._servers.items() if not each.copies and each is not server]
+        for key in idle[: max(0, len(self._servers) - self._limit)]:
+            self._servers.pop(key).close()
+        return server if server.can_fork else None
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU time of the ended copies of servers that run."""
+        return sum(server.cpu_s for server in self._servers.values())
+
+    def close(self) -> None:
+        """End them. Idempotent."""
+        while self._servers:
+            self._servers.popitem()[1].close()
+
+
+SCRIPTS: Final = ForkServers(MAX_SCRIPTS)
+"""Fork servers of Python scripts."""
+
+
+def script_server(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | Path | None) -> ForkServer | None:
+    """Return a fork server for a Python script; None for other commands, and if it cannot be copied."""
+    if len(command) < 2 or command[0] not in {"python", sys.executable} or not str(command[1]).endswith(".py"):
+        return None
+    own = {name: value for name, value in {**os.environ, **(env or {})}.items() if name.startswith(INTERPRETER)}
+    return SCRIPTS.get([command[0], str(FORK_SCRIPT), *map(str, command[1:])], {"PYTHONHASHSEED": "0", **own}, cwd)
