@@ -205,7 +205,8 @@ SCRIPTS: Final = ForkServers(MAX_SCRIPTS)
 
 def script_server(command: Sequence[str], env: Mapping[str, str] | None, cwd: str | Path | None) -> ForkServer | None:
     """Return a fork server for a Python script; None for other commands, and if it cannot be copied."""
-    if len(command) < 2 or command[0] not in {"python", sys.executable} or not str(command[1]).endswith(".py"):
+    words = [str(word) for word in command]
+    if len(words) < 2 or not Path(words[0]).name.startswith("python") or not words[1].endswith(".py"):
         return None
     own = {name: value for name, value in {**os.environ, **(env or {})}.items() if name.startswith(INTERPRETER)}
-    return SCRIPTS.get([command[0], str(FORK_SCRIPT), *map(str, command[1:])], {"PYTHONHASHSEED": "0", **own}, cwd)
+    return SCRIPTS.get([words[0], str(FORK_SCRIPT), *words[1:]], {"PYTHONHASHSEED": "0", **own}, cwd)
