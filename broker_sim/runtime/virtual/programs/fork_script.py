@@ -73,7 +73,9 @@ def _is_installed(name: str) -> bool:
 def main(script: str) -> None:
     """Import what the script imports from installed packages, wait to be copied, and run it in the copy."""
     path = Path(script).resolve()
-    sys.argv, sys.path[0] = sys.argv[1:], str(path.parent)
+    sys.argv = sys.argv[1:]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = str(path.parent)
     for name in installed_imports(path):
         with suppress(Exception):  # the script will tell
             importlib.import_module(name)
@@ -83,7 +85,8 @@ def main(script: str) -> None:
     module = sys.modules["__main__"] = ModuleType("__main__")
     vars(module).update(__file__=file, __builtins__=builtins)
     try:
-        exec(compile(path.read_bytes(), file, "exec"), vars(module))  # noqa: S102 - it is the user's script
+        code = compile(path.read_bytes(), file, "exec", dont_inherit=True)
+        exec(code, vars(module))  # noqa: S102 - it is the user's script
     except Exception as error:  # noqa: BLE001 - as Python ends
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         sys.excepthook(type(error), error, error.__traceback__)

@@ -65,9 +65,10 @@ def script(tmp_path):
     [
         """
 import os, own, pickle, sys
-class Thing: pass
+class Thing: number: int
 print(__name__, __file__, sys.argv, sys.path[:2], os.environ["GIVEN"], os.getcwd(), own.value, __builtins__)
 print(type(pickle.loads(pickle.dumps(Thing()))) is Thing, sys.modules["__main__"].Thing is Thing)
+print(Thing.__annotations__)
 """,
         "import own\ndef fail():\n    raise ValueError('wrong')\nfail()",
         "import sys\nsys.exit('a text')",
