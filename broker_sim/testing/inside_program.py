@@ -1,20 +1,21 @@
 """The process of a `def` test in virtual time: a pytest that runs this one test with one seed.
 
 `tests_in_programs.py` starts it in a folder that has its `Task`, and reads the reports that it writes there. A fork
-server collects the tests of one file; each of its copies runs one of them.
+server has loaded the plugins and conftest files of one test file; each of its copies runs a test.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import pdb  # noqa: T100 - it is refused
 import pickle
 import sys
 import threading
+import weakref
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 from _pytest.config import Config
@@ -26,7 +27,7 @@ from broker_sim.cluster.verbs import WAIT_LIMIT_S, Verbs
 from broker_sim.cluster.virtual.simulated_cluster import SimulatedCluster
 from broker_sim.control.verb import BlockingFace
 from broker_sim.errors import ClusterTimeoutError
-from broker_sim.runtime.virtual.programs.fork_script import serve_forks
+from broker_sim.runtime.virtual.programs.fork_hook.sitecustomize import import_installed, serve_forks
 from broker_sim.testing import INSIDE_PLUGIN, PDB_ADVICE
 from broker_sim.testing.remote_objects import ObjectClient, RemoteObject
 
@@ -51,6 +52,8 @@ class Task:
     name: str
     """The test's node id without the file."""
     port: int
+    imports: tuple[str, ...]
+    """The first imports of the file."""
     options: dict[str, Any]
     arguments: tuple[str, ...]
     path: tuple[str, ...]
@@ -140,35 +143,16 @@ class ProgramChaos:
 class Inside:
     """The pytest plugin in the test's process: provides the fixtures and writes the reports."""
 
-    def __init__(self, folder: Path, *, is_fork_server: bool) -> None:
-        self._folder = folder
-        self._is_fork_server = is_fork_server
-
-    @cached_property
-    def _client(self) -> ObjectClient:
-        return ObjectClient(_task(self._folder).port)
-
-    @cached_property
-    def _reports(self) -> TextIO:
-        return (self._folder / REPORTS).open("w")
-
-    @cached_property
-    def kafka(self) -> ProgramKafka:
-        """The fixture `kafka`."""
-        return ProgramKafka(self._client)
+    def __init__(self, task: Task, folder: Path) -> None:
+        client = ObjectClient(task.port)
+        self.kafka = ProgramKafka(client)
+        self._client = client
+        self._reports = (folder / REPORTS).open("w")
 
     @property
     def chaos(self) -> ProgramChaos:
         """The fixture `chaos`."""
         return ProgramChaos(self._client, self.kafka)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """Wait to be copied, and run the copy's test."""
-        if self._is_fork_server and not serve_forks():
-            pytest.exit("it cannot be copied", returncode=1)
-        name = _task(self._folder).name
-        session.items = [item for item in session.items if item.nodeid.partition("::")[2] == name]
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self) -> None:
@@ -202,11 +186,32 @@ def _task(folder: Path) -> Task:
     return task
 
 
+def _open_files() -> set[str]:
+    return {file.name for file in Path("/proc/self/fd").iterdir() if file.exists()}
+
+
+def _serve_forks(config: Config, task: Task, files: set[str]) -> None:
+    """Wait to be copied; ends this process if a conftest has opened files, or what ends with the process."""
+    capture = config.pluginmanager.getplugin("capturemanager")
+    capture.stop_global_capturing()
+    if _open_files() - files or any(end.alive for end in weakref.finalize._registry):  # type: ignore[attr-defined]  # noqa: SLF001
+        os._exit(1)
+    import_installed([*task.imports])
+    serve_forks()
+    capture.start_global_capturing()
+    capture.suspend_global_capture()
+
+
 def main(folder: str, *, is_fork_server: bool = False) -> int:
     """Run the test of the task in this folder; return pytest's exit code."""
-    task = _task(Path(folder))
+    path, files = Path(folder), _open_files()
+    task = _task(path)
     sys.path[:] = task.path
-    config = Config.fromdictargs(task.options, [*task.arguments, task.file])
+    config = Config.fromdictargs(task.options, [*task.arguments, f"{task.file}::{task.name}"])
     config.workerinput = task.worker  # type: ignore[attr-defined]  # so that plugins leave reporting to the other process
-    config.pluginmanager.register(Inside(Path(folder), is_fork_server=is_fork_server), INSIDE_PLUGIN)
+    if is_fork_server:
+        _serve_forks(config, task, files)
+        task = _task(path)
+        config.args = [f"{task.file}::{task.name}"]
+    config.pluginmanager.register(Inside(task, path), INSIDE_PLUGIN)
     return int(config.hook.pytest_cmdline_main(config=config))

@@ -2,14 +2,13 @@
 
 The process is a pytest with this one test: it creates fixtures of all scopes, rewrites asserts and writes reports,
 which are read here. The test's fixtures `kafka` and `chaos` reach the cluster over the virtual network. It is a copy of
-a process that has collected the tests of the file, so each seed has to start no Python and import nothing.
+a process that has loaded pytest, its plugins and the conftest files.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import pickle
 import sys
 from dataclasses import replace
@@ -22,7 +21,7 @@ from broker_sim_purgatory import SystemClock
 from broker_sim.chaos.history import InvariantError
 from broker_sim.chaos.run import ScheduledRun
 from broker_sim.runtime.virtual.programs import Program
-from broker_sim.runtime.virtual.programs.starting import ForkServers
+from broker_sim.runtime.virtual.programs.starting import ForkServers, first_imports
 from broker_sim.runtime.virtual.stdlib import pinned_hash_seed
 from broker_sim.testing.inside_program import REPORTS, TASK, Task
 from broker_sim.testing.remote_objects import ObjectServer
@@ -53,7 +52,7 @@ FOLDER: Final = "virtual"
 END_S: Final = 1.0
 """Virtual seconds in which the connections of an ended process are closed."""
 _fork_servers = ForkServers(1)
-"""The one that has collected the file whose tests are being run."""
+"""The one for the file whose tests are being run."""
 
 
 class ProcessRun:
@@ -132,7 +131,7 @@ class ProcessRun:
             ["python", "-c", START.format(AS_FORK_SERVER), str(folder)],
             env,
             cwd,
-            state=(replace(task, name="", port=0), dict(os.environ)),
+            state=replace(task, name="", port=0),
         )
         return Program(loop, "test", server or command, env=env, cwd=cwd)
 
@@ -148,8 +147,8 @@ class ProcessRun:
         if config.inipath is not None:
             arguments += ["-c", str(config.inipath)]
         worker = getattr(config, "workerinput", WORKER)
-        name = item.nodeid.partition("::")[2]
-        return Task(str(item.path), name, port, options, tuple(arguments), tuple(sys.path), worker)
+        name, imports = item.nodeid.partition("::")[2], tuple(first_imports(item.path))
+        return Task(str(item.path), name, port, imports, options, tuple(arguments), tuple(sys.path), worker)
 
     def fail(self, invariant: str, text: str) -> None:
         """Record a failure when it happens, before the test's clients are closed; called by the test's process."""
@@ -166,6 +165,8 @@ class ProcessRun:
             data, failure = json.loads(line)
             config = self._item.config
             report = config.hook.pytest_report_from_serializable(config=config, data=data)
+            if report.skipped and isinstance(report.longrepr, list):  # file, line and reason; JSON has no tuples
+                report.longrepr = tuple(report.longrepr)
             if failure is not None:
                 self.error = self.error or InvariantError(*failure)
                 if isinstance(self.error, InvariantError):

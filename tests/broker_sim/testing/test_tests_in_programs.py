@@ -14,8 +14,11 @@ SUITE = """
 import os
 import random
 import signal
+import tempfile
 import uuid
 from pathlib import Path
+
+FOLDER = tempfile.TemporaryDirectory()
 
 @pytest.fixture
 def topic(kafka):
@@ -61,6 +64,7 @@ def test_hook(kafka):
 @pytest.mark.virtual_time(seeds=2)
 @pytest.mark.parametrize("number", [1, 2])
 def test_draws(number):
+    assert Path(FOLDER.name).is_dir()
     with Path("drawn.txt").open("a") as file:
         print(random.random(), uuid.uuid4(), time.time(), file=file)
 
@@ -76,7 +80,7 @@ def test_is_expected_to_fail():
 
 
 def test_each_test_is_reported_as_if_it_had_run_here(run_suite, pytester):
-    result = run_suite(SUITE)
+    result = run_suite(SUITE, "-rA")
     result.assert_outcomes(passed=3, failed=5, skipped=1, xfailed=1)
     drawn = (pytester.path / "drawn.txt").read_text().splitlines()
     assert drawn[:2] == drawn[2:], "a seed does not depend on the runs before"

@@ -90,8 +90,13 @@ class Program:
         self._ended: asyncio.Future[int] = loop.create_future()
         self._output_file = os.memfd_create(f"output of {name}")
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._popen = self._start(command, theirs, env, cwd, f"{loop.seed}/{name}/{start}", order)
+        try:
+            with theirs:
+                self._popen = self._start(command, theirs, env, cwd, f"{loop.seed}/{name}/{start}", order)
+        except BaseException:
+            control.close()
+            os.close(self._output_file)
+            raise
         self.process = loop.process(name) if process is None else process
         self._is_own_process = process is None
         loop.trace.record("program", name, "starts")
@@ -115,7 +120,7 @@ class Program:
             order = self._loop.stream(f"threads of {seed}").getrandbits(ORDER_BITS)
         server = command if isinstance(command, ForkServer) else script_server(command, env, cwd)
         if server is not None:
-            return server.fork(control, seed, order, self._output_file, env)
+            return server.fork(control, seed, order, self._output_file, env, cwd)
         assert not isinstance(command, ForkServer)
         return start_process(command, control, seed, order, self._output_file, env, cwd)
 
@@ -202,7 +207,7 @@ class Program:
     def after_step(self, process: OsProcess, flags: int) -> bool:
         """Move the bytes of connections, collect the output, and wake other processes that share resources.
 
-        Returns whether that may have ended a wait of the process, which now has room to write.
+        Returns whether that may have ended a wait of the process, which now may read more or has room to write.
         """
         may_go_on = self._drain(flags)
         self._close_servers()
@@ -214,7 +219,7 @@ class Program:
         return may_go_on
 
     def _drain(self, flags: int) -> bool:
-        readable, may_go_on = {fd for fd, _ in self._readable.poll(0)}, False
+        readable, may_go_on = {fd for fd, _ in self._readable.poll(0, len(self._connections) + 1)}, False
         for number, connection in list(self._connections.items()):
             if connection.is_closed:
                 del self._connections[number]

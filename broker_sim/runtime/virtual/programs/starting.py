@@ -1,10 +1,10 @@
-"""Starts the OS process of a program: anew, or as a copy of one that has already imported everything."""
+"""Starts the OS process of a program: anew, or as a copy of one that has already imported its packages."""
 
 from __future__ import annotations
 
+import ast
 import atexit
 import ctypes
-import json
 import os
 import signal
 import socket
@@ -32,9 +32,9 @@ _FORK, _WAIT = 3, 4
 _SERVES, _FORKED, _ENDED = 13, 14, 15
 USUAL_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
 """Variables that make Python programs print the line where they hang, and print without buffering."""
-INTERPRETER: Final = ("PYTHON", "LD_", "MALLOC_", "GLIBC_")
-"""Prefixes of the variables that a process reads at its start."""
-FORK_SCRIPT: Final = Path(__file__).parent / "fork_script.py"
+OF_ONE_START: Final = {"VT_SEED", "VT_ORDER", "KAFKA_BOOTSTRAP_SERVERS", "WORKER", "DEPENDENCY_URL"}
+"""Variables that a fork server may have from another start: no package reads them when it is imported."""
+FORK_HOOK: Final = Path(__file__).parent / "fork_hook"
 MAX_SCRIPTS: Final = 8
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -56,7 +56,7 @@ def start_process(
     try:
         return subprocess.Popen(  # noqa: S603 - it is the user's command
             words,
-            env={**_environment(env, seed, order), "VT_FD": str(control.fileno())},
+            env={**environment(env, seed, order), "VT_FD": str(control.fileno())},
             pass_fds=[control.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -67,18 +67,19 @@ def start_process(
         _libc.personality(before)
 
 
-def _environment(env: Mapping[str, str] | None, seed: str, order: int | None) -> dict[str, str]:
+def environment(env: Mapping[str, str] | None, seed: str, order: int | None) -> dict[str, str]:
+    """Return the environment of a program that starts now."""
     own = {"LD_PRELOAD": str(library()), "VT_SEED": seed, **({"VT_ORDER": str(order)} if order else {})}
     return {**os.environ, **USUAL_ENVIRONMENT, **(env or {}), **own}
 
 
 class ForkServer:
-    """A Python command that calls `serve_forks` after its imports. A copy of it starts in milliseconds.
+    """A Python command that calls `serve_forks` when it has imported its packages. A copy of it starts in milliseconds.
 
     Until then it is at virtual time 0, with one seed for all: what it does there is the same for all copies.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str | Path | None) -> None:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: str | Path) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.settimeout(STANDS_STILL_AFTER_S)
         self._output = os.fdopen(os.memfd_create("output of a fork server"), "wb")
@@ -89,7 +90,7 @@ class ForkServer:
         self.cpu_s = 0.0
         """CPU time of the ended copies, which counts as this process's children's once the server has ended."""
         self.can_fork = self._begin()
-        """Whether it can be copied: it has not ended, started a thread, a process or a connection, or waited."""
+        """Whether it can be copied: it has not ended, printed, waited, or started a thread, process or connection."""
         self.copies = 0
         """Number of copies that run; they end with it."""
         if not self.can_fork:
@@ -100,7 +101,8 @@ class ForkServer:
         message = self._receive()
         while message[0] == HELLO:
             message = self._ask(go)
-        return message == (_SERVES, 0, 0) and len(list(Path(f"/proc/{self._popen.pid}/task").iterdir())) == 1
+        is_alone = message == (_SERVES, 0, 0) and len(list(Path(f"/proc/{self._popen.pid}/task").iterdir())) == 1
+        return is_alone and not os.fstat(self._output.fileno()).st_size
 
     @property
     def has_ended(self) -> bool:
@@ -109,9 +111,13 @@ class ForkServer:
 
     def _ask(self, message: bytes, *files: int) -> tuple[int, int, int]:
         """Send a message; return the kind and the numbers of the next one; zeros without one."""
-        with suppress(OSError):
-            socket.send_fds(self._control, [message], files)
-            return self._receive()
+        try:
+            with suppress(OSError):
+                socket.send_fds(self._control, [message], files)
+                return self._receive()
+        except BaseException:  # such as a signal handler's: the next answer would be taken for that of the next message
+            self.close()
+            raise
         return 0, 0, 0
 
     def _receive(self) -> tuple[int, int, int]:
@@ -122,12 +128,19 @@ class ForkServer:
         return kind, first, second
 
     def fork(
-        self, control: socket.socket, seed: str, order: int | None, output: int, env: Mapping[str, str] | None
+        self,
+        control: socket.socket,
+        seed: str,
+        order: int | None,
+        output: int,
+        env: Mapping[str, str] | None,
+        cwd: str | Path | None,
     ) -> Copy:
-        """Copy it; the copy has this environment and end of a conversation, and this file for all of its output."""
-        request = _REQUEST.pack(_FORK, 0, order or 0, seed.encode())
-        with os.fdopen(os.memfd_create("environment"), "w+") as file, self._lock:
-            json.dump(_environment(env, seed, order), file)
+        """Copy it; the copy has this end of a conversation, output, environment and working directory."""
+        request = _REQUEST.pack(_FORK, 0, (order or 0) % 2**64, seed.encode())
+        variables = (f"{name}={os.fspath(value)}" for name, value in environment(env, seed, order).items())
+        with os.fdopen(os.memfd_create("start of a program"), "wb+") as file, self._lock:
+            file.write(os.fsencode("\0".join((str(Path(cwd or ".").absolute()), *variables))))
             file.seek(0)
             kind, pid, _ = self._ask(request, control.fileno(), output, file.fileno())
         if kind != _FORKED or pid < 0:
@@ -173,16 +186,24 @@ class ForkServers:
         atexit.register(self.close)
 
     def get(
-        self, command: Sequence[str], env: Mapping[str, str], cwd: str | Path | None, state: object = None
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str] | None,
+        cwd: str | Path | None,
+        state: object = None,
     ) -> ForkServer | None:
-        """Return a fork server of the command that was started with the same `state`; None if it cannot be copied."""
-        cwd = Path.cwd() if cwd is None else cwd
-        key = repr((command, env, cwd, state))
+        """Return a fork server of the command; None if it cannot be copied.
+
+        It was started in the same folder with the same environment and `state`.
+        """
+        cwd = Path(cwd or ".").absolute()
+        variables = environment(env, "", None)
+        key = repr((command, cwd, state, [(name, variables[name]) for name in sorted({*variables} - OF_ONE_START)]))
         server = self._servers.pop(key, None)
         if server is not None and server.has_ended:
             server.close()
             server = None
-        self._servers[key] = server = server or ForkServer(command, env, cwd)
+        self._servers[key] = server = server or ForkServer(command, env or {}, cwd)
         idle = [key for key, each in self._servers.items() if not each.copies and each is not server]
         for key in idle[: max(0, len(self._servers) - self._limit)]:
             self._servers.pop(key).close()
@@ -208,5 +229,36 @@ def script_server(command: Sequence[str], env: Mapping[str, str] | None, cwd: st
     words = [str(word) for word in command]
     if len(words) < 2 or not Path(words[0]).name.startswith("python") or not words[1].endswith(".py"):
         return None
-    own = {name: value for name, value in {**os.environ, **(env or {})}.items() if name.startswith(INTERPRETER)}
-    return SCRIPTS.get([words[0], str(FORK_SCRIPT), *words[1:]], {"PYTHONHASHSEED": "0", **own}, cwd)
+    script = Path(cwd or ".") / words[1]
+    if not script.is_file():
+        return None
+    before = (env or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH"))
+    hook = {
+        "PYTHONPATH": os.pathsep.join([str(FORK_HOOK), *([before] if before else [])]),
+        "VT_IMPORTS": ",".join(first_imports(script)),
+    }
+    return SCRIPTS.get(words, {"PYTHONHASHSEED": "0", **(env or {}), **hook}, cwd)
+
+
+def first_imports(script: Path) -> list[str]:
+    """Return the names of the modules with whose import a file of Python begins, up to a module beside it."""
+    names: list[str] = []
+    try:
+        statements = ast.parse(script.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    for number, statement in enumerate(statements):
+        if isinstance(statement, ast.Import):
+            wanted = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
+            wanted = [statement.module]
+        elif number == 0 and isinstance(statement, ast.Expr):  # the docstring
+            continue
+        else:
+            break
+        for name in wanted:
+            top = script.parent / name.partition(".")[0]
+            if top.is_dir() or top.with_suffix(".py").is_file():
+                return names
+            names.append(name)
+    return names

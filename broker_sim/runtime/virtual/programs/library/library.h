@@ -42,7 +42,7 @@
  *   REFUSE   text                         the call is not supported in virtual time; the program ends
  *   REPORT   text                         answers DESCRIBE: what each thread waits for
  *   BYE      now                          the program ends or execs another one
- *   SERVES   now                          it is a fork server from now on: FORK and WAIT follow, and no GO
+ *   SERVES   now                          it forks with VT_SERVES in its environment: FORK and WAIT follow
  *   FORKED   pid or a negative errno      answers FORK: a copy is a program of its own, and sends HELLO next
  *   ENDED    status, CPU time in us       answers WAIT, as wait4 gives them
  *
@@ -217,6 +217,10 @@ void vt_send_forked(pid_t pid);
 void vt_send_ended(int status, int64_t cpu_us);
 void vt_begin_conversation_of_copy(int fd);
 
+/* -- fork_server.c -- */
+
+pid_t vt_serve_forks(void);
+
 /* -- clocks.c -- */
 
 extern int64_t vt_wall_start_ns;  /* the wall clock at time 0 */
@@ -229,6 +233,7 @@ void vt_forget_timer(int fd);
 /* -- processes.c, signals.c -- */
 
 void vt_begin_processes(const char *seed);
+void vt_become_program(const char *seed);  /* in a new process: one thread, and the chance of this seed */
 int vt_take_held(const sigset_t *set);  /* a pending signal of the set that the main thread blocks; 0 if none */
 void vt_forget_signals(int fd);
 int vt_write_signal(int number);

@@ -30,6 +30,12 @@ void vt_begin_processes(const char *text) {
     children = 0;
 }
 
+void vt_become_program(const char *text) {
+    vt_begin_processes(text);
+    vt_become_child();
+    vt_begin_chance(seed);
+}
+
 static void seed_of_child(char text[MOST_SEED]) {
     if (snprintf(text, MOST_SEED, "%s/%d", seed, ++children) >= MOST_SEED)
         vt_refuse("fork", "processes are nested too deeply");
@@ -39,6 +45,7 @@ static void seed_of_child(char text[MOST_SEED]) {
 
 EXPORT pid_t fork(void) {
     if (!vt_active()) return REAL(fork)();
+    if (getenv("VT_SERVES")) return vt_serve_forks();
     vt_count_call();
     char text[MOST_SEED];
     seed_of_child(text);
@@ -49,9 +56,7 @@ EXPORT pid_t fork(void) {
         vt_send_child(pid, ends);
         return pid;
     }
-    vt_begin_processes(text);
-    vt_become_child();
-    vt_begin_chance(seed);
+    vt_become_program(text);
     vt_join_conversation(ends);
     return 0;
 }

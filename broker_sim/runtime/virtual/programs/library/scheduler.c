@@ -2,7 +2,7 @@
 #include "library.h"
 #include <linux/futex.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
 
 /* Costs of code that never waits; without them `while (now() < end) {}` would not end.
  *
@@ -119,21 +119,22 @@ void vt_move_time(int64_t now_ns, int64_t new_horizon_ns) {
     horizon_ns = new_horizon_ns;
 }
 
-/* Whether a thread may wait until the simulator has read what was sent; an epoll does not tell what it waits for. */
+/* Whether a thread may wait until the simulator has read what was sent. An epoll, whose type has no name, does not tell
+ * what it waits for. */
 static int may_wait_for_room(void) {
-    for (struct vt_thread *each = vt_threads; each; each = each->next) {
-        if (each->state != BLOCKED || !each->wait.fds) continue;
-        if (!strncmp(each->wait.call, "epoll", 5)) return 1;
-        for (nfds_t i = 0; i < each->wait.fd_count; i++)
+    for (struct vt_thread *each = vt_threads; each; each = each->next)
+        for (nfds_t i = 0; each->state == BLOCKED && i < each->wait.fd_count; i++) {
+            struct stat status;
             if (each->wait.fds[i].events & POLLOUT) return 1;
-    }
+            if (!fstat(each->wait.fds[i].fd, &status) && !(status.st_mode & S_IFMT)) return 1;
+        }
     return 0;
 }
 
 static void ask_simulator(int64_t deadline_ns) {
-    int had_run = has_run;
+    int had_run = has_run, may_wait = vt_has_sent && may_wait_for_room();
     vt_has_sent = has_run = 0;
-    vt_send_idle(had_run, may_wait_for_room(), deadline_ns);
+    vt_send_idle(had_run, may_wait, deadline_ns);
 }
 
 /* Move the time: without the simulator if nothing can happen before then. */

@@ -3,6 +3,7 @@
 import asyncio
 import fcntl
 import platform
+import resource
 import shutil
 import subprocess
 from pathlib import Path
@@ -157,6 +158,60 @@ print(time.monotonic() - 1000)
             return await app.wait(), app.text
 
     assert run(main, 1) == (0, "0.0\n")
+
+
+def test_program_writes_on_if_it_polls_an_epoll():
+    text = """
+import select, socket, time
+one = socket.create_connection(("127.0.0.1", 9000))
+one.setblocking(False)
+epoll, poll = select.epoll(), select.poll()
+epoll.register(one, select.EPOLLOUT)
+poll.register(epoll, select.POLLIN)
+for number in range(1000):
+    try: one.send(bytes(1000))
+    except BlockingIOError: poll.poll(60_000)
+print(time.monotonic() - 1000)
+"""
+
+    async def main(loop):
+        async def serve(reader, writer):
+            while await reader.read(65_536):
+                pass
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 9000):
+            app = Program(loop, "app", python(text))
+            return await app.wait(), app.text
+
+    assert run(main, 1) == (0, "0.0\n")
+
+
+def test_many_connections_of_a_program_are_read():
+    text = """
+import resource, socket
+most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+ones = [socket.create_connection(("127.0.0.1", 9000)) for _ in range(1100)]
+for one in ones: one.sendall(b"x")
+for one in ones: one.settimeout(30); one.recv(1)
+"""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+    async def main(loop):
+        async def serve(reader, writer):
+            writer.write(await reader.read(1))
+            writer.close()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 9000):
+            app = Program(loop, "app", python(text))
+            return await app.wait(), app.text
+
+    try:
+        assert run(main, 1) == (0, "")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_connection_that_comes_about_when_its_program_has_just_ended_is_closed():

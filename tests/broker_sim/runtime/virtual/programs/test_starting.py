@@ -5,13 +5,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from broker_sim.runtime.virtual import run
 from broker_sim.runtime.virtual.programs import Program, starting
-from broker_sim.runtime.virtual.programs.fork_script import installed_imports
-from broker_sim.runtime.virtual.programs.starting import SCRIPTS, ForkServers
+from broker_sim.runtime.virtual.programs.starting import SCRIPTS, ForkServers, first_imports, script_server
 
 pytestmark = [
     pytest.mark.threads,
@@ -20,7 +20,7 @@ pytestmark = [
 SERVES = """
 import sys
 sys.path.insert(0, {!r})
-from fork_script import serve_forks
+from fork_hook.sitecustomize import serve_forks
 {}
 serve_forks()
 """
@@ -36,7 +36,7 @@ def play(command, seed=1, **options):
 
 
 def that_serves(before=""):
-    return ["python", "-S", "-c", SERVES.format(str(starting.FORK_SCRIPT.parent), before)]
+    return ["python", "-S", "-c", SERVES.format(str(starting.FORK_HOOK.parent), before)]
 
 
 @pytest.fixture
@@ -64,34 +64,43 @@ def script(tmp_path):
     "text",
     [
         """
-import os, own, pickle, sys
+import json, os, own, pickle, sys
 class Thing: number: int
-print(__name__, __file__, sys.argv, sys.path[:2], os.environ["GIVEN"], os.getcwd(), own.value, __builtins__)
-print(type(pickle.loads(pickle.dumps(Thing()))) is Thing, sys.modules["__main__"].Thing is Thing)
-print(Thing.__annotations__)
+print({**globals(), "__builtins__": 0, "__loader__": type(__loader__)})
+print(sys.argv, sys.orig_argv[1:], sys.path, os.getcwd())
+print(type(pickle.loads(pickle.dumps(Thing()))) is Thing, Thing.__annotations__)
+print({name: value for name, value in os.environ.items() if not name.startswith(("VT_", "LD_"))})
+print(sorted({*sys.modules} - {'gc', 'sitecustomize'}))
 """,
         "import own\ndef fail():\n    raise ValueError('wrong')\nfail()",
         "import sys\nsys.exit('a text')",
         "import sys\nsys.exit(7)",
         "import atexit\natexit.register(print, 'at exit')\nraise SystemExit",
+        "import warnings\nwarnings.warn('stacked', stacklevel=2)\nraise KeyboardInterrupt",
         "import no_such_module",
         "import json\nprint('never'",
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
         "import os\nif not os.fork():\n    os._exit(3)\nprint(os.wait()[1])",
+        "import os, sys\nif len(sys.argv) < 3:\n    os.execv(sys.executable, [*sys.orig_argv, 'two'])\nprint(sys.argv)",
+        "import time\nprint(time.localtime(0)[:4])",
     ],
 )
 def test_script_runs_as_python_runs_it(script, monkeypatch, text):
+    given = {"GIVEN": "a value", "TZ": "America/New_York", "PYTHONHASHSEED": "0", "PYTHONPATH": "/nowhere"}
     monkeypatch.chdir(script(text).parent)
     monkeypatch.setattr(starting, "USUAL_ENVIRONMENT", {})
     real = subprocess.run(
         [sys.executable, "app.py", "one"],
-        env={**os.environ, "GIVEN": "a value"},
+        env={**os.environ, **given},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
-    assert play(["python", "app.py", "one"], env={"GIVEN": "a value"}) == (real.returncode, real.stdout)
+    code, printed = play(["python", "app.py", "one"], env=given)
+    assert printed == real.stdout
+    assert code == real.returncode
+    assert script_server(["python", "app.py", "one"], given, None) is not None, "it was started anew"
 
 
 def test_copies_differ_by_seed_and_repeat(script):
@@ -102,27 +111,49 @@ def test_copies_differ_by_seed_and_repeat(script):
     assert SCRIPTS.cpu_s > 0
 
 
-def test_script_does_not_import_what_it_imports_itself_before_its_turn(script, tmp_path):
-    """Its own modules are imported in each copy, installed ones once."""
+def test_imports_at_the_beginning_of_a_file_are_known(script):
     path = script(
-        """
-import base64, own
-from package import part
-from . import beside
-if True:
-    import csv
-try: import decimal
-except ImportError: pass
-def later(): import ftplib
-import xml.dom.minidom as dom, no_such_module
-"""
+        '"""What it does."""\nfrom __future__ import annotations\nimport csv, xml.dom\nfrom json import loads\n'
     )
-    package = tmp_path / "package"
-    package.mkdir()
-    (package / "__init__.py").write_text("import getopt")
-    (package / "part.py").write_text("from .other import thing\nfrom ..own import value")
-    (package / "other.py").write_text("import heapq")
-    assert set(installed_imports(path)) == {"base64", "colorsys", "getopt", "xml.dom.minidom"}
+    assert first_imports(path) == ["__future__", "csv", "xml.dom", "json"]
+    path.write_text("import csv\nfrom own import value\nimport json")
+    assert first_imports(path) == ["csv"], "a module of its own may change what later ones do"
+    path.write_text("import csv\nprint(1)\nimport json")
+    assert first_imports(path) == ["csv"]
+    path.write_text("from . import csv")
+    assert first_imports(path) == []
+    path.write_text("import json\nprint(")
+    assert first_imports(path) == []
+
+
+def test_folder_is_made_anew_between_two_starts(tmp_path):
+    for text in ("first", "second"):
+        folder = tmp_path / "folder"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        (folder / "app.py").write_text(f"import os; print({text!r}, os.listdir())")
+        assert play(["python", "app.py"], cwd=folder) == (0, f"{text} ['app.py']\n")
+
+
+def test_output_of_a_package_is_not_lost(script):
+    path = script("import this")
+    assert play(["python", str(path)])[1].startswith("The Zen of Python")
+
+
+def test_error_while_it_answers_ends_the_fork_server(servers, monkeypatch):
+    server = servers.get(that_serves(), {}, None)
+    monkeypatch.setattr(server, "_receive", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        play(server)
+    assert server.has_ended
+    assert play(servers.get(that_serves(), {}, None))[0] == 0
+
+
+def test_fork_server_outlives_the_thread_that_has_started_it(servers):
+    thread = threading.Thread(target=servers.get, args=(that_serves(), {}, None))
+    thread.start()
+    thread.join()
+    assert not next(iter(servers._servers.values())).has_ended
 
 
 @pytest.mark.parametrize(
@@ -133,6 +164,7 @@ import xml.dom.minidom as dom, no_such_module
         "import socket; socket.create_connection(('127.0.0.1', 9))",
         "import time; time.sleep(1)",
         "import signal; signal.pause()",
+        "print('printed', flush=True)",
         "sys.exit()",
     ],
 )

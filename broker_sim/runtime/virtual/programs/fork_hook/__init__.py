@@ -1,0 +1,1 @@
+"""On PYTHONPATH of fork servers."""
