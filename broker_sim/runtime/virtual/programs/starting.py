@@ -232,12 +232,13 @@ def script_server(command: Sequence[str], env: Mapping[str, str] | None, cwd: st
     script = Path(cwd or ".") / words[1]
     if not script.is_file():
         return None
-    before = (env or {}).get("PYTHONPATH", os.environ.get("PYTHONPATH"))
-    hook = {
-        "PYTHONPATH": os.pathsep.join([str(FORK_HOOK), *([before] if before else [])]),
+    usual = {**os.environ, **(env or {})}
+    own = {
+        "PYTHONHASHSEED": usual.get("PYTHONHASHSEED", "0"),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(FORK_HOOK), usual.get("PYTHONPATH")])),
         "VT_IMPORTS": ",".join(first_imports(script)),
     }
-    return SCRIPTS.get(words, {"PYTHONHASHSEED": "0", **(env or {}), **hook}, cwd)
+    return SCRIPTS.get(words, {**(env or {}), **own}, cwd)
 
 
 def first_imports(script: Path) -> list[str]:

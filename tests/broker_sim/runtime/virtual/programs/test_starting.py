@@ -82,11 +82,12 @@ print(sorted({*sys.modules} - {'gc', 'sitecustomize'}))
         "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
         "import os\nif not os.fork():\n    os._exit(3)\nprint(os.wait()[1])",
         "import os, sys\nif len(sys.argv) < 3:\n    os.execv(sys.executable, [*sys.orig_argv, 'two'])\nprint(sys.argv)",
-        "import time\nprint(time.localtime(0)[:4])",
+        "import time\nprint(time.localtime(0)[:4], hash('text'))",
     ],
 )
 def test_script_runs_as_python_runs_it(script, monkeypatch, text):
-    given = {"GIVEN": "a value", "TZ": "America/New_York", "PYTHONHASHSEED": "0", "PYTHONPATH": "/nowhere"}
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    given = {"GIVEN": "a value", "TZ": "America/New_York", "PYTHONPATH": "/nowhere"}
     monkeypatch.chdir(script(text).parent)
     monkeypatch.setattr(starting, "USUAL_ENVIRONMENT", {})
     real = subprocess.run(
