@@ -19,7 +19,7 @@ Since KIP-1263 a coordinator computes no target assignment within `group.consume
 last one, whose time by the wall clock is in the group's records. If that clock was ahead, and is right again or another
 broker is the coordinator now, a group that changes stays in state Assigning until that time. Chaos with correct workers
 of Java found it at seed 10067. Seen on three nodes of Kafka 4.4.0 and 4.3.1 with confluent-kafka 2.16.1; 4.2.1, which
-has no such interval, is right.
+has no such interval, is right. The configuration `consumer.assignment.interval.ms=0` of such a group ends it at once.
 """
 
 import subprocess
