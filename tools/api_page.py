@@ -63,7 +63,7 @@ INTERNAL = (
     "bind_verb",
     "nodes",
     "observer",
-    "on_accepted",
+    "on_opened",
     "on_arrival",
     "on_connected",
     "next_number",

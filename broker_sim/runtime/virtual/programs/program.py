@@ -48,8 +48,8 @@ _SIGTERM: Final = int(signal.SIGTERM)
 class Program:
     """A running command: an OS process, and the processes that it starts. Thread rule: the loop's thread.
 
-    They share a host, are frozen together, and none outlives the first process. The first is a copy of a fork server if
-    that is given in place of the command, or can be made of it.
+    They share a host, are frozen together, and none outlives the first process. A Python script starts as a copy of a
+    process that has imported its packages, as other commands do if a fork server is given in place of them.
 
     `name` is unique in the loop. The program belongs to `process`, or to a new process of that name. Its randomness
     follows from the loop's seed, the name, and the number of the start. An `order` other than 0 varies which of its
