@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_closed(self) -> bool:
         """Whether the program's end is closed."""
-        return self._sock.fileno() < 0
+        return self.fileno() < 0
 
     @property
     def has_backlog(self) -> bool:

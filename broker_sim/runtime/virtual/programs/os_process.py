@@ -25,8 +25,9 @@ MESSAGE: Final = struct.Struct("<IIqq")
 ANSWER: Final = struct.Struct("<IIIIqqq")
 _RESULT: Final = struct.Struct("<Iiq")
 _CONNECT, _IDLE, HELLO, _BYE, _RESOLVE, _REFUSE, _REPORT, _BIND, _SERVER, _LISTEN, _CHILD, _SIGNAL = range(1, 13)
+SERVES, FORKED, ENDED = range(13, 16)
 _QUESTIONS: Final = {_RESOLVE, _BIND, _CHILD, _SIGNAL}
-GO, _DESCRIBE = 1, 2
+GO, _DESCRIBE, FORK, WAIT = range(1, 5)
 HAS_RUN, MAY_WAIT_FOR_ROOM = 1, 2
 """Flags of a step: whether any thread has run, and whether one may wait for room to write."""
 _FILE: Final = struct.Struct("i")

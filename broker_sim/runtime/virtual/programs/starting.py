@@ -20,7 +20,19 @@ from broker_sim_purgatory.clock import DEFAULT_WALL_START_MS
 
 from broker_sim.runtime.virtual.core.clock import NS_PER_MS
 from broker_sim.runtime.virtual.programs.compiling import library
-from broker_sim.runtime.virtual.programs.os_process import ANSWER, GO, HELLO, MESSAGE, NEVER, STANDS_STILL_AFTER_S
+from broker_sim.runtime.virtual.programs.os_process import (
+    ANSWER,
+    ENDED,
+    FORK,
+    FORKED,
+    GO,
+    HELLO,
+    MESSAGE,
+    NEVER,
+    SERVES,
+    STANDS_STILL_AFTER_S,
+    WAIT,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +40,6 @@ if TYPE_CHECKING:
 _ADDR_NO_RANDOMIZE: Final = 0x0040000
 _ANY_PERSONALITY: Final = 0xFFFFFFFF
 _REQUEST: Final = struct.Struct("<IiQ1023sx")
-_FORK, _WAIT = 3, 4
-_SERVES, _FORKED, _ENDED = 13, 14, 15
 USUAL_ENVIRONMENT: Final = {"PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
 """Variables that make Python programs print the line where they hang, and print without buffering."""
 OF_ONE_START: Final = {"VT_SEED", "VT_ORDER", "KAFKA_BOOTSTRAP_SERVERS", "WORKER", "DEPENDENCY_URL"}
@@ -56,7 +66,7 @@ def start_process(
     try:
         return subprocess.Popen(  # noqa: S603 - it is the user's command
             words,
-            env={**environment(env, seed, order), "VT_FD": str(control.fileno())},
+            env={**_environment(env, seed, order), "VT_FD": str(control.fileno())},
             pass_fds=[control.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -67,7 +77,7 @@ def start_process(
         _libc.personality(before)
 
 
-def environment(env: Mapping[str, str] | None, seed: str, order: int | None) -> dict[str, str]:
+def _environment(env: Mapping[str, str] | None, seed: str, order: int | None) -> dict[str, str]:
     """Return the environment of a program that starts now."""
     own = {"LD_PRELOAD": str(library()), "VT_SEED": seed, **({"VT_ORDER": str(order)} if order else {})}
     return {**os.environ, **USUAL_ENVIRONMENT, **(env or {}), **own}
@@ -101,7 +111,7 @@ class ForkServer:
         message = self._receive()
         while message[0] == HELLO:
             message = self._ask(go)
-        is_alone = message == (_SERVES, 0, 0) and len(list(Path(f"/proc/{self._popen.pid}/task").iterdir())) == 1
+        is_alone = message == (SERVES, 0, 0) and len(list(Path(f"/proc/{self._popen.pid}/task").iterdir())) == 1
         return is_alone and not os.fstat(self._output.fileno()).st_size
 
     @property
@@ -137,13 +147,13 @@ class ForkServer:
         cwd: str | Path | None,
     ) -> Copy:
         """Copy it; the copy has this end of a conversation, output, environment and working directory."""
-        request = _REQUEST.pack(_FORK, 0, (order or 0) % 2**64, seed.encode())
-        variables = (f"{name}={os.fspath(value)}" for name, value in environment(env, seed, order).items())
+        request = _REQUEST.pack(FORK, 0, (order or 0) % 2**64, seed.encode())
+        variables = (f"{name}={os.fspath(value)}" for name, value in _environment(env, seed, order).items())
         with os.fdopen(os.memfd_create("start of a program"), "wb+") as file, self._lock:
             file.write(os.fsencode("\0".join((str(Path(cwd or ".").absolute()), *variables))))
             file.seek(0)
             kind, pid, _ = self._ask(request, control.fileno(), output, file.fileno())
-        if kind != _FORKED or pid < 0:
+        if kind != FORKED or pid < 0:
             raise OSError(-pid, f"a program cannot start: {os.strerror(-pid) if pid else 'its fork server has ended'}")
         self.copies += 1
         return Copy(self, pid)
@@ -151,10 +161,10 @@ class ForkServer:
     def wait(self, pid: int) -> int:
         """Wait until a copy has ended; return its exit code, or the negative number of a signal."""
         with self._lock:
-            kind, status, cpu_us = self._ask(_REQUEST.pack(_WAIT, pid, 0, b""))
+            kind, status, cpu_us = self._ask(_REQUEST.pack(WAIT, pid, 0, b""))
         self.copies -= 1
         self.cpu_s += cpu_us / 1e6
-        return os.waitstatus_to_exitcode(status) if kind == _ENDED else -signal.SIGKILL
+        return os.waitstatus_to_exitcode(status) if kind == ENDED else -signal.SIGKILL
 
     def close(self) -> None:
         """End it, and its copies. Idempotent."""
@@ -197,7 +207,7 @@ class ForkServers:
         It was started in the same folder with the same environment and `state`.
         """
         cwd = Path(cwd or ".").absolute()
-        variables = environment(env, "", None)
+        variables = _environment(env, "", None)
         key = repr((command, cwd, state, [(name, variables[name]) for name in sorted({*variables} - OF_ONE_START)]))
         server = self._servers.pop(key, None)
         if server is not None and server.has_ended:

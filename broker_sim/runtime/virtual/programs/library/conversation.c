@@ -15,7 +15,6 @@
 enum {
     CONNECT = 1, IDLE, HELLO, BYE, RESOLVE, REFUSE, REPORT, BIND, SERVER, LISTEN, CHILD, SIGNAL, SERVES, FORKED, ENDED
 };
-enum { GO = 1, DESCRIBE };
 
 struct message {
     uint32_t kind, number;

@@ -209,7 +209,7 @@ struct vt_request {  /* for a fork server */
     uint64_t order;
     char seed[MOST_SEED];
 };
-enum { FORK = 3, WAIT };
+enum { GO = 1, DESCRIBE, FORK, WAIT };  /* kinds of the simulator's messages */
 #define FORK_FDS 3
 void vt_send_serves(void);
 void vt_receive_request(struct vt_request *request, int fds[FORK_FDS]);

@@ -46,6 +46,23 @@ def python(text):
     return "python", "-S", "-c", text
 
 
+def play_beside(serve, text):
+    """Return the exit code and the output of a program of Python beside a server at 127.0.0.1:9000."""
+
+    async def main(loop):
+        async with await asyncio.start_server(serve, "127.0.0.1", 9000):
+            app = Program(loop, "app", python(text))
+            return await app.wait(), app.text
+
+    return run(main, 1)
+
+
+async def read_all(reader, writer):
+    while await reader.read(65_536):
+        pass
+    writer.close()
+
+
 async def until_the_end(app):
     return await app.wait()
 
@@ -147,17 +164,7 @@ while sent < 1_000_000:
 print(time.monotonic() - 1000)
 """
 
-    async def main(loop):
-        async def serve(reader, writer):
-            while await reader.read(65_536):
-                pass
-            writer.close()
-
-        async with await asyncio.start_server(serve, "127.0.0.1", 9000):
-            app = Program(loop, "app", python(text))
-            return await app.wait(), app.text
-
-    assert run(main, 1) == (0, "0.0\n")
+    assert play_beside(read_all, text) == (0, "0.0\n")
 
 
 def test_program_writes_on_if_it_polls_an_epoll():
@@ -174,17 +181,7 @@ for number in range(1000):
 print(time.monotonic() - 1000)
 """
 
-    async def main(loop):
-        async def serve(reader, writer):
-            while await reader.read(65_536):
-                pass
-            writer.close()
-
-        async with await asyncio.start_server(serve, "127.0.0.1", 9000):
-            app = Program(loop, "app", python(text))
-            return await app.wait(), app.text
-
-    assert run(main, 1) == (0, "0.0\n")
+    assert play_beside(read_all, text) == (0, "0.0\n")
 
 
 def test_many_connections_of_a_program_are_read():
@@ -199,17 +196,12 @@ for one in ones: one.settimeout(30); one.recv(1)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
-    async def main(loop):
-        async def serve(reader, writer):
-            writer.write(await reader.read(1))
-            writer.close()
-
-        async with await asyncio.start_server(serve, "127.0.0.1", 9000):
-            app = Program(loop, "app", python(text))
-            return await app.wait(), app.text
+    async def echo_a_byte(reader, writer):
+        writer.write(await reader.read(1))
+        writer.close()
 
     try:
-        assert run(main, 1) == (0, "")
+        assert play_beside(echo_a_byte, text) == (0, "")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
